@@ -1,0 +1,81 @@
+"""What every verb shares: output as tables or JSON, progress, errors without tracebacks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Protocol
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
+QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, only the result.")]
+
+console = Console()
+errors = Console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output, without colours, so that it can be piped."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:
+    """A table on the terminal; numbers are right-aligned."""
+    table = Table(title=title or None, caption=caption or None, title_justify="left", caption_justify="left")
+    for index, column in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*[_cell(value) for value in row])
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text.replace("[", "\\[")
+
+
+class Tick(Protocol):
+    """Called as work gets done."""
+
+    def __call__(self, done: int = 1, note: str = "") -> None:
+        """`done` more pieces are finished; `note` replaces the text beside the bar."""
+        ...
+
+
+@contextmanager
+def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
+    """A progress bar with what is left; on a non-terminal, a plain line each tenth of the way; nothing if quiet."""
+    if quiet:
+        yield lambda done=1, note="": None
+    elif errors.is_terminal:
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[note]}"),
+        )  # fmt: skip
+        with Progress(*columns, console=errors) as bar:
+            task = bar.add_task(label, total=total, note="")
+            yield lambda done=1, note="": bar.update(task, advance=done, note=note)
+    else:
+        state = {"done": 0, "shown": 0}
+
+        def tick(done: int = 1, note: str = "") -> None:
+            state["done"] += done
+            tenth = 10 * state["done"] // max(total, 1)
+            if tenth > state["shown"]:
+                state["shown"] = tenth
+                errors.print(f"{label}: {state['done']}/{total} {note}".rstrip(), highlight=False, markup=False)
+
+        yield tick
+
+
+def debugging() -> bool:
+    """Whether the user asked for tracebacks."""
+    return os.environ.get("LONGSHIFT_DEBUG") == "1"

@@ -1,0 +1,29 @@
+"""A training batch: flat, domain-major, the same number of samples from each domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`domains * per_domain` samples; rows `d * per_domain ... (d + 1) * per_domain - 1` belong to domain d."""
+
+    x: Tensor  # (B, ...) inputs
+    y: Tensor  # (B,) int64 class indices
+    d: Tensor  # (B,) int64 domain indices, 0 0 0 1 1 1 2 2 2
+    domains: int
+
+    def __len__(self) -> int:
+        return int(self.y.shape[0])
+
+    @property
+    def per_domain(self) -> int:
+        """Samples per domain."""
+        return len(self) // self.domains
+
+    def by_domain(self, values: Tensor) -> Tensor:
+        """View per-sample values of shape (B, ...) as (domains, per_domain, ...)."""
+        return values.reshape(self.domains, self.per_domain, *values.shape[1:])

@@ -1,0 +1,79 @@
+"""Files appear by rename: a reader sees the old file or the new one, never half of either."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from longshift.errors import LongshiftError
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success it replaces `path`, on failure it is removed."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        # mkstemp makes files private; the result gets the mode an ordinary open() would have given it.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise cannot_write(path, error) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def cannot_write(path: Path, error: OSError) -> LongshiftError:
+    """Turn the operating system's error into words a user can act on."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return LongshiftError(f"cannot write {path}: the disk is full. Free some space or choose another folder.")
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return LongshiftError(f"cannot write {path}: the folder is read-only. Choose a folder you may write to.")
+    return LongshiftError(f"cannot write {path}: {error.strerror or error}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file by rename."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON by rename, keys in the order given."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON; a missing or broken file is named."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LongshiftError(f"no file {path}") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise LongshiftError(f"cannot read {path} as JSON: {error}") from error
+
+
+def content_hash(value: Any) -> str:
+    """SHA-256 (hex) of a JSON value; keys are sorted, so the order of writing does not matter."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,25 @@
+"""ERM: empirical risk minimisation, all domains in one pool (Vapnik 1998)."""
+
+from __future__ import annotations
+
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+
+
+@register(
+    "erm",
+    title="ERM",
+    family="dg",
+    paper="Vapnik, Statistical Learning Theory, 1998",
+    idea="mean cross-entropy over all samples",
+)
+class ERM(Method):
+    """Cross-entropy, nothing else: the baseline of every table."""
+
+    def loss(self, batch: Batch) -> Losses:
+        """Mean cross-entropy over the batch."""
+        total = cross_entropy(self.network(batch.x), batch.y)
+        return Losses(total, {"loss": total})

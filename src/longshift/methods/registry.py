@@ -1,0 +1,53 @@
+"""Methods by name. A file in this package registers itself; so does a plugin (entry point or file)."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.methods.base import Method, MethodInfo
+
+Family = Literal["dg", "imbalance", "idg"]
+M = TypeVar("M", bound=type[Method])
+
+_METHODS: dict[str, type[Method]] = {}
+
+
+def register(name: str, *, title: str, family: Family, paper: str, idea: str) -> Callable[[M], M]:
+    """Class decorator: make a method known under `name`."""
+
+    def add(cls: M) -> M:
+        known = _METHODS.get(name)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise LongshiftError(f"two methods are called {name!r}: {known.__module__} and {cls.__module__}")
+        cls.info = MethodInfo(name, title, family, paper, idea)
+        _METHODS[name] = cls
+        return cls
+
+    return add
+
+
+def load_all() -> None:
+    """Import every module of this package, so that all methods are registered."""
+    package = importlib.import_module("longshift.methods")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"longshift.methods.{module.name}")
+
+
+def methods() -> dict[str, type[Method]]:
+    """All registered methods by name, sorted by family (dg, imbalance, idg) and then by name."""
+    load_all()
+    order = {"dg": 0, "imbalance": 1, "idg": 2}
+    return dict(sorted(_METHODS.items(), key=lambda item: (order[item[1].info.family], item[0])))
+
+
+def get(name: str) -> type[Method]:
+    """The method of that name, in any case of letters."""
+    known = methods()
+    for key, cls in known.items():
+        if key.casefold() == name.casefold():
+            return cls
+    raise UsageError(unknown_name("method", name, known) + "; `longshift methods` lists them all")

@@ -1,0 +1,209 @@
+"""Hyper-parameters: a default, a search space, a meaning and limits, declared beside the method that uses them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+
+from longshift.errors import ConfigError, unknown_name
+
+Value: TypeAlias = float | int | str | bool
+Kind = Literal["uniform", "power", "choice", "fixed"]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a random draw of a hyper-parameter looks like."""
+
+    kind: Kind
+    low: float = 0.0  # of the value, or of the exponent for "power"
+    high: float = 0.0
+    base: float = 10.0
+    integer: bool = False
+    choices: tuple[Value, ...] = ()
+
+    def sample(self, rng: np.random.Generator) -> Value | None:
+        """One draw; None means "keep the default"."""
+        if self.kind == "fixed":
+            return None
+        if self.kind == "choice":
+            return self.choices[int(rng.integers(len(self.choices)))]
+        value = float(rng.uniform(self.low, self.high))
+        if self.kind == "power":
+            value = self.base**value
+        return int(value) if self.integer else value
+
+    def describe(self) -> str:
+        """The space in one short phrase, for tables."""
+        if self.kind == "fixed":
+            return "fixed"
+        if self.kind == "choice":
+            return "one of " + ", ".join(str(c) for c in self.choices)
+        inner = f"U({self.low:g}, {self.high:g})"
+        text = f"{self.base:g}^{inner}" if self.kind == "power" else inner
+        return f"int({text})" if self.integer else text
+
+
+def uniform(low: float, high: float) -> Space:
+    """Uniform between two values."""
+    return Space("uniform", low, high)
+
+
+def int_uniform(low: float, high: float) -> Space:
+    """Uniform, cut to a whole number."""
+    return Space("uniform", low, high, integer=True)
+
+
+def log_uniform(low: float, high: float) -> Space:
+    """10 to the power of a uniform draw between the decimal logarithms of `low` and `high`."""
+    return Space("power", math.log10(low), math.log10(high))
+
+
+def power(base: float, low: float, high: float, *, integer: bool = False) -> Space:
+    """`base` to the power of a uniform draw between the exponents `low` and `high`."""
+    return Space("power", low, high, base, integer)
+
+
+def choice(*values: Value) -> Space:
+    """One of the values, all equally likely."""
+    return Space("choice", choices=values)
+
+
+def fixed() -> Space:
+    """Not searched: every draw keeps the default."""
+    return Space("fixed")
+
+
+@dataclass(frozen=True)
+class HyperParameter:
+    """Everything known of one hyper-parameter."""
+
+    default: Value
+    space: Space
+    meaning: str
+    at_least: float | None = None
+    at_most: float | None = None
+    options: tuple[Value, ...] = ()
+    # Another default and space under a name: "small" (images of 64 pixels or less) or a benchmark ("PACS").
+    variants: Mapping[str, tuple[Value, Space]] = field(default_factory=dict)
+
+    def resolve(self, contexts: tuple[str, ...]) -> tuple[Value, Space]:
+        """Default and space for the first of the contexts that has its own, else the general ones."""
+        for context in contexts:
+            if context in self.variants:
+                return self.variants[context]
+        return self.default, self.space
+
+    def mistakes(self, name: str, value: object) -> list[str]:
+        """What is wrong with a value; empty when it is good."""
+        expected: type = type(self.default)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if expected is float and number:
+            value = float(value)  # type: ignore[arg-type]
+        if type(value) is not expected:
+            return [f"{name}: expected {expected.__name__}, got {value!r}"]
+        if self.options and value not in self.options:
+            return [f"{name}: expected one of {', '.join(map(str, self.options))}, got {value!r}"]
+        if isinstance(value, float) and not math.isfinite(value):
+            return [f"{name}: expected a finite number, got {value}"]
+        if self.at_least is not None and value < self.at_least:  # type: ignore[operator]
+            return [f"{name}: expected at least {self.at_least:g}, got {value}"]
+        if self.at_most is not None and value > self.at_most:  # type: ignore[operator]
+            return [f"{name}: expected at most {self.at_most:g}, got {value}"]
+        return []
+
+
+T = TypeVar("T", bound=Value)
+
+
+def hp(
+    default: T,
+    space: Space,
+    meaning: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    options: tuple[Value, ...] = (),
+    variants: Mapping[str, tuple[Value, Space]] | None = None,
+) -> T:
+    """Declare a hyper-parameter as a field of a `MethodConfig`."""
+    info = HyperParameter(default, space, meaning, at_least, at_most, options, variants or {})
+    result: T = dataclasses.field(default=default, metadata={"hp": info})
+    return result
+
+
+C = TypeVar("C", bound="MethodConfig")
+
+
+@dataclass(frozen=True)
+class MethodConfig:
+    """What every method has; a method's own config adds its fields."""
+
+    lr: float = hp(
+        5e-5,
+        power(10, -5, -3.5),
+        "learning rate of Adam",
+        at_least=0.0,
+        variants={"small": (1e-3, power(10, -4.5, -2.5))},
+    )
+    weight_decay: float = hp(
+        0.0, power(10, -6, -2), "L2 penalty added to the gradient", at_least=0.0, variants={"small": (0.0, fixed())}
+    )
+    # The published space for small images, 2^U(3, 9), asks for 1,500 images a step; capped at 128 per domain.
+    batch_size: int = hp(
+        32,
+        power(2, 3, 5.5, integer=True),
+        "samples per source domain in a step",
+        at_least=2,
+        variants={"small": (64, power(2, 3, 7, integer=True))},
+    )
+    dropout: float = hp(
+        0.0,
+        choice(0.0, 0.1, 0.5),
+        "dropout probability before the classifier",
+        at_least=0.0,
+        at_most=0.95,
+        variants={"small": (0.0, fixed())},
+    )
+
+    @classmethod
+    def hyper_parameters(cls) -> dict[str, HyperParameter]:
+        """All hyper-parameters by name, the common ones first."""
+        return {f.name: f.metadata["hp"] for f in dataclasses.fields(cls) if "hp" in f.metadata}
+
+    @classmethod
+    def make(cls: type[C], values: Mapping[str, Any] | None = None, contexts: tuple[str, ...] = ()) -> C:
+        """The defaults for the contexts with `values` on top; every mistake is reported at once."""
+        known = cls.hyper_parameters()
+        mistakes: list[str] = []
+        chosen: dict[str, Any] = {name: info.resolve(contexts)[0] for name, info in known.items()}
+        for name, value in (values or {}).items():
+            if name not in known:
+                mistakes.append(unknown_name("hyper-parameter", name, known))
+                continue
+            found = known[name].mistakes(name, value)
+            mistakes.extend(found)
+            if not found:
+                chosen[name] = float(value) if type(known[name].default) is float else value
+        if mistakes:
+            raise ConfigError(mistakes, cls.__name__)
+        return cls(**chosen)
+
+    @classmethod
+    def sample(cls: type[C], rng: np.random.Generator, contexts: tuple[str, ...] = ()) -> C:
+        """A random draw: one number per hyper-parameter in the order of declaration."""
+        chosen: dict[str, Any] = {}
+        for name, info in cls.hyper_parameters().items():
+            default, space = info.resolve(contexts)
+            drawn = space.sample(rng)
+            chosen[name] = default if drawn is None else drawn
+        return cls(**chosen)
+
+    def to_dict(self) -> dict[str, Value]:
+        """Plain values, in the order of declaration."""
+        return dataclasses.asdict(self)

@@ -1,0 +1,66 @@
+"""A classifier: features, dropout, linear head. Mixed precision stays inside the featurizer."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+Precision = Literal["fp32", "bf16"]
+
+
+class Network(nn.Module):
+    """`forward(x)` = classifier(dropout(features(x))).
+
+    `features` leaves the featurizer's autocast region as float32 (or float64), so that heads, losses and
+    per-sample gradients are computed in full precision whatever the backbone runs in.
+    """
+
+    def __init__(
+        self,
+        featurizer: nn.Module,
+        classifier: nn.Linear,
+        dropout: float = 0.0,
+        freeze_bn: bool = True,
+        precision: Precision = "fp32",
+    ) -> None:
+        super().__init__()
+        self.featurizer = featurizer
+        self.classifier = classifier
+        self.dropout = nn.Dropout(dropout)
+        self.freeze_bn = freeze_bn
+        self.precision: Precision = precision
+
+    @property
+    def feature_dim(self) -> int:
+        """Length of a feature vector."""
+        return self.classifier.in_features
+
+    def features(self, x: Tensor) -> Tensor:
+        """Feature vectors (B, feature_dim), dropout applied while training."""
+        region: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+        if self.precision == "bf16":
+            # No weight cache: a cached cast would be frozen into a CUDA graph.
+            region = torch.autocast(x.device.type, torch.bfloat16, cache_enabled=False)
+        with region:
+            features: Tensor = self.featurizer(x)
+        if features.dtype in (torch.bfloat16, torch.float16):
+            features = features.float()
+        dropped: Tensor = self.dropout(features)
+        return dropped
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits (B, classes)."""
+        logits: Tensor = self.classifier(self.features(x))
+        return logits
+
+    def train(self, mode: bool = True) -> Network:
+        """Switch training mode; batch-norm statistics stay frozen where the protocol asks for it."""
+        super().train(mode)
+        if mode and self.freeze_bn:
+            for module in self.featurizer.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        return self
