@@ -7,12 +7,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+from longshift.progress import Tick, silent
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, only the result.")]
@@ -42,19 +44,11 @@ def _cell(value: object) -> str:
     return text.replace("[", "\\[")
 
 
-class Tick(Protocol):
-    """Called as work gets done."""
-
-    def __call__(self, done: int = 1, note: str = "") -> None:
-        """`done` more pieces are finished; `note` replaces the text beside the bar."""
-        ...
-
-
 @contextmanager
 def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
     """A progress bar with what is left; on a non-terminal, a plain line each tenth of the way; nothing if quiet."""
     if quiet:
-        yield lambda done=1, note="": None
+        yield silent
     elif errors.is_terminal:
         columns = (
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
