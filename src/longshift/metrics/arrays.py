@@ -1,0 +1,62 @@
+"""What metrics take: NumPy arrays or torch tensors, checked once and named when they are wrong."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longshift.errors import LongshiftError
+
+Array: TypeAlias = npt.NDArray[Any] | Tensor
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+def floats(values: Array) -> FloatArray:
+    """Any array or tensor, of any precision and device, as float64 NumPy."""
+    if isinstance(values, Tensor):
+        return values.detach().to("cpu", torch.float64).numpy()
+    return np.asarray(values, dtype=np.float64)
+
+
+def integers(values: Array) -> IntArray:
+    """Any integer array or tensor as int64 NumPy."""
+    if isinstance(values, Tensor):
+        return values.detach().to("cpu", torch.int64).numpy()
+    return np.asarray(values, dtype=np.int64)
+
+
+def finite_rows(values: Array, what: str, source: str | None = None) -> FloatArray:
+    """A non-empty (N, K) matrix of finite numbers as float64; anything else is refused by name."""
+    owner = f"{source}: " if source else ""
+    if len(values.shape) != 2 or values.shape[0] < 1 or values.shape[1] < 1:
+        raise LongshiftError(f"{owner}expected {what} of shape (N, K) with N, K >= 1, found {tuple(values.shape)}")
+    rows = floats(values)
+    refuse_not_finite(np.asarray(np.isfinite(rows).all(axis=1)), what, source)
+    return rows
+
+
+def refuse_not_finite(good: npt.NDArray[np.bool_], what: str, source: str | None = None) -> None:
+    """Raise unless every row is `good`; say how many are not and which is the first."""
+    if good.all():
+        return
+    bad = np.flatnonzero(~good)
+    raise LongshiftError(
+        f"{f'{source}: ' if source else ''}{len(bad)} of {len(good)} rows of {what} are not finite (first: row "
+        f"{bad[0]}); training has probably diverged, so no number is computed from them"
+    )
+
+
+def indices(values: Array, n: int, below: int, what: str, source: str | None = None) -> IntArray:
+    """`n` indices on [0, below) as int64."""
+    owner = f"{source}: " if source else ""
+    if tuple(values.shape) != (n,):
+        raise LongshiftError(f"{owner}expected {n} {what} (one a row of logits), found shape {tuple(values.shape)}")
+    result = integers(values)
+    if result.size and (result.min() < 0 or result.max() >= below):
+        raise LongshiftError(f"{owner}expected {what} in 0..{below - 1}, found {result.min()}..{result.max()}")
+    return result

@@ -1,0 +1,102 @@
+"""Metrics of the predicted classes: accuracy in its cuts, confusion, macro-F1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from longshift.errors import LongshiftError
+from longshift.metrics.arrays import Array, FloatArray, IntArray, indices
+from longshift.metrics.scores import score_samples
+
+SHOTS = ("many", "medium", "few")
+
+
+def accuracy(logits: Array, labels: Array) -> float:
+    """Fraction of samples whose largest logit is the label's (over samples, not classes)."""
+    scores = score_samples(logits, labels)
+    return float((scores.predicted == scores.labels).mean())
+
+
+def confusion_matrix(logits: Array, labels: Array) -> IntArray:
+    """(K, K) counts, row = true class, column = predicted class."""
+    scores = score_samples(logits, labels)
+    return count_pairs(scores.labels, scores.predicted, scores.classes)
+
+
+def per_class_accuracy(logits: Array, labels: Array) -> FloatArray:
+    """(K,) recall of each class; NaN where the labels hold no sample of it."""
+    return recalls(confusion_matrix(logits, labels))
+
+
+def shot_accuracy(logits: Array, labels: Array, shots: Sequence[str | None]) -> dict[str, float]:
+    """Many / medium / few: the mean of `per_class_accuracy` over the present classes of each group; NaN if none.
+
+    The published aggregation: every class counts the same, whatever its number of test samples.
+    `shots[k]` is the group of class k; `None` or any other word belongs to no group.
+    """
+    return shot_means(per_class_accuracy(logits, labels), shots)
+
+
+def per_domain_accuracy(logits: Array, labels: Array, domains: Array, count: int | None = None) -> FloatArray:
+    """(D,) accuracy over the samples of each domain; NaN where a domain has none. `count`: D, if known."""
+    scores = score_samples(logits, labels)
+    below = count if count is not None else int(domains.max()) + 1
+    where = indices(domains, len(scores), below, "domains")
+    return group_means(scores.predicted == scores.labels, where, below)
+
+
+def worst_domain_accuracy(logits: Array, labels: Array, domains: Array) -> float:
+    """The smallest of `per_domain_accuracy` over the domains that have samples."""
+    return float(np.nanmin(per_domain_accuracy(logits, labels, domains)))
+
+
+def macro_f1(logits: Array, labels: Array) -> float:
+    """Mean F1 over the classes that occur as label or as prediction (scikit-learn's convention).
+
+    F1_k = 2 tp_k / (2 tp_k + fp_k + fn_k).
+    """
+    return f1_mean(confusion_matrix(logits, labels))
+
+
+def count_pairs(labels: IntArray, predicted: IntArray, classes: int) -> IntArray:
+    """The confusion matrix of given predictions."""
+    flat = np.bincount(labels * classes + predicted, minlength=classes * classes)
+    return flat.reshape(classes, classes).astype(np.int64)
+
+
+def recalls(confusion: IntArray) -> FloatArray:
+    """Diagonal over row sums; NaN for an empty row."""
+    rows = confusion.sum(axis=1).astype(np.float64)
+    result = np.full(len(rows), np.nan)
+    np.divide(confusion.diagonal(), rows, out=result, where=rows > 0)
+    return result
+
+
+def f1_mean(confusion: IntArray) -> float:
+    """Macro-F1 from a confusion matrix."""
+    hits = confusion.diagonal().astype(np.float64)
+    seen = (confusion.sum(axis=0) + confusion.sum(axis=1)).astype(np.float64)
+    return float((2 * hits[seen > 0] / seen[seen > 0]).mean())
+
+
+def shot_means(per_class: FloatArray, shots: Sequence[str | None]) -> dict[str, float]:
+    """Mean of the per-class accuracies that are not NaN, for each of many, medium, few."""
+    if len(shots) != len(per_class):
+        raise LongshiftError(f"expected a shot group for each of {len(per_class)} classes, found {len(shots)}")
+    result: dict[str, float] = {}
+    for shot in SHOTS:
+        values = per_class[np.array([s == shot for s in shots], dtype=bool)]
+        values = values[~np.isnan(values)]
+        result[shot] = float(values.mean()) if len(values) else float("nan")
+    return result
+
+
+def group_means(values: Array, groups: IntArray, count: int) -> FloatArray:
+    """Mean of the values of each group 0..count-1; NaN for an empty group."""
+    sizes = np.bincount(groups, minlength=count).astype(np.float64)
+    sums = np.bincount(groups, weights=np.asarray(values, dtype=np.float64), minlength=count)
+    result = np.full(count, np.nan)
+    np.divide(sums, sizes, out=result, where=sizes > 0)
+    return result

@@ -1,0 +1,97 @@
+"""One pass over a set of predictions, all metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from longshift.errors import LongshiftError
+from longshift.metrics.arrays import Array, FloatArray, indices
+from longshift.metrics.classification import count_pairs, f1_mean, group_means, recalls, shot_means
+from longshift.metrics.probabilistic import calibration_error
+from longshift.metrics.scores import score_samples
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All metrics of one set of predictions; `None` where there is nothing to measure (no such class, no domains)."""
+
+    n: int
+    accuracy: float
+    many: float | None
+    medium: float | None
+    few: float | None
+    macro_f1: float
+    worst_domain: float | None
+    worst_domain_name: str | None
+    margin: float  # mean of gamma(h)
+    ece: float
+    nll: float
+    per_class: dict[str, float | None]
+    per_domain: dict[str, float | None]
+    confusion: tuple[tuple[int, ...], ...]  # row = true class, column = predicted class
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values (no NaN: missing is null)."""
+        return {**asdict(self), "confusion": [list(row) for row in self.confusion]}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Evaluation:
+        """The inverse of `to_dict`."""
+        return cls(**{**values, "confusion": tuple(tuple(row) for row in values["confusion"])})
+
+
+def evaluate_predictions(
+    logits: Array,
+    labels: Array,
+    domains: Array | None = None,
+    *,
+    classes: Sequence[str],
+    domain_names: Sequence[str] = (),
+    shots: Sequence[str | None] | None = None,
+    source: str | None = None,
+) -> Evaluation:
+    """Measure predictions: `logits` (N, K), `labels` (N,), `domains` (N,) indices into `domain_names`.
+
+    `shots[k]` is "many", "medium", "few" (or None) for class k. `source` (a run's name) goes before any complaint.
+    """
+    scores = score_samples(logits, labels, source)
+    if len(classes) != scores.classes:
+        owner = f"{source}: " if source else ""
+        raise LongshiftError(f"{owner}expected logits of {len(classes)} classes, found {scores.classes}")
+    correct = scores.predicted == scores.labels
+    confusion = count_pairs(scores.labels, scores.predicted, scores.classes)
+    per_class = recalls(confusion)
+    groups = shot_means(per_class, shots if shots is not None else [None] * len(classes))
+    per_domain: dict[str, float | None] = {}
+    if domains is not None:
+        where = indices(domains, len(scores), len(domain_names), "domains", source)
+        per_domain = _named(domain_names, group_means(correct, where, len(domain_names)))
+    present = {name: value for name, value in per_domain.items() if value is not None}
+    worst = min(present, key=lambda name: present[name]) if present else None
+    return Evaluation(
+        n=len(scores),
+        accuracy=float(correct.mean()),
+        many=_or_none(groups["many"]),
+        medium=_or_none(groups["medium"]),
+        few=_or_none(groups["few"]),
+        macro_f1=f1_mean(confusion),
+        worst_domain=present[worst] if worst is not None else None,
+        worst_domain_name=worst,
+        margin=float(scores.margin.mean()),
+        ece=calibration_error(scores.confidence, correct),
+        nll=float(scores.nll.mean()),
+        per_class=_named(classes, per_class),
+        per_domain=per_domain,
+        confusion=tuple(tuple(int(v) for v in row) for row in confusion),
+    )
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _named(names: Sequence[str], values: FloatArray) -> dict[str, float | None]:
+    return {name: _or_none(float(value)) for name, value in zip(names, values, strict=True)}

@@ -1,0 +1,202 @@
+"""Each metric against scikit-learn, scipy or explicit loops."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+from sklearn import metrics as sk
+
+from longshift import metrics
+from longshift.errors import LongshiftError, UsageError
+from longshift.metrics import scores as scores_module
+from longshift.metrics.arrays import FloatArray, IntArray
+
+CLASSES, DOMAINS = 6, 3
+
+
+def make(seed: int, n: int = 200, absent: int | None = None) -> tuple[FloatArray, IntArray, IntArray]:
+    rng = np.random.default_rng(seed)
+    labels = rng.choice([k for k in range(CLASSES) if k != absent], n).astype(np.int64)
+    logits = 2 * rng.normal(size=(n, CLASSES))
+    logits[np.arange(n), labels] += 1.5
+    return logits, labels, rng.integers(0, DOMAINS, n)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("absent", [None, 2])
+def test_against_scikit_learn(seed: int, absent: int | None) -> None:
+    logits, labels, domains = make(seed, absent=absent)
+    predicted, p = logits.argmax(1), softmax(logits, axis=1)
+    assert metrics.accuracy(logits, labels) == pytest.approx(sk.accuracy_score(labels, predicted), abs=1e-12)
+    expected = sk.confusion_matrix(labels, predicted, labels=range(CLASSES))
+    np.testing.assert_array_equal(metrics.confusion_matrix(logits, labels), expected)
+    assert metrics.macro_f1(logits, labels) == pytest.approx(sk.f1_score(labels, predicted, average="macro"), abs=1e-12)
+    loss = sk.log_loss(labels, p, labels=range(CLASSES))
+    assert metrics.negative_log_likelihood(logits, labels) == pytest.approx(loss, abs=1e-10)
+    np.testing.assert_allclose(metrics.probabilities(logits), p, atol=1e-14)
+    for d, value in enumerate(metrics.per_domain_accuracy(logits, labels, domains)):
+        assert value == pytest.approx(sk.accuracy_score(labels[domains == d], predicted[domains == d]), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_per_class_shots_and_margins_against_loops(seed: int) -> None:
+    logits, labels, _ = make(seed, absent=4)
+    shots = ["many", "few", "few", "medium", "few", None]
+    per_class: dict[int, float] = {}
+    for k in sorted(set(labels.tolist())):
+        hits = [int(logits[i].argmax() == k) for i in range(len(labels)) if labels[i] == k]
+        per_class[k] = sum(hits) / len(hits)
+    measured = metrics.per_class_accuracy(logits, labels)
+    assert math.isnan(measured[4])
+    assert {k: float(v) for k, v in enumerate(measured) if k != 4} == pytest.approx(per_class)
+    groups = metrics.shot_accuracy(logits, labels, shots)
+    # Classes weigh the same, whatever their number of samples; the absent class 4 does not count as zero.
+    assert groups["few"] == pytest.approx((per_class[1] + per_class[2]) / 2)
+    assert groups["many"] == pytest.approx(per_class[0])
+    assert groups["medium"] == pytest.approx(per_class[3])
+    p = softmax(logits, axis=1)
+    for i, value in enumerate(metrics.margins(logits, labels)):
+        others = [p[i, k] for k in range(CLASSES) if k != labels[i]]
+        assert value == pytest.approx(p[i, labels[i]] - max(others), abs=1e-14)
+
+
+def loop_ece(logits: FloatArray, labels: IntArray, bins: int) -> float:
+    p = softmax(logits, axis=1)
+    confidence, hit = p.max(1), p.argmax(1) == labels
+    total = 0.0
+    for b in range(bins):
+        inside = (confidence > b / bins) & (confidence <= (b + 1) / bins)
+        if inside.any():
+            total += inside.mean() * abs(hit[inside].mean() - confidence[inside].mean())
+    return total
+
+
+@pytest.mark.parametrize("bins", [1, 10, 15])
+def test_calibration_error_against_a_loop(bins: int) -> None:
+    logits, labels, _ = make(7, n=500)
+    expected = loop_ece(logits, labels, bins)
+    assert expected > 0.01
+    assert metrics.expected_calibration_error(logits, labels, bins) == pytest.approx(expected, abs=1e-12)
+
+
+def test_calibration_error_known_value() -> None:
+    # Confidence 0.9 always, right half of the time.
+    logits = np.log(np.array([[0.9, 0.1]] * 10))
+    labels = np.array([0, 1] * 5)
+    assert metrics.expected_calibration_error(logits, labels) == pytest.approx(0.4)
+    with pytest.raises(UsageError, match="at least one"):
+        metrics.expected_calibration_error(logits, labels, bins=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_tensors_give_the_numbers_of_arrays(dtype: torch.dtype) -> None:
+    logits, labels, domains = make(3)
+    tensor = torch.tensor(logits).to(dtype)
+    names = [f"c{k}" for k in range(CLASSES)]
+    sites = ["a", "b", "c"]
+    ours = metrics.evaluate_predictions(
+        tensor, torch.tensor(labels), torch.tensor(domains), classes=names, domain_names=sites
+    )
+    rounded = tensor.double().numpy()
+    assert ours == metrics.evaluate_predictions(rounded, labels, domains, classes=names, domain_names=sites)
+
+
+def test_evaluation_equals_the_single_metrics_and_is_json() -> None:
+    logits, labels, domains = make(5, absent=1)
+    domains[domains == 1] = 2  # domain "b" has no sample
+    names, sites = [f"c{k}" for k in range(CLASSES)], ["a", "b", "c"]
+    shots = ["many", "few", "many", "many", "many", "many"]
+    result = metrics.evaluate_predictions(logits, labels, domains, classes=names, domain_names=sites, shots=shots)
+    assert result.n == len(labels)
+    assert result.accuracy == metrics.accuracy(logits, labels)
+    assert result.macro_f1 == metrics.macro_f1(logits, labels)
+    assert result.nll == metrics.negative_log_likelihood(logits, labels)
+    assert result.ece == metrics.expected_calibration_error(logits, labels)
+    assert result.margin == pytest.approx(metrics.margins(logits, labels).mean())
+    assert result.per_class["c1"] is None
+    assert result.few is None
+    assert result.medium is None
+    assert result.many == pytest.approx(np.nanmean(metrics.per_class_accuracy(logits, labels)))
+    assert result.per_domain["b"] is None
+    assert result.worst_domain == metrics.worst_domain_accuracy(logits, labels, domains)
+    assert result.worst_domain_name is not None
+    assert result.per_domain[result.worst_domain_name] == result.worst_domain
+    text = json.dumps(result.to_dict(), allow_nan=False)
+    assert metrics.Evaluation.from_dict(json.loads(text)) == result
+
+
+def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, labels, _ = make(8)
+    whole = scores_module.score_samples(logits, labels)
+    monkeypatch.setattr(scores_module, "_CHUNK", 7)
+    parts = scores_module.score_samples(logits, labels)
+    np.testing.assert_array_equal(whole.margin, parts.margin)
+    np.testing.assert_array_equal(whole.nll, parts.nll)
+    np.testing.assert_array_equal(whole.predicted, parts.predicted)
+
+
+def test_no_domains_and_no_shots() -> None:
+    logits, labels, _ = make(1)
+    result = metrics.evaluate_predictions(logits, labels, classes=[str(k) for k in range(CLASSES)])
+    assert result.per_domain == {}
+    assert result.worst_domain is None
+    assert result.many is None
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_logits_that_are_not_finite_are_refused_by_the_runs_name(bad: float) -> None:
+    logits, labels, _ = make(2)
+    logits[17, 3] = bad
+    with pytest.raises(LongshiftError, match=r"run-7: 1 of 200 rows of logits are not finite \(first: row 17\)"):
+        metrics.evaluate_predictions(logits, labels, classes=["x"] * CLASSES, source="run-7")
+
+
+def test_the_complaint_counts_rows_of_all_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, labels, _ = make(2)
+    logits[[17, 150], 3] = np.nan
+    monkeypatch.setattr(scores_module, "_CHUNK", 16)
+    with pytest.raises(LongshiftError, match=r"^2 of 200 rows of logits are not finite \(first: row 17\)"):
+        metrics.accuracy(logits, labels)
+
+
+def test_wrong_shapes_and_labels_are_refused() -> None:
+    logits, labels, domains = make(2)
+    with pytest.raises(LongshiftError, match="expected 200 labels"):
+        metrics.accuracy(logits, labels[:-1])
+    with pytest.raises(LongshiftError, match=r"expected labels in 0\.\.5, found"):
+        metrics.accuracy(logits, labels + 1)
+    with pytest.raises(LongshiftError, match="found shape"):
+        metrics.accuracy(logits[:0], labels[:0])
+    with pytest.raises(LongshiftError, match="expected logits of 5 classes, found 6"):
+        metrics.evaluate_predictions(logits, labels, classes=["x"] * 5)
+    with pytest.raises(LongshiftError, match=r"domains in 0\.\.1"):
+        metrics.evaluate_predictions(logits, labels, domains, classes=["x"] * 6, domain_names=["a", "b"])
+    with pytest.raises(LongshiftError, match="shot group for each of 6"):
+        metrics.shot_accuracy(logits, labels, ["few"])
+
+
+def test_all_predictions_equal() -> None:
+    labels = np.array([0, 1, 2, 0])
+    logits = np.zeros((4, 3))
+    result = metrics.evaluate_predictions(logits, labels, classes=["a", "b", "c"])
+    assert result.margin == 0.0
+    assert result.nll == pytest.approx(math.log(3))
+    assert result.accuracy == 0.5
+    assert result.per_class == {"a": 1.0, "b": 0.0, "c": 0.0}
+
+
+@given(st.integers(0, 10_000), st.floats(-50, 50))
+@settings(max_examples=30, deadline=None)
+def test_shift_invariance_and_sign_of_the_margin(seed: int, shift: float) -> None:
+    logits, labels, _ = make(seed, n=20)
+    gamma = metrics.margins(logits, labels)
+    np.testing.assert_allclose(metrics.margins(logits + shift, labels), gamma, atol=1e-9)
+    np.testing.assert_array_equal(gamma > 0, logits.argmax(1) == labels)
+    assert np.abs(gamma).max() <= 1
