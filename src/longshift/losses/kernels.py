@@ -1,0 +1,55 @@
+"""Squared distances, sums of Gaussian kernels, and the maximum mean discrepancy (MMD) built from them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+MMD_GAMMAS = tuple(10.0**p for p in range(-3, 4))  # of features (Li et al. 2018, as published in DomainBed)
+RISK_GAMMAS = tuple(10.0**p for p in range(-4, 4))  # of per-sample losses (RDM)
+
+
+def full_precision(values: Tensor) -> Tensor:
+    """Half-precision values as float32; float32 and float64 as they are."""
+    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
+
+
+def squared_distances(a: Tensor, b: Tensor) -> Tensor:
+    """Squared Euclidean distances of rows, (..., n, F) and (..., m, F) -> (..., n, m).
+
+    Taken from differences, not from inner products: equal rows are at exactly 0, whatever their length and
+    whatever precision matrix products run in.
+    """
+    distances = torch.cdist(
+        full_precision(a), full_precision(b), compute_mode="donot_use_mm_for_euclid_dist"
+    )  # its gradient at 0 is 0, so the square has the right one
+    return distances.square()
+
+
+def gaussian_kernels(squared: Tensor, gammas: tuple[float, ...]) -> Tensor:
+    """Sum over gammas of exp(-gamma * squared distance); distances are clamped below at 1e-30 as published."""
+    squared = squared.clamp_min(1e-30)
+    total = torch.exp(-gammas[0] * squared)
+    for gamma in gammas[1:]:  # a running sum keeps one matrix in view, not one per gamma
+        total = total + torch.exp(-gamma * squared)
+    return total
+
+
+def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
+    """Squared MMD of two samples (n, F) and (m, F): means include the diagonal (the biased estimate)."""
+    k_aa = gaussian_kernels(squared_distances(a, a), gammas).mean()
+    k_bb = gaussian_kernels(squared_distances(b, b), gammas).mean()
+    k_ab = gaussian_kernels(squared_distances(a, b), gammas).mean()
+    return k_aa + k_bb - 2 * k_ab
+
+
+def pairwise_mmd(features: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
+    """Mean over all pairs of domains of their squared MMD; features (D, n, F). One domain gives 0."""
+    domains, n, _ = features.shape
+    flat = features.flatten(0, 1)
+    kernel = gaussian_kernels(squared_distances(flat, flat), gammas)
+    block = kernel.reshape(domains, n, domains, n).mean((1, 3))  # mean kernel between domains i and j
+    own = block.diagonal()
+    # Each unordered pair appears twice in the D x D table, pairs (i, i) contribute 0.
+    table = own[:, None] + own[None, :] - 2 * block
+    return table.sum() / max(domains * (domains - 1), 1)

@@ -1,0 +1,44 @@
+"""CORAL: correlation alignment of features between domains (Sun and Saenko 2016)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.losses.moments import pairwise_coral
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, hp, power
+
+
+@dataclass(frozen=True)
+class CORALConfig(MethodConfig):
+    """Hyper-parameters of CORAL."""
+
+    gamma: float = hp(1.0, power(10, -1, 1), "weight of the alignment penalty", at_least=0.0)
+
+
+@register(
+    "coral",
+    title="CORAL",
+    family="dg",
+    paper="Sun and Saenko, Deep CORAL, ECCV workshops 2016, arXiv:1607.01719",
+    idea="align feature means and covariances between all pairs of domains",
+)
+class CORAL(Method):
+    """Cross-entropy plus `gamma` times the mean distance of first and second feature moments over domain pairs.
+
+    The term `loss` is the cross-entropy without the penalty, as published; `penalty` is the distance unweighted.
+    """
+
+    Config = CORALConfig
+    config: CORALConfig
+
+    def loss(self, batch: Batch) -> Losses:
+        """Cross-entropy plus the weighted distance of moments."""
+        features = self.network.features(batch.x)
+        risk = cross_entropy(self.network.classifier(features), batch.y)
+        penalty = pairwise_coral(batch.by_domain(features))
+        return Losses(risk + self.config.gamma * penalty, {"loss": risk, "penalty": penalty})
