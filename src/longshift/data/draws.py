@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ import torch
 from torch import Tensor
 
 from longshift.errors import LongshiftError
+
+Kind = Literal["uniform", "normal", "beta", "permutation", "integers"]
 
 
 class Draws(Protocol):
@@ -42,8 +45,68 @@ class Draws(Protocol):
         ...
 
 
-class HostDraws:
-    """Draws from NumPy's counter-based Philox generator; call `begin(step)` before each step."""
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One question for random numbers."""
+
+    kind: Kind
+    shape: tuple[int, ...]
+    parameters: tuple[Any, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the answer is whole numbers."""
+        return self.kind in ("permutation", "integers")
+
+
+class RequestedDraws:
+    """The five kinds of draws, each put into a `Request` and handed to `answer`."""
+
+    def answer(self, request: Request) -> Tensor:
+        """The numbers asked for."""
+        raise NotImplementedError
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Uniform on [0, 1)."""
+        return self.answer(Request("uniform", shape))
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal."""
+        return self.answer(Request("normal", shape))
+
+    def beta(self, a: float, b: float, *shape: int) -> Tensor:
+        """Beta(a, b)."""
+        return self.answer(Request("beta", shape, (a, b)))
+
+    def permutation(self, n: int) -> Tensor:
+        """A permutation of 0..n-1."""
+        return self.answer(Request("permutation", (n,)))
+
+    def integers(self, high: npt.NDArray[np.int64], *shape: int) -> Tensor:
+        """Integers on [0, high)."""
+        return self.answer(Request("integers", shape, (high,)))
+
+
+def generator(seed: int, stream: int, step: int) -> np.random.Generator:
+    """NumPy's counter-based Philox: its highest counter word is the step, the lower ones count inside a step."""
+    return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, step]))
+
+
+def draw(rng: np.random.Generator, request: Request) -> npt.NDArray[Any]:
+    """Answer one request on the host."""
+    if request.kind == "uniform":
+        return rng.random(request.shape)
+    if request.kind == "normal":
+        return rng.standard_normal(request.shape)
+    if request.kind == "beta":
+        return np.asarray(rng.beta(*request.parameters, request.shape))
+    if request.kind == "permutation":
+        return rng.permutation(request.shape[0])
+    return np.asarray(rng.integers(0, request.parameters[0], request.shape))
+
+
+class HostDraws(RequestedDraws):
+    """Draws on the host and moves the numbers to the device; call `begin(step)` before each step."""
 
     def __init__(
         self, seed: int, stream: int = 0, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
@@ -54,69 +117,31 @@ class HostDraws:
 
     def begin(self, step: int) -> None:
         """Start the numbers of `step`; whatever was drawn before has no influence on them."""
-        # The counter's low words count the draws inside a step, its highest word is the step.
-        bits = np.random.Philox(key=[self.seed, self.stream], counter=[0, 0, 0, step])
-        self.rng = np.random.Generator(bits)
+        self.rng = generator(self.seed, self.stream, step)
 
-    def _float(self, values: npt.NDArray[np.float64] | float) -> Tensor:
-        return torch.as_tensor(values, dtype=self.dtype).to(self.device)
-
-    def uniform(self, *shape: int) -> Tensor:
-        """Uniform on [0, 1)."""
-        return self._float(self.rng.random(shape))
-
-    def normal(self, *shape: int) -> Tensor:
-        """Standard normal."""
-        return self._float(self.rng.standard_normal(shape))
-
-    def beta(self, a: float, b: float, *shape: int) -> Tensor:
-        """Beta(a, b)."""
-        return self._float(self.rng.beta(a, b, shape))
-
-    def permutation(self, n: int) -> Tensor:
-        """A permutation of 0..n-1."""
-        return torch.as_tensor(self.rng.permutation(n), dtype=torch.int64).to(self.device)
-
-    def integers(self, high: npt.NDArray[np.int64], *shape: int) -> Tensor:
-        """Integers on [0, high)."""
-        return torch.as_tensor(self.rng.integers(0, high, shape), dtype=torch.int64).to(self.device)
+    def answer(self, request: Request) -> Tensor:
+        """The numbers asked for, on the device."""
+        dtype = torch.int64 if request.whole else self.dtype
+        return torch.as_tensor(draw(self.rng, request), dtype=dtype).to(self.device)
 
 
-class GivenDraws:
+class GivenDraws(RequestedDraws):
     """Hands out values made elsewhere, in order, one queue per kind: `GivenDraws({"beta": [0.3, 0.1]})`."""
 
     def __init__(self, values: Mapping[str, Iterable[Any]], dtype: torch.dtype = torch.float64) -> None:
         self._queues = {kind: deque(items) for kind, items in values.items()}
         self.dtype = dtype
 
-    def _next(self, kind: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        queue = self._queues.get(kind)
+    def answer(self, request: Request) -> Tensor:
+        """The next given value of that kind, which must have the shape asked for."""
+        queue = self._queues.get(request.kind)
         if not queue:
-            raise LongshiftError(f"a {kind} draw of shape {shape} was asked for, but no given value is left")
-        value = torch.as_tensor(queue.popleft(), dtype=dtype)
-        if tuple(value.shape) != shape:
-            raise LongshiftError(f"a {kind} draw of shape {shape} was asked for, the given value has {value.shape}")
+            raise LongshiftError(f"a {request.kind} draw of shape {request.shape} was asked for, but none is left")
+        value = torch.as_tensor(queue.popleft(), dtype=torch.int64 if request.whole else self.dtype)
+        if tuple(value.shape) != request.shape:
+            found = tuple(value.shape)
+            raise LongshiftError(f"a {request.kind} draw of shape {request.shape} was asked for, given is {found}")
         return value
-
-    def uniform(self, *shape: int) -> Tensor:
-        """The next given uniform value."""
-        return self._next("uniform", shape, self.dtype)
-
-    def normal(self, *shape: int) -> Tensor:
-        """The next given normal value."""
-        return self._next("normal", shape, self.dtype)
-
-    def beta(self, a: float, b: float, *shape: int) -> Tensor:
-        """The next given Beta value."""
-        return self._next("beta", shape, self.dtype)
-
-    def permutation(self, n: int) -> Tensor:
-        """The next given permutation."""
-        return self._next("permutation", (n,), torch.int64)
-
-    def integers(self, high: npt.NDArray[np.int64], *shape: int) -> Tensor:
-        """The next given integers."""
-        return self._next("integers", shape, torch.int64)
 
     @property
     def left(self) -> dict[str, int]:

@@ -1,0 +1,125 @@
+"""Training augmentation for a whole batch at once, each image with its own random parameters.
+
+The recipe is DomainBed's (Gulrajani & Lopez-Paz 2021): random resized crop (area 0.7-1, aspect 3/4-4/3), horizontal
+flip, jitter of 0.3 in brightness, contrast, saturation and hue, grey with probability 0.1. Colour changes come in
+that fixed order rather than in a random one, so that the whole recipe is one static computation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from longshift.data.draws import Draws
+
+LUMA = (0.2989, 0.587, 0.114)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How strong the augmentation is."""
+
+    area: tuple[float, float] = (0.7, 1.0)
+    aspect: tuple[float, float] = (3 / 4, 4 / 3)
+    flip: float = 0.5
+    jitter: float = 0.3
+    hue: float = 0.3
+    grey: float = 0.1
+
+
+def augment(images: Tensor, draws: Draws, recipe: Recipe) -> Tensor:
+    """Augment images (B, 3, H, W) in [0, 1]; one row of ten uniform numbers decides on each image."""
+    return augment_with(images, draws.uniform(images.shape[0], 10), recipe)
+
+
+def augment_with(images: Tensor, u: Tensor, recipe: Recipe) -> Tensor:
+    """The same with the uniform numbers `u` (B, 10) given."""
+    images = crop_and_flip(images, *crop_box(u[:, 0], u[:, 1], u[:, 2], u[:, 3], recipe), u[:, 4] < recipe.flip)
+    strength = 1 + recipe.jitter * (2 * u[:, 5:8] - 1)
+    images = brightness(images, strength[:, 0])
+    images = contrast(images, strength[:, 1])
+    images = saturation(images, strength[:, 2])
+    images = rotate_hue(images, recipe.hue * (2 * u[:, 8] - 1))
+    return torch.where(_per_image(u[:, 9] < recipe.grey), luma(images).expand_as(images), images)
+
+
+def crop_box(
+    area: Tensor, aspect: Tensor, left: Tensor, top: Tensor, recipe: Recipe
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Crop (left, top, width, height) as fractions of the image, from four uniform numbers per image."""
+    size = recipe.area[0] + (recipe.area[1] - recipe.area[0]) * area
+    low, high = math.log(recipe.aspect[0]), math.log(recipe.aspect[1])
+    ratio = torch.exp(low + (high - low) * aspect)
+    # A wide crop of a large area may not fit: cut it to the image, as a retry would have to.
+    width = (size * ratio).sqrt().clamp(max=1.0)
+    height = (size / ratio).sqrt().clamp(max=1.0)
+    return left * (1 - width), top * (1 - height), width, height
+
+
+def crop_and_flip(images: Tensor, left: Tensor, top: Tensor, width: Tensor, height: Tensor, flipped: Tensor) -> Tensor:
+    """Cut each image's box, stretch it to the full size (bilinear), mirror where `flipped`."""
+    sign = 1 - 2 * flipped.to(images.dtype)
+    zero = torch.zeros_like(width)
+    # affine_grid works on [-1, 1]: scale by the box's size, shift to its centre.
+    theta = torch.stack(
+        [
+            torch.stack([width * sign, zero, 2 * left + width - 1], 1),
+            torch.stack([zero, height, 2 * top + height - 1], 1),
+        ],
+        1,
+    )
+    grid = functional.affine_grid(theta.to(images.dtype), list(images.shape), align_corners=False)
+    return functional.grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def luma(images: Tensor) -> Tensor:
+    """Grey value (B, 1, H, W)."""
+    return LUMA[0] * images[:, 0:1] + LUMA[1] * images[:, 1:2] + LUMA[2] * images[:, 2:3]
+
+
+def brightness(images: Tensor, factor: Tensor) -> Tensor:
+    """Multiply."""
+    return (images * _per_image(factor)).clamp(0, 1)
+
+
+def contrast(images: Tensor, factor: Tensor) -> Tensor:
+    """Move away from, or towards, the mean grey value of the image."""
+    centre = luma(images).mean((1, 2, 3), keepdim=True)
+    return _blend(images, centre, factor)
+
+
+def saturation(images: Tensor, factor: Tensor) -> Tensor:
+    """Move away from, or towards, the grey image."""
+    return _blend(images, luma(images), factor)
+
+
+def rotate_hue(images: Tensor, turn: Tensor) -> Tensor:
+    """Turn the hue by a fraction of the colour circle, through HSV."""
+    red, green, blue = images.unbind(1)
+    value = torch.maximum(torch.maximum(red, green), blue)
+    chroma = value - torch.minimum(torch.minimum(red, green), blue)
+    safe = torch.where(chroma > 0, chroma, torch.ones_like(chroma))
+    sextant = torch.where(
+        value == red,
+        (green - blue) / safe,
+        torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe),
+    )
+    turned = sextant + 6 * turn[:, None, None]
+    channels = []
+    for offset in (5, 3, 1):  # red, green, blue: where on the circle each channel is at its lowest
+        k = torch.remainder(turned + offset, 6)
+        channels.append(value - chroma * torch.minimum(k, 4 - k).clamp(0, 1))
+    return torch.stack(channels, 1)
+
+
+def _blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:
+    weight = _per_image(factor)
+    return (weight * images + (1 - weight) * other).clamp(0, 1)
+
+
+def _per_image(values: Tensor) -> Tensor:
+    return values[:, None, None, None]

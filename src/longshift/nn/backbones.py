@@ -1,0 +1,146 @@
+"""Backbones by name: any of timm's, the small conv net, or an MLP for vectors (embeddings)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import nn
+
+from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.nn.network import Network, Precision
+from longshift.nn.small_conv import small_conv
+
+SMALL_CONV = "small_conv"
+VECTOR_MLP = "mlp"
+HALF = (0.5, 0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A featurizer with what it expects of its inputs."""
+
+    module: nn.Module
+    feature_dim: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
+def make_backbone(name: str, *, pretrained: bool = False, weights: Path | None = None, input_dim: int = 0) -> Backbone:
+    """Build a featurizer: timm's `name`, "small_conv", or "mlp" for vectors of length `input_dim`.
+
+    `pretrained` asks timm for its own weights (internet or cache); `weights` is a .safetensors file of the same model.
+    """
+    if weights is not None and pretrained:
+        raise UsageError("pretrained and weights were both given; choose one source of weights")
+    if name == SMALL_CONV:
+        module, features = small_conv()
+        backbone = Backbone(module, features, HALF, HALF)
+    elif name == VECTOR_MLP:
+        if input_dim < 1:
+            raise UsageError("backbone 'mlp' is for vectors (embeddings), but the data are images; try 'small_conv'")
+        hidden = 256
+        layers = nn.Sequential(nn.LayerNorm(input_dim), nn.Linear(input_dim, hidden), nn.ReLU())
+        backbone = Backbone(layers, hidden, HALF, HALF)
+    else:
+        backbone = _timm_backbone(name, pretrained, weights)
+    if weights is not None:
+        load_weights(backbone.module, weights)
+    return backbone
+
+
+def _timm_backbone(name: str, pretrained: bool, weights: Path | None) -> Backbone:
+    import timm
+
+    if not timm.is_model(name.split(".")[0]):
+        raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, VECTOR_MLP]))
+    header = weights_header(weights) if weights is not None else WeightsHeader()
+    options: dict[str, Any] = {"num_classes": 0}
+    if header.pad_type:
+        options["pad_type"] = header.pad_type
+    try:
+        module: Any = timm.create_model(name, pretrained=pretrained, **options)
+    except Exception as error:
+        if not pretrained:
+            raise
+        raise LongshiftError(
+            f"cannot get the pretrained weights of {name}: {error}\n"
+            f"Without internet, pass a file: --weights {name}.safetensors"
+        ) from error
+    config = module.pretrained_cfg
+    mean, std = header.mean or config.get("mean", HALF), header.std or config.get("std", HALF)
+    return Backbone(module, int(module.num_features), tuple(mean), tuple(std))
+
+
+@dataclass(frozen=True)
+class WeightsHeader:
+    """What a weights file says of the model it belongs to; empty where it is silent."""
+
+    pad_type: str = ""  # TensorFlow-born weights want TensorFlow's padding ("same")
+    mean: tuple[float, float, float] | None = None
+    std: tuple[float, float, float] | None = None
+
+
+def weights_header(path: Path) -> WeightsHeader:
+    """Read the safetensors header: `arch` may hold "pad_type=same", `input` may hold "mean 0.5 std 0.5"."""
+    _require_safetensors(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            header: dict[str, str] = file.metadata() or {}
+    except SafetensorError as error:
+        raise LongshiftError(f"cannot read {path} as safetensors: {error}") from error
+    pad = re.search(r"\bpad_type=(\w+)", header.get("arch", ""))
+    scale = re.search(r"\bmean ([0-9.]*[0-9]) std ([0-9.]*[0-9])", header.get("input", ""))
+    mean, std = (float(scale[1]), float(scale[2])) if scale else (None, None)
+    return WeightsHeader(
+        pad[1] if pad else "",
+        (mean, mean, mean) if mean is not None else None,
+        (std, std, std) if std is not None else None,
+    )
+
+
+def _require_safetensors(path: Path) -> None:
+    if not path.exists():
+        raise LongshiftError(f"no weights file {path}")
+    if path.suffix != ".safetensors":
+        raise LongshiftError(
+            f"{path} is not a .safetensors file; pickled weights are refused because loading them can run code. "
+            "Convert them once: safetensors.torch.save_file(torch.load(FILE, weights_only=True), 'out.safetensors')."
+        )
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    """Load a .safetensors file; half-precision weights are widened, a wrong shape or name is reported in full."""
+    _require_safetensors(path)
+    try:
+        given = {
+            name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in load_file(path).items()
+        }
+    except (SafetensorError, OSError) as error:
+        raise LongshiftError(f"cannot read {path} as safetensors: {error}") from error
+    own = module.state_dict()
+    # Batch-norm counters do not influence anything and some exporters leave them out.
+    missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
+    heads = ("fc.", "classifier.", "head.")
+    extra = [name for name in given if name not in own and not name.startswith(heads)]
+    wrong = [name for name in given if name in own and given[name].shape != own[name].shape]
+    if missing or extra or wrong:
+        listed = "; ".join(
+            f"{len(names)} {what} (e.g. {', '.join(names[:3])})"
+            for names, what in ((missing, "missing"), (extra, "unknown"), (wrong, "of another shape"))
+            if names
+        )
+        raise LongshiftError(f"{path} does not fit this backbone: {listed}. Was it saved from another model?")
+    module.load_state_dict({name: given[name] for name in given if name in own}, strict=False)
+
+
+def make_network(
+    backbone: Backbone, classes: int, *, dropout: float = 0.0, freeze_bn: bool = True, precision: Precision = "fp32"
+) -> Network:
+    """Featurizer plus a fresh linear head."""
+    head = nn.Linear(backbone.feature_dim, classes)
+    return Network(backbone.module, head, dropout, freeze_bn, precision)

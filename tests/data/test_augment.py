@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torchvision.transforms.v2 import functional as tv
+
+from longshift.data import augment as aug
+from longshift.data.draws import HostDraws
+
+
+def _images(n: int = 4, size: int = 16, seed: int = 0) -> torch.Tensor:
+    return HostDraws(seed, dtype=torch.float64).uniform(n, 3, size, size)
+
+
+FACTORS = torch.tensor([0.7, 0.9, 1.1, 1.3], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (aug.brightness, tv.adjust_brightness),
+        (aug.contrast, tv.adjust_contrast),
+        (aug.saturation, tv.adjust_saturation),
+    ],
+)
+def test_jitter_agrees_with_torchvision_image_by_image(ours, theirs) -> None:  # type: ignore[no-untyped-def]
+    images = _images()
+    expected = torch.stack([theirs(image, float(f)) for image, f in zip(images, FACTORS, strict=True)])
+    torch.testing.assert_close(ours(images, FACTORS), expected, rtol=0, atol=1e-6)
+
+
+def test_hue_agrees_with_torchvision() -> None:
+    images = _images()
+    images[0, :, 0, 0] = 0.5  # a grey pixel has no hue and must stay as it is
+    turns = torch.tensor([-0.3, -0.05, 0.12, 0.3], dtype=torch.float64)
+    expected = torch.stack([tv.adjust_hue(image, float(t)) for image, t in zip(images, turns, strict=True)])
+    torch.testing.assert_close(aug.rotate_hue(images, turns), expected, rtol=0, atol=1e-6)
+
+
+def test_a_crop_is_the_resized_box() -> None:
+    images = _images(2, 16)
+    fractions = [torch.tensor([v, v], dtype=torch.float64) for v in (2 / 16, 4 / 16, 12 / 16, 8 / 16)]
+    flipped = torch.tensor([False, True])
+    cropped = aug.crop_and_flip(images, *fractions, flipped)
+    box = images[:, :, 4:12, 2:14]
+    expected = torch.nn.functional.interpolate(box, (16, 16), mode="bilinear", align_corners=False)
+    inner = slice(2, -2)  # at the border interpolate clamps to the box, while the crop sees the pixels beside it
+    torch.testing.assert_close(cropped[0, :, inner, inner], expected[0, :, inner, inner])
+    torch.testing.assert_close(cropped[1, :, inner, inner], expected[1].flip(-1)[:, inner, inner])
+
+
+def test_full_box_without_flip_changes_nothing() -> None:
+    images = _images()
+    one, zero = torch.ones(4, dtype=torch.float64), torch.zeros(4, dtype=torch.float64)
+    torch.testing.assert_close(aug.crop_and_flip(images, zero, zero, one, one, zero > 1), images)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 0.999), min_size=4, max_size=4))
+def test_boxes_lie_inside_the_image_and_have_the_asked_area(values: list[float]) -> None:
+    u = [torch.tensor([v]) for v in values]
+    left, top, width, height = aug.crop_box(*u, aug.Recipe())
+    assert 0 <= left <= left + width <= 1 + 1e-6
+    assert 0 <= top <= top + height <= 1 + 1e-6
+    area = 0.7 + 0.3 * values[0]
+    assert width * height <= area + 1e-5
+    if width < 1 and height < 1:
+        assert width * height == pytest.approx(area, abs=1e-5)
+
+
+def test_images_are_treated_one_by_one() -> None:
+    """An image's result depends on its own pixels and numbers only."""
+    images, recipe = _images(), aug.Recipe()
+    u = HostDraws(3, dtype=torch.float64).uniform(4, 10)
+    together = aug.augment_with(images, u, recipe)
+    alone = torch.cat([aug.augment_with(images[i : i + 1], u[i : i + 1], recipe) for i in range(4)])
+    torch.testing.assert_close(together, alone)
+    assert together.min() >= 0
+    assert together.max() <= 1
+
+
+def test_share_of_flips_and_greys() -> None:
+    n = 4000
+    images = _images(1, 4).expand(n, 3, 4, 4)
+    recipe = aug.Recipe(area=(1, 1), aspect=(1, 1), jitter=0, hue=0)
+    out = aug.augment_with(images, HostDraws(1, dtype=torch.float64).uniform(n, 10), recipe)
+    grey = ((out - out[:, :1]).abs().amax((1, 2, 3)) < 1e-9).double().mean().item()
+    assert grey == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / n))
+    colour = out[(out - out[:, :1]).abs().amax((1, 2, 3)) > 1e-9]
+    flipped = ((colour - images[0].flip(-1)).abs().amax((1, 2, 3)) < 1e-6).double().mean().item()
+    assert flipped == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / n))
