@@ -51,6 +51,8 @@ class Method(nn.Module):
     info: ClassVar[MethodInfo]
     # Steps whose mathematics reads tensors on the host cannot be captured; such a method says so here.
     capturable: ClassVar[bool] = True
+    # What the published code does wrong and what is done about it here, one sentence or two each (docs/methods.md).
+    repairs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, network: Network, problem: Problem, config: MethodConfig) -> None:
         super().__init__()
