@@ -1,0 +1,72 @@
+"""The numbers the paper prints (arXiv:2601.21999), as data: one CSV a table, one row a number.
+
+Methods carry their registry names; settings and datasets the names used everywhere in this package; targets the
+paper's letters (PACS: A art_painting, C cartoon, P photo, S sketch; VLCS: C caltech, L labelme, S sun,
+V pascal_voc; OfficeHome: A art, C clipart, P product, R real_world). Accuracies are in percent.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import pandas as pd
+
+from longshift.errors import UsageError, unknown_name
+
+_FOLDER = resources.files(__package__) / "tables"
+
+
+@dataclass(frozen=True)
+class PaperTable:
+    """What a table shows; `label` is its LaTeX label, `columns` those of the data frame."""
+
+    name: str
+    label: str
+    title: str
+    unit: str
+    columns: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MissingTable:
+    """A table the paper announces but whose numbers its source does not hold."""
+
+    label: str
+    title: str
+
+
+@cache
+def list_tables() -> tuple[PaperTable, ...]:
+    """All tables, in the paper's order."""
+    index = json.loads((_FOLDER / "index.json").read_text(encoding="utf-8"))
+    return tuple(PaperTable(**{**entry, "columns": tuple(entry["columns"])}) for entry in index["tables"])
+
+
+@cache
+def missing_tables() -> tuple[MissingTable, ...]:
+    """Tables whose numbers cannot be had from the paper's source."""
+    index = json.loads((_FOLDER / "index.json").read_text(encoding="utf-8"))
+    return tuple(MissingTable(**entry) for entry in index["missing"])
+
+
+def paper_table(name: str) -> pd.DataFrame:
+    """The numbers of one table; `mean` and `stderr` where the paper gives them (NaN: no standard error printed).
+
+    `place` is the paper's own mark: 1 bold, 2 underlined, 3 dashed, missing otherwise.
+    """
+    known = {table.name: table for table in list_tables()}
+    if name not in known:
+        raise UsageError(unknown_name("paper table", name, known))
+    with (_FOLDER / f"{name}.csv").open(encoding="utf-8") as file:
+        frame = pd.read_csv(file, dtype={"place": "Int64"})
+    return frame[list(known[name].columns)]
+
+
+def overall_results() -> pd.DataFrame:
+    """Tables 1 to 3 in one frame: 24 methods x 8 (dataset, setting) pairs x average, many, medium, few."""
+    names = ("ginidg_average", "totalheavytail_average", "duality_average")
+    return pd.concat([paper_table(name) for name in names], ignore_index=True)
