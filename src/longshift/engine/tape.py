@@ -35,6 +35,8 @@ class TapedDraws(RequestedDraws):
         self.wholes = torch.zeros(0, 0, dtype=torch.int64, device=device)
         self._loaded = range(0)  # the steps on the tape
         self._next = -1  # the step the row pointer stands at
+        self._fraction = self._whole = 0  # how far the captured step has read its row
+        self._fraction_row, self._whole_row = self.fractions, self.wholes
 
     # -- eager steps -------------------------------------------------------------------------------------------
 
@@ -59,14 +61,16 @@ class TapedDraws(RequestedDraws):
 
     # -- captured steps ----------------------------------------------------------------------------------------
 
-    def allocate(self) -> None:
-        """Make room for the widest known program; tables that captured graphs read keep their place."""
+    def allocate(self) -> bool:
+        """Make room for the widest known program; True if the tables moved, so that captured graphs are void."""
         needs = [sizes(program) for program in self.programs.values()]
         fractions, wholes = max(n[0] for n in needs), max(n[1] for n in needs)
         if fractions > self.fractions.shape[1] or wholes > self.wholes.shape[1]:
             self.fractions = torch.zeros(self.block, max(fractions, 1), device=self.device)
             self.wholes = torch.zeros(self.block, max(wholes, 1), dtype=torch.int64, device=self.device)
             self._loaded = range(0)
+            return True
+        return False
 
     def enter_capture(self) -> None:
         """From here on requests are answered by the row under the pointer."""

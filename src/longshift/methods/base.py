@@ -110,7 +110,7 @@ class Method(nn.Module):
         """Gradient of `total`, one step of the named optimizer."""
         chosen = self.optimizers[optimizer]
         chosen.zero_grad(set_to_none=True)
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         chosen.step()
 
     def reset_optimizer(self, optimizer: str = "main", lr: float | None = None) -> None:

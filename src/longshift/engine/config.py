@@ -1,0 +1,157 @@
+"""What a run is: every choice that can change its numbers. How fast it goes is in `Runtime`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
+from longshift.files import content_hash
+from longshift.methods import registry
+from longshift.methods.base import Method
+from longshift.methods.space import MethodConfig
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
+
+
+class RunConfig(BaseModel):
+    """One training run. Names are those of `longshift train --help` and of a run.toml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+    data: str = Field("digits", min_length=1, description="folder, .zip, .csv, .parquet, or 'digits'")
+    benchmark: Literal["VLCS", "PACS", "OfficeHome", "DomainNet"] | None = None
+    setting: str = "TotalHeavyTail"
+    target: str = Field(..., min_length=1, description="the domain that is held out")
+    ratio: float | None = Field(None, gt=1, description="imbalance ratio of a generated setting")
+    shrink: bool = False
+    method: str = "ndcl"
+    hparams: dict[str, float | int | str | bool] = Field(default_factory=dict)
+    backbone: str = "auto"
+    pretrained: bool = False
+    weights: str | None = None
+    freeze_bn: bool = True
+    image_size: int = Field(0, ge=0, le=1024, description="0 = 32 for digits, 224 otherwise")
+    augment: Literal["auto", "on", "off"] = "auto"
+    steps: int = Field(5000, ge=1)
+    eval_every: int = Field(300, ge=1)
+    evaluate: Literal["selected", "full"] = "selected"
+    split_seed: int = Field(0, ge=0)
+    hparam_seed: int = Field(0, ge=0, description="0 = defaults; n > 0 = random draw n")
+    train_seed: int = Field(0, ge=0)
+
+    @property
+    def size(self) -> int:
+        """Image size in pixels."""
+        return self.image_size or (32 if self.data == "digits" else 224)
+
+    @property
+    def small(self) -> bool:
+        """Whether the defaults for small images apply."""
+        return self.size <= SMALL_IMAGE
+
+    @property
+    def augmented(self) -> bool:
+        """Whether training images are augmented; small images are not, as in DomainBed."""
+        return self.augment == "on" or (self.augment == "auto" and not self.small)
+
+    @property
+    def backbone_name(self) -> str:
+        """The backbone, with "auto" resolved to the protocol's."""
+        return ("small_conv" if self.small else "resnet50") if self.backbone == "auto" else self.backbone
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """Which variants of hyper-parameter defaults and spaces apply, the most specific first."""
+        benchmark = (self.benchmark,) if self.benchmark else ()
+        return (*benchmark, "small") if self.small else benchmark
+
+    @property
+    def method_class(self) -> type[Method]:
+        """The method's class."""
+        return registry.get(self.method)
+
+    def method_config(self) -> MethodConfig:
+        """Hyper-parameters: the defaults or random draw `hparam_seed`, with `hparams` on top."""
+        cls = self.method_class.Config
+        base: MethodConfig = cls.make({}, self.contexts)
+        if self.hparam_seed > 0:
+            base = cls.sample(hparam_rng(self.method, self.hparam_seed), self.contexts)
+        return cls.make({**base.to_dict(), **self.hparams}, self.contexts)
+
+    def fingerprint(self) -> str:
+        """Content hash of everything that makes the run what it is, hyper-parameters resolved."""
+        values = self.model_dump(exclude={"hparams"})
+        values["image_size"], values["backbone"] = self.size, self.backbone_name
+        values["hparams"] = self.method_config().to_dict()
+        return content_hash(values)
+
+
+def hparam_rng(method: str, seed: int) -> np.random.Generator:
+    """The generator of random draw `seed` of a method: the same for everybody, everywhere."""
+    digits = content_hash(["longshift hyper-parameters", registry.get(method).info.name, seed])
+    return np.random.Generator(np.random.PCG64(int(digits[:32], 16)))
+
+
+def parse_run_config(values: Mapping[str, Any], source: str = "the run's configuration") -> RunConfig:
+    """Check a mapping and report every mistake at once: unknown keys, wrong types, values out of range."""
+    mistakes: list[str] = []
+    config: RunConfig | None = None
+    try:
+        config = RunConfig.model_validate(dict(values))
+    except ValidationError as error:
+        for problem in error.errors():
+            name = ".".join(str(part) for part in problem["loc"])
+            if problem["type"] == "extra_forbidden":
+                mistakes.append(unknown_name("key", name, RunConfig.model_fields))
+            elif problem["type"] == "missing":
+                mistakes.append(f"{name}: is required")
+            else:
+                mistakes.append(f"{name}: {problem['msg'].lower()}, got {problem['input']!r}")
+    try:
+        cls = registry.get(str(values.get("method", "ndcl"))).Config
+        hparams = values.get("hparams", {})
+        cls.make(hparams if isinstance(hparams, Mapping) else {})
+    except ConfigError as error:
+        mistakes.extend(f"hparams.{mistake}" for mistake in error.mistakes)
+    except LongshiftError as error:
+        mistakes.append(f"method: {error}")
+    if mistakes or config is None:
+        raise ConfigError(mistakes, source)
+    return config
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as a mapping; a missing or broken file is named."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"no file {path}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from error
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """How a run is executed; none of it is part of what the run is."""
+
+    device: str = "auto"
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    graphs: Literal["auto", "on", "off"] = "auto"  # CUDA graphs around the whole step
+    compile: bool = False
+    stream: bool = False  # keep the images on the host even if they would fit on the GPU
+    cache: Path | None = None
+    checkpoint_every: int = 0  # steps; 0 = at each evaluation
+    keep_model: bool = True
+    save_predictions: bool = False

@@ -1,0 +1,54 @@
+"""Predictions of a trained method on whole sets, in large batches, never augmented."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longshift.data.batches import Inputs
+from longshift.engine.source import Source
+from longshift.methods.base import Method
+
+IntArray = npt.NDArray[np.int64]
+CHUNK = 512
+
+
+@torch.no_grad()
+def predict_rows(method: Method, source: Source, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
+    """Logits (N, classes) in float32 on the CPU, in the order of `indices`."""
+    return _over_chunks(method, method.predict, source, inputs, indices, chunk)
+
+
+@torch.no_grad()
+def feature_rows(method: Method, source: Source, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
+    """Features (N, feature_dim) on the device of the method."""
+    return _over_chunks(method, method.network.features, source, inputs, indices, chunk, keep=True)
+
+
+def _over_chunks(
+    method: Method,
+    function: object,
+    source: Source,
+    inputs: Inputs,
+    indices: IntArray,
+    chunk: int,
+    keep: bool = False,
+) -> Tensor:
+    assert callable(function)
+    training = method.training
+    method.eval()
+    results = []
+    chunk = min(chunk, len(indices))
+    try:
+        for start in range(0, len(indices), max(chunk, 1)):
+            part = indices[start : start + chunk]
+            # The last chunk is filled up, so that a GPU sees one shape only.
+            padded = np.concatenate([part, np.repeat(part[-1:], chunk - len(part))])
+            out: Tensor = function(inputs.evaluation(source.rows(padded)))[: len(part)].float()
+            results.append(out)
+    finally:
+        method.train(training)
+    joined = torch.cat(results)
+    return joined if keep else joined.cpu()

@@ -1,0 +1,31 @@
+"""Running means of the logged terms, kept on the device and read only when somebody looks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class TermLog:
+    """Sums terms without reading them; safe inside a captured step, because its tensors never move."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.sums: dict[str, Tensor] = {}
+
+    def add(self, terms: dict[str, Tensor]) -> None:
+        """Add one step's terms."""
+        for name, value in terms.items():
+            if name not in self.sums:
+                self.sums[name] = torch.zeros(2, dtype=torch.float64, device=self.device)
+            self.sums[name] += torch.stack([value.detach().double(), torch.ones_like(value, dtype=torch.float64)])
+
+    def read(self) -> dict[str, float]:
+        """Means since the last reading; one synchronisation."""
+        if not self.sums:
+            return {}
+        names = list(self.sums)
+        values = torch.stack([self.sums[name] for name in names]).cpu().tolist()
+        for total in self.sums.values():
+            total.zero_()
+        return {name: total / count for name, (total, count) in zip(names, values, strict=True) if count}
