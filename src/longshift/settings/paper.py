@@ -1,0 +1,86 @@
+"""The paper's settings: the published counts, and the generator parameters they were made with."""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
+from typing import Any
+
+from longshift.errors import UsageError, unknown_name
+from longshift.settings.generators import CountsGenerator, Cross, Duality, TotalHeavyTail
+from longshift.settings.setting import Setting, canonical_setting
+
+BENCHMARKS = ("VLCS", "PACS", "OfficeHome", "DomainNet")
+
+# Parameters of the published tool. Thresholds are not here: they were set by hand, see `published`.
+_PARAMETERS: dict[tuple[str, str], CountsGenerator] = {
+    ("TotalHeavyTail", "VLCS"): TotalHeavyTail(validation=5),
+    ("TotalHeavyTail", "PACS"): TotalHeavyTail(validation=15),
+    ("TotalHeavyTail", "OfficeHome"): TotalHeavyTail(validation=5),
+    ("TotalHeavyTail", "DomainNet"): TotalHeavyTail(validation=5, c=2),
+    ("Duality", "VLCS"): Duality(validation=5),
+    ("Duality", "PACS"): Duality(validation=15),
+    ("Duality", "OfficeHome"): Duality(validation=5, small=(65, 70)),
+    ("Duality", "DomainNet"): Duality(validation=5, c=2),
+    ("Cross", "VLCS"): Cross(validation=5),
+    ("Cross", "PACS"): Cross(validation=15),
+    ("Cross", "OfficeHome"): Cross(validation=5),
+}
+
+
+def canonical_benchmark(name: str) -> str:
+    """The proper spelling of a benchmark's name."""
+    folded = {known.casefold(): known for known in BENCHMARKS}
+    found = folded.get(name.strip().casefold().replace("-", "").replace("_", "").replace(" ", ""))
+    if found is None:
+        raise UsageError(unknown_name("benchmark", name, BENCHMARKS))
+    return found
+
+
+@functools.lru_cache(maxsize=len(BENCHMARKS))
+def _document(benchmark: str) -> Any:
+    text = resources.files("longshift.settings").joinpath(f"counts/{benchmark}.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def published_settings(benchmark: str) -> tuple[str, ...]:
+    """The settings that are published for a benchmark."""
+    return tuple(_document(canonical_benchmark(benchmark))["settings"])
+
+
+def published_classes(benchmark: str) -> tuple[str, ...]:
+    """The class names that a benchmark's counts use."""
+    return tuple(_document(canonical_benchmark(benchmark))["classes"])
+
+
+def published_targets(benchmark: str) -> tuple[str, ...]:
+    """The domains of a benchmark by their short names ("A"), in order."""
+    return tuple(_document(canonical_benchmark(benchmark))["domains"])
+
+
+def published(benchmark: str, setting: str, target: str) -> Setting:
+    """The published setting; domains go by their short names ("A" or "clip"), `target` also by the long one."""
+    benchmark, name = canonical_benchmark(benchmark), canonical_setting(setting)
+    document = _document(benchmark)
+    if name not in document["settings"]:
+        known = ", ".join(document["settings"])
+        raise UsageError(f"{name} is not published for {benchmark}; published there: {known}")
+    names: dict[str, str] = document["domains"]
+    spellings = {long.casefold(): short for short, long in names.items()} | {n.casefold(): n for n in names}
+    key = spellings.get(target.casefold())
+    if key is None:
+        raise UsageError(unknown_name(f"domain of {benchmark}", target, [*names, *names.values()]))
+    entry = document["settings"][name][key]
+    classes = document["classes"]
+    counts = {source: dict(zip(classes, row, strict=True)) for source, row in entry["counts"].items()}
+    return Setting(name, key, counts, entry["many"], entry["few"], entry["validation"])
+
+
+def paper_generator(setting: str, benchmark: str) -> CountsGenerator:
+    """The generator with the parameters that the paper's settings on this benchmark were made with."""
+    name, benchmark = canonical_setting(setting), canonical_benchmark(benchmark)
+    if (name, benchmark) not in _PARAMETERS:
+        known = ", ".join(sorted({f"{s} on {b}" for s, b in _PARAMETERS}))
+        raise UsageError(f"the paper gives no generator parameters for {name} on {benchmark}; it does for {known}")
+    return _PARAMETERS[name, benchmark]

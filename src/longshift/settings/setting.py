@@ -1,0 +1,62 @@
+"""What a setting is: how many training samples of each class each source domain gives, for one target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from longshift.data.manifest import IntArray
+from longshift.errors import UsageError, unknown_name
+
+Counts = Mapping[str, Mapping[str, int]]  # domain -> class -> number of samples
+
+# The names a user may ask for. GINIDG exists as published counts only; the others can be generated.
+SETTING_NAMES = ("GINIDG", "TotalHeavyTail", "Duality", "Cross", "Balanced", "Natural")
+_ALIASES = {"idg": "GINIDG"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Training counts per source and class, the many/few thresholds and the validation size for one target."""
+
+    name: str
+    target: str
+    counts: Counts  # source -> class -> training samples, in the order of the sources
+    many: float  # a class with more training samples per source than this is "many"
+    few: float  # a class with fewer than this is "few"; the rest is "medium"
+    validation: int  # validation samples per class and source
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The source domains in order."""
+        return tuple(self.counts)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes in the order in which the counts name them first."""
+        return tuple(dict.fromkeys(name for row in self.counts.values() for name in row))
+
+    def table(self, classes: Iterable[str] | None = None) -> IntArray:
+        """The counts as an array, sources x classes; a class that a source does not name counts zero."""
+        names = self.classes if classes is None else tuple(classes)
+        return np.array([[row.get(name, 0) for name in names] for row in self.counts.values()], dtype=np.int64)
+
+
+def canonical_setting(name: str) -> str:
+    """The proper spelling of a setting's name ("duality" is "Duality", "idg" is "GINIDG")."""
+    folded = {known.casefold(): known for known in SETTING_NAMES} | _ALIASES
+    found = folded.get(name.strip().casefold())
+    if found is None:
+        raise UsageError(unknown_name("setting", name, SETTING_NAMES))
+    return found
+
+
+def as_counts(sources: Iterable[str], classes: Iterable[str], table: IntArray) -> dict[str, dict[str, int]]:
+    """The mapping form of an array of counts."""
+    names = tuple(classes)
+    return {
+        source: {name: int(n) for name, n in zip(names, row, strict=True)}
+        for source, row in zip(sources, table, strict=True)
+    }
