@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+
+
+class Row(NamedTuple):
+    """One sample; rows sort in the order of a manifest."""
+
+    domain: str
+    label: str
+    path: str
+    split: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +35,39 @@ class Manifest:
     classes: tuple[str, ...]
     domain_names: tuple[str, ...]
     splits: tuple[str, ...] | None = None  # (N,) the optional split column, "" where not given
+    prefix: str = ""  # folder inside a .zip that `paths` are relative to: "" or "PACS/"
+    empty_folders: tuple[str, ...] = ()  # "domain/class" folders that hold no image
+    misplaced: tuple[str, ...] = ()  # images that are not at domain/class/image and are left out
+
+    @classmethod
+    def from_rows(
+        cls,
+        name: str,
+        root: Path | None,
+        rows: Iterable[Row],
+        prefix: str = "",
+        empty_folders: Iterable[str] = (),
+        misplaced: Iterable[str] = (),
+    ) -> Manifest:
+        """Sort the rows and number their classes and domains (in order of their names)."""
+        ordered = sorted(rows)
+        classes = tuple(sorted({row.label for row in ordered}))
+        domain_names = tuple(sorted({row.domain for row in ordered}))
+        label_index = {label: i for i, label in enumerate(classes)}
+        domain_index = {domain: i for i, domain in enumerate(domain_names)}
+        return cls(
+            name=name,
+            root=root,
+            paths=tuple(row.path for row in ordered),
+            labels=np.array([label_index[row.label] for row in ordered], dtype=np.int64),
+            domains=np.array([domain_index[row.domain] for row in ordered], dtype=np.int64),
+            classes=classes,
+            domain_names=domain_names,
+            splits=tuple(row.split for row in ordered) if any(row.split for row in ordered) else None,
+            prefix=prefix,
+            empty_folders=tuple(empty_folders),
+            misplaced=tuple(misplaced),
+        )
 
     def __len__(self) -> int:
         return len(self.paths)

@@ -1,0 +1,68 @@
+"""From the bytes of an image file to pixels."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+# Pillow's own limit against decompression bombs: a quarter of a gigabyte of RGB.
+PIXEL_LIMIT = 1024 * 1024 * 1024 // 4 // 3
+MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"GIF8", b"P6", b"P5", b"P3")
+
+
+class BadImage(Exception):
+    """An image that cannot be used: `kind` is one of the kinds of `data verify`."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(detail)
+        self.kind, self.detail = kind, detail
+
+
+def decode(data: bytes) -> Image.Image:
+    """The picture as RGB: upright (EXIF), first frame, transparency and palettes flattened on white."""
+    if not data:
+        raise BadImage("zero-byte", "the file has 0 bytes")
+    try:
+        image = Image.open(io.BytesIO(data))
+        width, height = image.size
+        if width * height > PIXEL_LIMIT:
+            raise BadImage("decompression bomb", f"{width}x{height} pixels, at most {PIXEL_LIMIT} are read")
+        image.load()
+        return _to_rgb(ImageOps.exif_transpose(image))
+    except Image.DecompressionBombError as error:
+        raise BadImage("decompression bomb", str(error)) from error
+    except UnidentifiedImageError as error:
+        if data.startswith(MAGIC):
+            raise BadImage("truncated", f"{len(data)} bytes that begin like an image but end too early") from error
+        raise BadImage("not an image", f"no image format begins with {data[:12]!r}") from error
+    except BadImage:
+        raise
+    except Exception as error:  # the decoders raise nearly anything on damaged files
+        message = str(error) or type(error).__name__
+        early = any(word in message.lower() for word in ("truncat", "end of file", "eof", "not enough"))
+        raise BadImage("truncated" if early else "unreadable", message) from error
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "RGB":
+        return image
+    if image.mode == "F":
+        raise BadImage("unreadable", "pixels are floating point numbers, whose range of brightness is unknown")
+    if image.mode.startswith("I"):  # 16 bits of grey: keep the upper eight, where a plain conversion would clip
+        grey = np.clip(np.asarray(image).astype(np.int64), 0, 65535) >> 8
+        return Image.fromarray(grey.astype(np.uint8)).convert("RGB")
+    if image.has_transparency_data:
+        layer = image.convert("RGBA")
+        paper = Image.new("RGBA", layer.size, (255, 255, 255, 255))
+        return Image.alpha_composite(paper, layer).convert("RGB")
+    return image.convert("RGB")
+
+
+def resize(image: Image.Image, size: int) -> npt.NDArray[np.uint8]:
+    """The whole picture as (size, size, 3): bilinear, antialiased when it gets smaller."""
+    if image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    return np.asarray(image, dtype=np.uint8)

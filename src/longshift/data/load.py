@@ -1,0 +1,47 @@
+"""One way to open a dataset, whatever it is kept in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from longshift.data import digits, table, tree
+from longshift.data.manifest import Manifest
+from longshift.errors import LongshiftError, UsageError, unknown_name
+
+TABLES = (".csv", ".parquet")
+
+
+def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
+    """The manifest of "digits", a folder domain/class/image, the same in a .zip, a .csv or a .parquet.
+
+    `name` is what the dataset is called in reports; by default the name of the folder or file.
+    """
+    if isinstance(source, str) and source == digits.NAME:
+        return digits.manifest(name or digits.NAME)
+    path = Path(source).expanduser()
+    if not os.path.lexists(path):
+        raise UsageError(_nothing_at(path))
+    if path.is_dir():
+        return tree.read_tree(path, name or path.resolve().name)
+    suffix = path.suffix.lower()
+    if suffix == ".zip":
+        return tree.read_tree(path, name or path.stem)
+    if suffix in TABLES:
+        return table.read_table(path, name or path.stem)
+    raise LongshiftError(f"{path} is not a dataset: expected a folder, .zip, {', '.join(TABLES)} or the word digits")
+
+
+def _nothing_at(path: Path) -> str:
+    """Say how far the path exists and what is there instead."""
+    parent = path.parent
+    while not parent.is_dir() and parent != parent.parent:
+        path, parent = parent, parent.parent
+    try:
+        there = [entry.name for entry in parent.iterdir() if not tree.is_hidden(entry.name)]
+    except OSError:
+        there = []
+    near = unknown_name("file or folder", path.name, [*there[:1000], digits.NAME])
+    if "did you mean" not in near:
+        near = f"no file or folder {path.name!r}"
+    return f"no dataset at {path}: in {parent.resolve()}: {near}"

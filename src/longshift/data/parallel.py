@@ -1,0 +1,36 @@
+"""Work on many images in several threads (Pillow decodes and resizes without holding Python's lock)."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+
+def workers() -> int:
+    """As many threads as this process may use cores."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def ordered_map(function: Callable[[In], Out], items: Iterable[In], threads: int | None = None) -> Iterator[Out]:
+    """Like `map`, but in threads; results come in order and only a bounded number of them waits in memory."""
+    threads = threads or workers()
+    waiting: deque[Future[Out]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) >= 16 * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
