@@ -1,0 +1,228 @@
+"""Contrastive losses on prediction vectors, led by the negatives (NDCL eq. con) or by the positives.
+
+For anchor i, P(i) are the other samples of its class, N(i) its negatives, and A(i) = P(i) + N(i). With s the
+cosine similarity of two predictions, the terms are
+
+    infonce_nd   -log( 1/|N| sum_n f(n) / sum_a f(a) )      f = 1 - s
+    supcon_nd    -1/|N| sum_n log( f(n) / sum_a f(a) )      f = 1 - s
+    infonce      -log( 1/|P| sum_p f(p) / sum_a f(a) )      f = s or exp(s)
+    supcon       -1/|P| sum_p log( f(p) / sum_a f(a) )      f = s or exp(s)
+    released     -log( sum_n f(n) / sum_a f(a) )            f = exp(1 - s), as the authors' code has it
+
+An anchor without a negative (`*_nd`, released) or without a positive (infonce, supcon) is skipped: it counts
+neither in the value nor in the mean.
+
+`negatives` says what N(i) is: "augmented", the mined samples of class y_i; "batch", the batch samples of other
+classes; "both". `normalised` replaces the sum over A(i) by (mean over P(i)) + (mean over N(i)), so that the
+numbers of positives and negatives no longer matter.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from longshift.losses.choices import check
+from longshift.losses.precision import floor_of, full_precision
+
+Contrast = Literal["infonce_nd", "supcon_nd", "infonce", "supcon", "released"]
+Negatives = Literal["augmented", "batch", "both"]
+Reduction = Literal["mean", "sum", "class"]
+Similarity = Literal["exp", "linear"]
+
+CONTRASTS: tuple[Contrast, ...] = ("infonce_nd", "supcon_nd", "infonce", "supcon", "released")
+NEGATIVES: tuple[Negatives, ...] = ("augmented", "batch", "both")
+REDUCTIONS: tuple[Reduction, ...] = ("mean", "sum", "class")
+SIMILARITIES: tuple[Similarity, ...] = ("exp", "linear")
+
+
+def cosine(vectors: Tensor, candidates: Tensor | None = None) -> Tensor:
+    """Cosine similarity of every vector (B, K) with every candidate (C, K), by default the vectors themselves."""
+    unit = normalize(vectors, dim=1)
+    return unit @ (unit if candidates is None else normalize(candidates, dim=1)).T
+
+
+def same_class(labels: Tensor) -> Tensor:
+    """(B, B): whether two samples share their label."""
+    return labels[:, None] == labels[None, :]
+
+
+def others(n: int, device: torch.device) -> Tensor:
+    """(n, n): True off the diagonal."""
+    return ~torch.eye(n, dtype=torch.bool, device=device)
+
+
+def anchor_terms(
+    f: Tensor,
+    leading: Tensor,
+    following: Tensor,
+    *,
+    log_inside: bool = False,
+    averaged: bool = True,
+    normalised: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """-log of the leading set's share in f, per anchor, and which anchors have a leading set at all.
+
+    f (B, C) is positive; `leading` and `following` (B, C) mark the two sets of candidates. `log_inside` takes the
+    mean of logs instead of the log of the mean; `averaged=False` leaves out the 1/|leading|.
+    """
+    count = leading.sum(1)
+    valid = count > 0
+    size = count.clamp(min=1).to(f.dtype)
+    lead = (f * leading).sum(1)
+    follow = (f * following).sum(1)
+    total = lead / size + follow / following.sum(1).clamp(min=1) if normalised else lead + follow
+    if log_inside:
+        log_lead = (f.log() * leading).sum(1) / size
+    else:
+        log_lead = torch.where(valid, lead / size if averaged or normalised else lead, 1.0).log()
+    # A skipped anchor passes through logarithms of one, so that its gradient is zero and not 0 * inf.
+    return torch.where(valid, torch.where(valid, total, 1.0).log() - log_lead, 0.0), valid
+
+
+def reduce(terms: Tensor, valid: Tensor, labels: Tensor, reduction: Reduction) -> Tensor:
+    """Over the anchors that are not skipped: their sum, their mean, or the mean over classes of class means."""
+    check("reduction", reduction, REDUCTIONS)
+    if reduction == "sum":
+        return terms.sum()
+    if reduction == "mean":
+        return terms.sum() / valid.sum().clamp(min=1)
+    share = valid / (same_class(labels) & valid).sum(1).clamp(min=1).to(terms.dtype)
+    classes = share.sum()
+    return (terms * share).sum() / torch.where(classes > 0, classes, 1.0)
+
+
+def candidate_sets(labels: Tensor, augmented_class: Tensor | None, negatives: Negatives) -> tuple[Tensor, Tensor]:
+    """P(i) and N(i) as masks (B, C) over the batch followed by the mined samples, where they are used."""
+    same = same_class(labels)
+    positives = same & others(len(labels), labels.device)
+    if augmented_class is None:
+        return positives, ~same
+    mined = labels[:, None] == augmented_class[None, :]
+    in_batch = ~same if negatives == "both" else torch.zeros_like(same)
+    return torch.cat([positives, torch.zeros_like(mined)], 1), torch.cat([in_batch, mined], 1)
+
+
+def _similarities(
+    predictions: Tensor,
+    labels: Tensor,
+    augmented: Tensor | None,
+    augmented_class: Tensor | None,
+    negatives: Negatives | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Cosine similarities (B, C) to all candidates, P(i) and N(i)."""
+    if negatives is None:
+        negatives = "batch" if augmented is None else "augmented"
+    check("negatives", negatives, NEGATIVES)
+    if negatives == "batch":
+        return cosine(predictions), *candidate_sets(labels, None, negatives)
+    if augmented is None or augmented_class is None:
+        raise ValueError(f"Expected `augmented` and `augmented_class` with negatives={negatives!r}, but got None.")
+    unit = normalize(torch.cat([predictions, augmented.to(predictions.dtype)]), dim=1)
+    return unit[: len(labels)] @ unit.T, *candidate_sets(labels, augmented_class, negatives)
+
+
+def _distance(s: Tensor) -> Tensor:
+    # Identical predictions have distance 0 up to rounding, which may fall below 0; their gradient is 0 as well.
+    return (1 - s).clamp(min=floor_of(s.dtype))
+
+
+@full_precision
+def infonce_nd(
+    predictions: Tensor,
+    labels: Tensor,
+    augmented: Tensor | None = None,
+    augmented_class: Tensor | None = None,
+    *,
+    negatives: Negatives | None = None,
+    reduction: Reduction = "mean",
+    normalised: bool = False,
+) -> Tensor:
+    """Negatives-dominant InfoNCE (eq. con): the negatives' share in all distances of the anchor.
+
+    predictions (B, K) are probabilities, labels (B,); `augmented` (M, K) and `augmented_class` (M,) are the mined
+    samples' predictions and the class each was mined for. `negatives` is by default "augmented" where these are
+    given and "batch" where they are not.
+    """
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(_distance(s), negative, positives, normalised=normalised)
+    return reduce(terms, valid, labels, reduction)
+
+
+@full_precision
+def supcon_nd(
+    predictions: Tensor,
+    labels: Tensor,
+    augmented: Tensor | None = None,
+    augmented_class: Tensor | None = None,
+    *,
+    negatives: Negatives | None = None,
+    reduction: Reduction = "mean",
+    normalised: bool = False,
+) -> Tensor:
+    """Negatives-dominant SupCon: as `infonce_nd`, with the logarithm inside the mean over negatives."""
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(_distance(s), negative, positives, log_inside=True, normalised=normalised)
+    return reduce(terms, valid, labels, reduction)
+
+
+def _closeness(s: Tensor, similarity: Similarity) -> Tensor:
+    check("similarity", similarity, SIMILARITIES)
+    return s.exp() if similarity == "exp" else s.clamp(min=floor_of(s.dtype))
+
+
+@full_precision
+def infonce(
+    predictions: Tensor,
+    labels: Tensor,
+    augmented: Tensor | None = None,
+    augmented_class: Tensor | None = None,
+    *,
+    negatives: Negatives | None = None,
+    reduction: Reduction = "mean",
+    normalised: bool = False,
+    similarity: Similarity = "linear",
+) -> Tensor:
+    """InfoNCE led by the positives; the paper prints it with the similarity itself, not its exponential."""
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(_closeness(s, similarity), positives, negative, normalised=normalised)
+    return reduce(terms, valid, labels, reduction)
+
+
+@full_precision
+def supcon(
+    predictions: Tensor,
+    labels: Tensor,
+    augmented: Tensor | None = None,
+    augmented_class: Tensor | None = None,
+    *,
+    negatives: Negatives | None = None,
+    reduction: Reduction = "mean",
+    normalised: bool = False,
+    similarity: Similarity = "exp",
+) -> Tensor:
+    """SupCon led by the positives: the form of eq. align on samples, or with the similarity itself ("linear")."""
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    f = _closeness(s, similarity)
+    terms, valid = anchor_terms(f, positives, negative, log_inside=True, normalised=normalised)
+    return reduce(terms, valid, labels, reduction)
+
+
+@full_precision
+def released(
+    predictions: Tensor,
+    labels: Tensor,
+    augmented: Tensor | None = None,
+    augmented_class: Tensor | None = None,
+    *,
+    negatives: Negatives | None = None,
+    reduction: Reduction = "class",
+    normalised: bool = False,
+) -> Tensor:
+    """The authors' code in place of eq. con: a softmax of distances, no 1/|N|, class means averaged."""
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms((1 - s).exp(), negative, positives, averaged=False, normalised=normalised)
+    return reduce(terms, valid, labels, reduction)

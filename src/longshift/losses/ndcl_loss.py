@@ -1,0 +1,145 @@
+"""The NDCL objective as one module, for any training loop: `loss = ndcl(model, x, y, d)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from longshift.data.draws import Draws, HostDraws
+from longshift.losses import contrast
+from longshift.losses.alignment import prototype_alignment
+from longshift.losses.mining import Mined, mine, mix
+from longshift.losses.precision import full_precision
+from longshift.losses.recipe import NDCLRecipe
+from longshift.losses.reweighted_ce import reweighted_cross_entropy
+
+
+class NDCLTerms(NamedTuple):
+    """total = ce + alpha * con + beta * const; a term that is switched off is None."""
+
+    total: Tensor
+    ce: Tensor
+    con: Tensor | None
+    const: Tensor | None
+
+
+class NDCLLoss(nn.Module):
+    """Negatives-dominant contrastive learning (arXiv:2601.21999): eqs. ce, con, align and neg_aug.
+
+        ndcl = NDCLLoss(class_counts=counts)           # (classes,) or (domains, classes) training samples
+        loss = ndcl(model, x, y, d)                    # model: inputs -> logits
+        loss.backward()
+
+    Options are those of `NDCLRecipe` by name: `NDCLLoss(counts, alpha=0.3, negatives="both")`. Without counts the
+    batch's own are used to share out the mined samples. Random numbers come from `draws`, by default NumPy's with
+    `seed`; hand `lam` to the call to bring your own.
+    """
+
+    class_counts: Tensor | None
+    log_prior: Tensor | None
+    factors: Tensor | None
+
+    def __init__(
+        self,
+        class_counts: Tensor | None = None,
+        *,
+        recipe: NDCLRecipe | None = None,
+        factors: Tensor | None = None,
+        draws: Draws | None = None,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        if recipe is not None and options:
+            raise ValueError(f"Expected a `recipe` or options, but got both (options {', '.join(options)}).")
+        self.recipe = recipe or NDCLRecipe(**options)
+        self.draws: Draws = draws or HostDraws(seed)
+        per_class = None if class_counts is None else class_counts.reshape(-1, class_counts.shape[-1]).sum(0)
+        # Derived from the options, so they are no part of a checkpoint.
+        self.register_buffer("class_counts", per_class, persistent=False)
+        self.register_buffer("log_prior", self._log_prior(class_counts), persistent=False)
+        # (domains, classes) factors on eq. ce's weights: undefined in the authors' code, ones unless given.
+        self.register_buffer("factors", factors, persistent=False)
+
+    def _log_prior(self, counts: Tensor | None) -> Tensor | None:
+        """(rows, classes): one row per domain, or one row for all."""
+        if self.recipe.prior == "none":
+            return None
+        needed = 2 if self.recipe.prior == "domain" else 1
+        if counts is None or counts.dim() < needed:
+            found = "None" if counts is None else f"shape {tuple(counts.shape)}"
+            shape = "(domains, classes)" if needed == 2 else "(classes,) or (domains, classes)"
+            raise ValueError(
+                f"Expected `class_counts` of shape {shape} with prior={self.recipe.prior!r}, but got {found}."
+            )
+        values = counts.reshape(-1, counts.shape[-1]).to(torch.get_default_dtype())
+        if self.recipe.prior == "global":
+            values = values.sum(0, keepdim=True)
+        return values.clamp(min=1).log()  # a class with no sample counts as one sample: finite
+
+    def mine(self, logits: Tensor, y: Tensor) -> Mined:
+        """Which samples to mix, from the logits of the first forward pass."""
+        return mine(logits.detach().softmax(1), y, self.class_counts, share=self.recipe.share)
+
+    def mined_inputs(self, x: Tensor, logits: Tensor, y: Tensor, lam: Tensor) -> tuple[Tensor, Tensor]:
+        """The mined batch (as many samples as x) and the class each was mined for."""
+        mined = self.mine(logits, y)
+        return mix(x, mined, lam, lambda_max_half=self.recipe.lambda_max_half), mined.cls
+
+    def draw_lambda(self, size: int, draws: Draws | None = None) -> Tensor:
+        """Mixing coefficients for a batch of that size."""
+        rho = self.recipe.rho
+        return (draws or self.draws).beta(rho, rho, self.recipe.n_lambdas(size))
+
+    def objective(
+        self,
+        logits: Tensor,
+        y: Tensor,
+        d: Tensor,
+        mined_logits: Tensor | None = None,
+        mined_class: Tensor | None = None,
+    ) -> NDCLTerms:
+        """All terms from the logits of the batch and, where mining is on, of the mined batch."""
+        return _objective(logits, mined_logits, y, d, mined_class, self)
+
+    def forward(
+        self, model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, d: Tensor, lam: Tensor | None = None
+    ) -> Tensor:
+        """The total; `model` maps inputs (B, ...) to logits (B, classes), y and d are int64 (B,)."""
+        logits = model(x)
+        if not self.recipe.mines:
+            return self.objective(logits, y, d).total
+        if lam is None:
+            lam = self.draw_lambda(len(y)).to(x.device)
+        x_hat, cls = self.mined_inputs(x, logits, y, lam)
+        return self.objective(logits, y, d, model(x_hat), cls).total
+
+
+@full_precision
+def _objective(
+    logits: Tensor, mined_logits: Tensor | None, y: Tensor, d: Tensor, mined_class: Tensor | None, ndcl: NDCLLoss
+) -> NDCLTerms:
+    recipe = ndcl.recipe
+    shifted = logits
+    if ndcl.log_prior is not None:
+        shifted = logits + (ndcl.log_prior[d] if recipe.prior == "domain" else ndcl.log_prior).to(logits.dtype)
+    factor = None if ndcl.factors is None else ndcl.factors[d, y]
+    ce = reweighted_cross_entropy(shifted, y, weights=recipe.weights, divisor=recipe.divisor, factor=factor)
+    total, con, const = ce, None, None
+    predictions = logits.softmax(1) if recipe.alpha > 0 or recipe.beta > 0 else logits
+    if recipe.alpha > 0:
+        options: dict[str, Any] = {"negatives": recipe.negatives, "reduction": recipe.reduction}
+        if recipe.similarity != "default":
+            options["similarity"] = recipe.similarity
+        mined = None if mined_logits is None else mined_logits.softmax(1)
+        term = getattr(contrast, recipe.contrast)
+        con = term(predictions, y, mined, mined_class, normalised=recipe.normalised, **options)
+        total = total + recipe.alpha * con
+    if recipe.beta > 0:
+        released = recipe.alignment == "released"
+        const = prototype_alignment(predictions, y, d, reduction=recipe.reduction, released=released)
+        total = total + recipe.beta * const
+    return NDCLTerms(total, ce, con, const)

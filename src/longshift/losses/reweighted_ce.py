@@ -1,0 +1,75 @@
+"""Re-weighted cross-entropy (NDCL eq. ce): within each class, samples weigh by a softmax of their losses."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.losses.choices import check
+from longshift.losses.contrast import same_class
+from longshift.losses.precision import full_precision
+
+Divisor = Literal["present", "all"]
+Weights = Literal["adaptive", "class", "none"]
+
+DIVISORS: tuple[Divisor, ...] = ("present", "all")
+WEIGHTS: tuple[Weights, ...] = ("adaptive", "class", "none")
+
+
+@full_precision
+def intra_class_weights(losses: Tensor, labels: Tensor) -> Tensor:
+    """Softmax of the per-sample losses (B,) among the samples of the same class; each class's weights sum to one."""
+    own = torch.where(same_class(labels), losses[None, :], -torch.inf)
+    return (losses - own.logsumexp(1)).exp()
+
+
+def classes_present(labels: Tensor) -> Tensor:
+    """Number of distinct labels, as a tensor: samples that have no earlier sample of their class."""
+    return (~same_class(labels).tril(-1).any(1)).sum()
+
+
+@full_precision
+def class_mean(
+    losses: Tensor,
+    labels: Tensor,
+    classes: int,
+    *,
+    weights: Weights = "adaptive",
+    divisor: Divisor = "present",
+    detach: bool = True,
+    factor: Tensor | None = None,
+) -> Tensor:
+    """Eq. ce on per-sample losses (B,).
+
+    `weights`: "adaptive" is eq. ce; "class" the plain mean within each class; "none" the plain mean over all
+    samples. The first two sum over classes and divide by the classes present in the batch or by all `classes`.
+    `detach` takes the adaptive weights as constants. `factor` (B,) multiplies each sample's weight.
+    """
+    check("weights", weights, WEIGHTS)
+    check("divisor", divisor, DIVISORS)
+    weighted = losses if factor is None else losses * factor
+    if weights == "none":
+        return weighted.mean()
+    if weights == "adaptive":
+        weight = intra_class_weights(losses.detach() if detach else losses, labels)
+    else:
+        weight = 1.0 / same_class(labels).sum(1)
+    return (weight * weighted).sum() / (classes_present(labels) if divisor == "present" else classes)
+
+
+@full_precision
+def reweighted_cross_entropy(
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    weights: Weights = "adaptive",
+    divisor: Divisor = "present",
+    detach: bool = True,
+    factor: Tensor | None = None,
+) -> Tensor:
+    """Eq. ce on logits (B, K)."""
+    losses = cross_entropy(logits, labels, reduction="none")
+    return class_mean(losses, labels, logits.shape[1], weights=weights, divisor=divisor, detach=detach, factor=factor)

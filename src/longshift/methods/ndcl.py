@@ -1,0 +1,103 @@
+"""NDCL: negatives-dominant contrastive learning (Cao et al. 2026), eqs. con, neg_aug, align and ce."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import Tensor
+
+from longshift.data.batch import Batch
+from longshift.losses.contrast import CONTRASTS, NEGATIVES, REDUCTIONS
+from longshift.losses.mining import SHARES
+from longshift.losses.ndcl_loss import NDCLLoss
+from longshift.losses.recipe import ALIGNMENTS, PRIORS, RELEASED, SIMILARITY_CHOICES, NDCLRecipe
+from longshift.losses.reweighted_ce import DIVISORS, WEIGHTS
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, fixed, hp, log_uniform, uniform
+
+Preset = Literal["paper", "released"]
+Ablation = Literal["none", "no_weight", "no_con", "no_const", "no_aug"]
+
+PRESETS: dict[str, dict[str, str | bool]] = {"paper": {}, "released": RELEASED}
+ABLATIONS: dict[str, dict[str, str | float]] = {
+    "none": {},
+    "no_weight": {"weights": "none"},
+    "no_con": {"alpha": 0.0},
+    "no_const": {"beta": 0.0},
+    "no_aug": {"negatives": "batch"},
+}
+
+
+@dataclass(frozen=True)
+class NDCLConfig(MethodConfig):
+    """Two weights, the mixing parameter, and every reading of what the paper leaves open."""
+
+    alpha: float = hp(0.1, log_uniform(1e-3, 1), "weight of the contrastive term (eq. con)", at_least=0.0)
+    beta: float = hp(0.1, log_uniform(1e-3, 1), "weight of the alignment term (eq. align)", at_least=0.0)
+    rho: float = hp(0.2, uniform(0.1, 0.3), "mixing coefficients are drawn from Beta(rho, rho)", at_least=1e-3)
+    preset: str = hp("paper", fixed(), "start from the paper's equations or the authors' code", options=tuple(PRESETS))
+    ablation: str = hp("none", fixed(), "leave one part out, as in the ablation table", options=tuple(ABLATIONS))
+    contrast: str = hp("infonce_nd", fixed(), "form of the contrastive term", options=CONTRASTS)
+    similarity: str = hp(
+        "default", fixed(), "infonce and supcon on s or exp(s); default: as printed", options=SIMILARITY_CHOICES
+    )
+    negatives: str = hp("augmented", fixed(), "an anchor's negatives: mined, in the batch, or both", options=NEGATIVES)
+    reduction: str = hp("mean", fixed(), "over anchors; class: mean of class means", options=REDUCTIONS)
+    alignment: str = hp("paper", fixed(), "form of the alignment term", options=ALIGNMENTS)
+    weights: str = hp(
+        "adaptive", fixed(), "of samples in eq. ce: by their loss, equal in a class, or equal", options=WEIGHTS
+    )
+    divisor: str = hp("present", fixed(), "eq. ce divides by the classes in the batch or by all", options=DIVISORS)
+    share: str = hp("inverse", fixed(), "how mined samples are shared among the classes", options=SHARES)
+    shared_lambda: bool = hp(False, fixed(), "one mixing coefficient for the whole batch")
+    lambda_max_half: bool = hp(False, fixed(), "mixing coefficients at most 1/2")
+    normalised: bool = hp(False, fixed(), "means over positives and negatives in the ratio of eq. con")
+    prior: str = hp("none", fixed(), "add log training counts to the logits in eq. ce", options=PRIORS)
+
+    def recipe(self) -> NDCLRecipe:
+        """The options of the loss: a preset fills what is left at its default, an ablation overrides."""
+        names = [f.name for f in dataclasses.fields(NDCLRecipe)]
+        chosen: dict[str, Any] = {name: getattr(self, name) for name in names}
+        defaults = NDCLRecipe()
+        for name, value in PRESETS[self.preset].items():
+            if chosen[name] == getattr(defaults, name):
+                chosen[name] = value
+        return NDCLRecipe(**(chosen | ABLATIONS[self.ablation]))
+
+
+@register(
+    "ndcl",
+    title="NDCL",
+    family="idg",
+    paper="arXiv:2601.21999",
+    idea="push mined hard negatives away in prediction space, align class prototypes across domains",
+)
+class NDCL(Method):
+    """Re-weighted cross-entropy, a contrastive term led by mined negatives, and prototype alignment."""
+
+    Config = NDCLConfig
+    config: NDCLConfig
+
+    def build(self) -> None:
+        """The loss module; its draws are the method's."""
+        self.ndcl = NDCLLoss(self.problem.counts_tensor(), recipe=self.config.recipe())
+
+    def loss(self, batch: Batch) -> Losses:
+        """First forward pass, mining, second forward pass on the mined batch, objective."""
+        logits: Tensor = self.network(batch.x)
+        if not self.ndcl.recipe.mines:
+            return self.objective(batch, logits)
+        lam = self.ndcl.draw_lambda(len(batch), self.draws)
+        return self.objective(batch, logits, *self.ndcl.mined_inputs(batch.x, logits, batch.y, lam))
+
+    def objective(
+        self, batch: Batch, logits: Tensor, x_hat: Tensor | None = None, cls_hat: Tensor | None = None
+    ) -> Losses:
+        """The terms, given the batch's logits and a mined batch with the class each sample was mined for."""
+        mined_logits = None if x_hat is None else self.network(x_hat)
+        terms = self.ndcl.objective(logits, batch.y, batch.d, mined_logits, cls_hat)
+        named = {"loss": terms.total, "ce": terms.ce, "con": terms.con, "const": terms.const}
+        return Losses(terms.total, {name: value for name, value in named.items() if value is not None})
