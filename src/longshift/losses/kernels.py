@@ -5,25 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from longshift.losses.precision import full_precision
+
 MMD_GAMMAS = tuple(10.0**p for p in range(-3, 4))  # of features (Li et al. 2018, as published in DomainBed)
 RISK_GAMMAS = tuple(10.0**p for p in range(-4, 4))  # of per-sample losses (RDM)
 
 
-def full_precision(values: Tensor) -> Tensor:
-    """Half-precision values as float32; float32 and float64 as they are."""
-    return values.float() if values.dtype in (torch.bfloat16, torch.float16) else values
-
-
+@full_precision
 def squared_distances(a: Tensor, b: Tensor) -> Tensor:
     """Squared Euclidean distances of rows, (..., n, F) and (..., m, F) -> (..., n, m).
 
     Taken from differences, not from inner products: equal rows are at exactly 0, whatever their length and
     whatever precision matrix products run in.
     """
-    distances = torch.cdist(
-        full_precision(a), full_precision(b), compute_mode="donot_use_mm_for_euclid_dist"
-    )  # its gradient at 0 is 0, so the square has the right one
-    return distances.square()
+    # The gradient of a distance of 0 is 0 here, so the square has the right one everywhere.
+    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
 
 
 def gaussian_kernels(squared: Tensor, gammas: tuple[float, ...]) -> Tensor:
@@ -35,6 +31,7 @@ def gaussian_kernels(squared: Tensor, gammas: tuple[float, ...]) -> Tensor:
     return total
 
 
+@full_precision
 def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
     """Squared MMD of two samples (n, F) and (m, F): means include the diagonal (the biased estimate)."""
     k_aa = gaussian_kernels(squared_distances(a, a), gammas).mean()
@@ -43,6 +40,7 @@ def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
     return k_aa + k_bb - 2 * k_ab
 
 
+@full_precision
 def pairwise_mmd(features: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
     """Mean over all pairs of domains of their squared MMD; features (D, n, F). One domain gives 0."""
     domains, n, _ = features.shape

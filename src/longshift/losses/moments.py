@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from longshift.losses.kernels import full_precision
+from longshift.losses.precision import full_precision
 
 
+@full_precision
 def pairwise_coral(features: Tensor) -> Tensor:
     """Mean over pairs of domains of the CORAL distance; features (D, n, F). One domain gives 0.
 
@@ -15,7 +16,6 @@ def pairwise_coral(features: Tensor) -> Tensor:
     <C_i, C_j> = |X_i X_j^T|^2 / (n - 1)^2, so inner products of samples are enough (96 x 96 numbers instead
     of 3 x 2048 x 2048 for a ResNet-50).
     """
-    features = full_precision(features)
     domains, n, width = features.shape
     means = features.mean(1)
     centred = (features - means[:, None]).flatten(0, 1)

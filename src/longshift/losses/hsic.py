@@ -1,0 +1,61 @@
+"""Dependence of two feature sets within each class: HSIC with median-heuristic Gaussian kernels (TCRI)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from longshift.losses.kernels import squared_distances
+from longshift.losses.precision import full_precision
+
+
+def class_medians(squared: Tensor, y: Tensor, classes: int) -> Tensor:
+    """Lower median of the non-zero squared distances within each class, (D, n, n), (D, n) -> (D, K).
+
+    Differentiable; 1 where a class has no such distance. All classes at once with static shapes: sort all pairs
+    by distance, then (stably) by class, and read each class's run in the middle.
+    """
+    distances = squared.flatten(1)
+    same = y[:, :, None] == y[:, None, :]
+    # Both orders of a pair are in the list; doubling every entry leaves the lower median as it is.
+    usable = (same & (squared.detach() > 0)).flatten(1)
+    key = torch.where(usable, y[:, :, None].expand_as(squared).flatten(1), classes)
+    by_distance = distances.detach().argsort(1)
+    by_class = key.gather(1, by_distance).argsort(dim=1, stable=True)
+    order = by_distance.gather(1, by_class)
+    keys = key.gather(1, order)
+    names = torch.arange(classes, device=y.device).expand(len(y), classes).contiguous()
+    first = torch.searchsorted(keys, names)
+    count = torch.searchsorted(keys, names, right=True) - first
+    middle = (first + (count - 1).clamp_min(0) // 2).clamp_max(keys.shape[1] - 1)
+    medians = distances.gather(1, order.gather(1, middle))
+    return torch.where(count > 0, medians, torch.ones_like(medians))
+
+
+def _centred_kernel(x: Tensor, y: Tensor, classes: int) -> Tensor:
+    """Gaussian kernels within classes, doubly centred class by class, 0 between classes; (D, n, F) -> (D, n, n)."""
+    squared = squared_distances(x, x)
+    same = (y[:, :, None] == y[:, None, :]).to(squared.dtype)
+    # Each sample's scale is its class's; a masked sum, because the gradient of an indexed read adds up in any order.
+    scale = (class_medians(squared, y, classes)[:, None, :] * one_hot(y, classes)).sum(-1)
+    kernel = torch.exp(-squared / (2 * scale[:, :, None])) * same
+    size = same.sum(-1)
+    rows = kernel.sum(-1) / size
+    whole = (same * rows[:, None, :]).sum(-1) / size
+    return (kernel - rows[:, :, None] - rows[:, None, :] + whole[:, :, None]) * same
+
+
+@full_precision
+def class_hsic(a: Tensor, b: Tensor, y: Tensor, classes: int) -> Tensor:
+    """Sum over classes of HSIC between a and b given the class, per domain: (D, n, F), (D, n, G), (D, n) -> (D,).
+
+    HSIC here is the sum of the elementwise product of the doubly centred kernels, without normalisation.
+    A class with one sample contributes 0.
+    """
+    return (_centred_kernel(a, y, classes) * _centred_kernel(b, y, classes)).sum((1, 2))
+
+
+def classes_present(y: Tensor, classes: int) -> Tensor:
+    """Number of different classes in each row, (D, n) -> (D,)."""
+    return one_hot(y, classes).amax(1).sum(1)

@@ -1,0 +1,54 @@
+"""Losses that answer class imbalance. Counts of 0 (a class the domain lacks) are given a defined, finite meaning."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+
+from longshift.losses.precision import full_precision
+
+
+@full_precision
+def focal_loss(logits: Tensor, y: Tensor, gamma: float) -> Tensor:
+    """Per-sample focal loss (1 - p_y)^gamma * cross-entropy, (B, K) -> (B,)."""
+    risk = cross_entropy(logits, y, reduction="none")
+    # 1 - p_y without cancellation; kept off 0, where the power has no gradient for gamma < 1.
+    miss = (-torch.expm1(-risk)).clamp_min(torch.finfo(risk.dtype).tiny)
+    return miss**gamma * risk
+
+
+def inverse_frequency(counts: Tensor) -> Tensor:
+    """Weights 1 / count, each row scaled to sum to the number of classes, (D, K) -> (D, K).
+
+    A class with count 0 gets the weight of a class with count 1.
+    """
+    weights = 1 / counts.clamp_min(1)
+    return weights * (counts.shape[-1] / weights.sum(-1, keepdim=True))
+
+
+def log_prior(counts: Tensor) -> Tensor:
+    """Log counts, to be added to logits (balanced softmax).
+
+    A class with count 0 gets log of the smallest normal float32 (-87.3): it takes no part in that domain's softmax,
+    as with log 0, but a sample of it would cost a large finite loss instead of an infinite one.
+    """
+    return counts.clamp_min(torch.finfo(torch.float32).tiny).log()
+
+
+def ldam_margins(counts: Tensor, largest: float) -> Tensor:
+    """Margins proportional to count^(-1/4), each row scaled so that its largest is `largest`, (D, K) -> (D, K).
+
+    A class with count 0 gets the largest margin and has no influence on the others.
+    """
+    present = counts > 0
+    raw = torch.where(present, counts.clamp_min(1) ** -0.25, 0)
+    top = raw.amax(-1, keepdim=True).clamp_min(torch.finfo(raw.dtype).tiny)
+    return torch.where(present, largest * raw / top, largest)
+
+
+@full_precision
+def margin_loss(logits: Tensor, y: Tensor, margins: Tensor, scale: float) -> Tensor:
+    """Per-sample cross-entropy of scale * (logits - margin of the true class), (B, K), (B,), (B,) -> (B,)."""
+    lowered = logits - margins[:, None] * one_hot(y, logits.shape[-1])
+    return cross_entropy(scale * lowered, y, reduction="none")

@@ -1,0 +1,56 @@
+"""Penalties on how a risk, or its gradient, differs between domains (IRM, Fishr)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from longshift.losses.precision import full_precision
+
+
+@full_precision
+def scale_gradients(logits: Tensor, y: Tensor) -> Tensor:
+    """Per-sample derivative of cross-entropy with respect to a factor on the logits, at 1; (..., K) -> (...).
+
+    In closed form, sum_k p_k z_k - z_y, so that its own gradient needs no second backward pass.
+    """
+    expected = (logits.softmax(-1) * logits).sum(-1)
+    return expected - logits.gather(-1, y.unsqueeze(-1)).squeeze(-1)
+
+
+@full_precision
+def irm_penalty(logits: Tensor, y: Tensor) -> Tensor:
+    """IRM's penalty of each domain, logits (D, n, K), y (D, n) -> (D,).
+
+    The product of the mean derivatives over even and odd samples: an unbiased estimate of the squared
+    derivative, which can be negative. Needs n >= 2.
+    """
+    gradients = scale_gradients(logits, y)
+    return gradients[:, 0::2].mean(1) * gradients[:, 1::2].mean(1)
+
+
+@full_precision
+def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor) -> Tensor:
+    """Variance over a domain's samples of the gradient of cross-entropy with respect to a linear head.
+
+    features (D, n, F), logits (D, n, K), y (D, n) -> (D, K * F + K): weights (row by row), then biases.
+    A sample's gradient is the outer product of e = softmax - onehot and f, so both moments are matrix
+    products, sum e f^T and sum e^2 (f^2)^T, and no per-sample gradient is ever stored.
+    """
+    error = (logits.softmax(-1) - one_hot(y, logits.shape[-1])).mT  # (D, K, n)
+    ones = torch.ones_like(features[..., :1])
+    n = features.shape[1]
+
+    def moments(f: Tensor) -> Tensor:
+        mean = error @ f / n
+        return (error.square() @ f.square() / n - mean.square()).flatten(1)
+
+    # The bias is the weight of a constant feature.
+    return torch.cat([moments(features), moments(ones)], 1)
+
+
+@full_precision
+def spread(values: Tensor) -> Tensor:
+    """Mean squared deviation from the average domain, values (D,) or (D, M): the population variance over domains."""
+    return (values - values.mean(0, keepdim=True)).square().mean()

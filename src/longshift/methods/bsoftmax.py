@@ -1,0 +1,42 @@
+"""BSoftmax: balanced softmax (Ren et al. 2020), with the counts of each sample's domain."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.losses.imbalance import log_prior
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+
+
+@register(
+    "bsoftmax",
+    title="BSoftmax",
+    family="imbalance",
+    paper="Ren et al., Balanced Meta-Softmax for Long-Tailed Visual Recognition, NeurIPS 2020, arXiv:2007.10740",
+    idea="add the logarithm of the domain's class counts to the logits while training",
+)
+class BSoftmax(Method):
+    """Cross-entropy of logits + log(count of the class in the sample's domain); prediction uses the plain logits.
+
+    A class missing from a domain takes no part in that domain's softmax.
+    """
+
+    log_counts: Tensor  # (domains, classes)
+    repairs: ClassVar[tuple[str, ...]] = (
+        "The logarithm of a count of 0 is replaced by a finite one (-87.3): the class stays out of that domain's "
+        "softmax, but a sample of it would not make the loss infinite.",
+    )
+
+    def build(self) -> None:
+        """Add the logarithms of the counts."""
+        self.register_buffer("log_counts", log_prior(self.problem.counts_tensor()))
+
+    def loss(self, batch: Batch) -> Losses:
+        """Mean cross-entropy of the shifted logits."""
+        total = cross_entropy(self.network(batch.x) + self.log_counts[batch.d], batch.y)
+        return Losses(total, {"loss": total})

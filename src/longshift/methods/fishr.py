@@ -1,0 +1,68 @@
+"""Fishr: match the variance of gradients between domains (Rame et al. 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.losses.invariance import head_gradient_variance, spread
+from longshift.methods.annealing import AnnealedMethod, Annealing
+from longshift.methods.base import Losses
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, hp, int_uniform, power, uniform
+
+
+@dataclass(frozen=True)
+class FishrConfig(MethodConfig):
+    """Hyper-parameters of Fishr."""
+
+    fishr_lambda: float = hp(1000.0, power(10, 1, 4), "weight of the penalty after annealing", at_least=0.0)
+    anneal: int = hp(1500, int_uniform(0, 5000), "step from which the penalty counts", at_least=0)
+    ema: float = hp(0.95, uniform(0.90, 0.99), "decay of the moving average of variances", at_least=0.0, at_most=0.9999)
+
+
+@register(
+    "fishr",
+    title="Fishr",
+    family="dg",
+    paper="Rame et al., Fishr: Invariant Gradient Variances, ICML 2022, arXiv:2109.02934",
+    idea="match between domains the variance of the classifier's per-sample gradients",
+)
+class Fishr(AnnealedMethod):
+    """Cross-entropy plus the squared distance of each domain's gradient variance from the average domain's.
+
+    Gradients are those of the linear head, in closed form. Their variances are smoothed by a moving average m that
+    starts at 0 and runs from the first step; m / (1 - ema) enters the penalty, with the past as a constant. The weight
+    is 0 up to step `anneal`, then `fishr_lambda`, and Adam starts afresh there.
+    """
+
+    Config = FishrConfig
+    config: FishrConfig
+    average: Tensor  # (domains, K * F + K) moving average of gradient variances
+
+    def build(self) -> None:
+        """Add the moving average."""
+        super().build()
+        width = self.problem.classes * (self.network.feature_dim + 1)
+        self.register_buffer("average", torch.zeros(self.problem.domains, width))
+
+    def annealing(self) -> Annealing:
+        """Weight 0, then fishr_lambda."""
+        return Annealing(self.config.anneal, 0.0, self.config.fishr_lambda)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Mean risk plus the weighted penalty; moves the average on the way."""
+        features = self.network.features(batch.x)
+        logits = self.network.classifier(features)
+        risk = cross_entropy(logits, batch.y)
+        variance = head_gradient_variance(batch.by_domain(features), batch.by_domain(logits), batch.by_domain(batch.y))
+        ema = self.config.ema
+        average = ema * self.average + (1 - ema) * variance
+        self.average.copy_(average.detach())
+        penalty = spread(average / (1 - ema))
+        total = risk + self.penalty_weight * penalty
+        return Losses(total, {"loss": total, "nll": risk, "penalty": penalty})

@@ -1,0 +1,39 @@
+"""Focal loss (Lin et al. 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from longshift.data.batch import Batch
+from longshift.losses.imbalance import focal_loss
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, hp, log_uniform
+
+
+@dataclass(frozen=True)
+class FocalConfig(MethodConfig):
+    """Hyper-parameters of the focal loss."""
+
+    gamma: float = hp(
+        1.0, log_uniform(0.5, 5), "how fast the weight of a sample falls with its probability", at_least=0.0
+    )
+
+
+@register(
+    "focal",
+    title="Focal",
+    family="imbalance",
+    paper="Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv:1708.02002",
+    idea="weight a sample by (1 - its probability)^gamma, so that easy ones count less",
+)
+class Focal(Method):
+    """Mean of (1 - p)^gamma times cross-entropy, p the probability of the true class."""
+
+    Config = FocalConfig
+    config: FocalConfig
+
+    def loss(self, batch: Batch) -> Losses:
+        """Mean focal loss over the batch."""
+        total = focal_loss(self.network(batch.x), batch.y, self.config.gamma).mean()
+        return Losses(total, {"loss": total})

@@ -1,0 +1,49 @@
+"""GroupDRO: group distributionally robust optimisation (Sagawa et al. 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, hp, power
+
+
+@dataclass(frozen=True)
+class GroupDROConfig(MethodConfig):
+    """Hyper-parameters of GroupDRO."""
+
+    eta: float = hp(1e-2, power(10, -3, -1), "step size of the domain weights", at_least=0.0)
+
+
+@register(
+    "groupdro",
+    title="GroupDRO",
+    family="dg",
+    paper="Sagawa et al., Distributionally Robust Neural Networks for Group Shifts, ICLR 2020, arXiv:1911.08731",
+    idea="weight domains by exponentiated risk, so that the worst domain counts most",
+)
+class GroupDRO(Method):
+    """Weighted mean of the domains' risks; a weight grows by exp(eta * risk) each step, and all are normalised."""
+
+    Config = GroupDROConfig
+    config: GroupDROConfig
+    q: Tensor  # (domains,) the weights
+
+    def build(self) -> None:
+        """Add the domain weights, equal at first."""
+        self.register_buffer("q", torch.ones(self.problem.domains))
+
+    def loss(self, batch: Batch) -> Losses:
+        """The weighted risk; moves the weights on the way."""
+        risks = batch.by_domain(cross_entropy(self.network(batch.x), batch.y, reduction="none")).mean(1)
+        # q * exp(eta * risk), normalised, in logarithms: a huge risk cannot overflow.
+        q = torch.softmax(self.q.log() + self.config.eta * risks.detach(), 0)
+        self.q.copy_(q)
+        total = (q * risks).sum()
+        return Losses(total, {"loss": total})

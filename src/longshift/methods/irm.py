@@ -1,0 +1,54 @@
+"""IRM: invariant risk minimisation (Arjovsky et al. 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.losses.invariance import irm_penalty
+from longshift.methods.annealing import AnnealedMethod, Annealing
+from longshift.methods.base import Losses
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, hp, power
+
+
+@dataclass(frozen=True)
+class IRMConfig(MethodConfig):
+    """Hyper-parameters of IRM."""
+
+    irm_lambda: float = hp(1e2, power(10, -1, 5), "weight of the penalty after annealing", at_least=0.0)
+    anneal: int = hp(
+        500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to irm_lambda", at_least=0
+    )
+
+
+@register(
+    "irm",
+    title="IRM",
+    family="dg",
+    paper="Arjovsky et al., Invariant Risk Minimization, 2019, arXiv:1907.02893",
+    idea="one classifier that is optimal in every domain at once: penalise its risk's slope in each domain",
+)
+class IRM(AnnealedMethod):
+    """Cross-entropy plus the squared derivative of each domain's risk with respect to a factor on the logits.
+
+    The square is estimated without bias as the product of the derivatives over even and odd samples. The weight is 1
+    up to step `anneal`, then `irm_lambda`, and Adam starts afresh there.
+    """
+
+    Config = IRMConfig
+    config: IRMConfig
+
+    def annealing(self) -> Annealing:
+        """Weight 1, then irm_lambda."""
+        return Annealing(self.config.anneal, 1.0, self.config.irm_lambda)
+
+    def loss(self, batch: Batch) -> Losses:
+        """Mean risk plus the weighted mean penalty over domains."""
+        logits = self.network(batch.x)
+        risk = cross_entropy(logits, batch.y)
+        penalty = irm_penalty(batch.by_domain(logits), batch.by_domain(batch.y)).mean()
+        total = risk + self.penalty_weight * penalty
+        return Losses(total, {"loss": total, "nll": risk, "penalty": penalty})

@@ -1,0 +1,56 @@
+"""LDAM: label-distribution-aware margins (Cao et al. 2019), with the counts of each sample's domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from longshift.data.batch import Batch
+from longshift.losses.imbalance import ldam_margins, margin_loss
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, choice, hp, power
+
+
+@dataclass(frozen=True)
+class LDAMConfig(MethodConfig):
+    """Hyper-parameters of LDAM."""
+
+    max_m: float = hp(0.5, power(10, -1, -0.1), "the largest margin in each domain", at_least=0.0)
+    scale: float = hp(30.0, choice(10.0, 30.0), "factor on the logits in the loss", at_least=0.0)
+
+
+@register(
+    "ldam",
+    title="LDAM",
+    family="imbalance",
+    paper="Cao et al., Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss, NeurIPS 2019, "
+    "arXiv:1906.07413",
+    idea="ask for a larger margin in rare classes, proportional to count^(-1/4)",
+)
+class LDAM(Method):
+    """Cross-entropy of scaled logits after the true class's margin is taken from its logit.
+
+    Margins are scaled in each domain so that the largest is `max_m`; a class missing from a domain has the largest
+    margin and does not change the others.
+    """
+
+    Config = LDAMConfig
+    config: LDAMConfig
+    margins: Tensor  # (domains, classes)
+    repairs: ClassVar[tuple[str, ...]] = (
+        "A class missing from a domain makes every margin of the published code undefined (0^(-1/4)); here it gets "
+        "the largest margin and the others are scaled without it.",
+    )
+
+    def build(self) -> None:
+        """Add the margins."""
+        self.register_buffer("margins", ldam_margins(self.problem.counts_tensor(), self.config.max_m))
+
+    def loss(self, batch: Batch) -> Losses:
+        """Mean margin loss over the batch."""
+        margins = self.margins[batch.d, batch.y]
+        total = margin_loss(self.network(batch.x), batch.y, margins, self.config.scale).mean()
+        return Losses(total, {"loss": total})

@@ -1,0 +1,44 @@
+"""ReWeight: cross-entropy weighted by inverse class frequency in each domain."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.losses.imbalance import inverse_frequency
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+
+
+@register(
+    "reweight",
+    title="ReWeight",
+    family="imbalance",
+    paper="Huang et al., Learning Deep Representation for Imbalanced Classification, CVPR 2016",
+    idea="weight a sample by one over its class's training count in its domain",
+)
+class ReWeight(Method):
+    """Weighted mean of cross-entropy in each domain (divided by the sum of the weights), averaged over domains.
+
+    Weights are 1 / count, scaled to sum to the number of classes; a class missing from a domain has the weight of a
+    class with one sample.
+    """
+
+    weights: Tensor  # (domains, classes)
+    repairs: ClassVar[tuple[str, ...]] = (
+        "A class missing from a domain makes every weight of the published code undefined (1 / 0); it is counted as 1.",
+    )
+
+    def build(self) -> None:
+        """Add the weights."""
+        self.register_buffer("weights", inverse_frequency(self.problem.counts_tensor()))
+
+    def loss(self, batch: Batch) -> Losses:
+        """Mean over domains of the weighted mean of cross-entropy."""
+        risk = batch.by_domain(cross_entropy(self.network(batch.x), batch.y, reduction="none"))
+        weight = batch.by_domain(self.weights[batch.d, batch.y])
+        total = ((weight * risk).sum(1) / weight.sum(1)).mean()
+        return Losses(total, {"loss": total})
