@@ -1,0 +1,92 @@
+"""BoDA: align domains and classes by distances that are balanced by the sizes of their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.losses.boda import boda_loss, group_means
+from longshift.losses.moments import pairwise_coral
+from longshift.methods.base import Losses, Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, choice, hp, int_uniform, power, uniform
+
+
+@dataclass(frozen=True)
+class BoDAConfig(MethodConfig):
+    """Hyper-parameters of BoDA."""
+
+    start_step: int = hp(500, choice(300, 400, 500, 600), "first step with the BoDA loss", at_least=0)
+    feat_update_freq: int = hp(120, int_uniform(100, 150), "steps between updates of the centroids", at_least=1)
+    nu: float = hp(0.5, power(10, -0.5, 0), "exponent of the ratio of group sizes", at_least=0.0)
+    weight: float = hp(0.1, power(10, -2, -0.5), "weight of the BoDA loss", at_least=0.0)
+    temperature: float = hp(1.0, power(10, -1, 0.5), "temperature of the distances", at_least=1e-6)
+    macro_weight: float = hp(1.0, power(10, -1, 1), "weight of the CORAL penalty between domains", at_least=0.0)
+    momentum: float = hp(0.2, uniform(0, 0.4), "share of the old centroid kept in an update", at_least=0.0, at_most=1.0)
+
+
+@register(
+    "boda",
+    title="BoDA",
+    family="idg",
+    paper="Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, ECCV 2022",
+    idea="pull samples to the centroids of their class in other domains, balanced by group size, plus CORAL",
+)
+class BoDA(Method):
+    """Cross-entropy, CORAL between domains, and from `start_step` on the BoDA loss on class centroids.
+
+    Centroids are zero until their first update, as published: with `start_step` before it, all are equally far.
+    """
+
+    Config = BoDAConfig
+    config: BoDAConfig
+    centroids: Tensor
+    seen: Tensor
+    counts: Tensor
+    repairs: ClassVar[tuple[str, ...]] = (
+        "a class may be missing from a domain: such a group has no centroid and takes no part in the loss "
+        "(the published code needs every class in every domain)",
+    )
+
+    def build(self) -> None:
+        """Add the centroids of all (domain, class) groups."""
+        domains, classes = self.problem.domains, self.problem.classes
+        self.register_buffer("centroids", torch.zeros(domains, classes, self.network.feature_dim))
+        self.register_buffer("seen", torch.zeros(domains, classes, dtype=torch.bool))
+        self.register_buffer("counts", self.problem.counts_tensor())
+
+    def wants_features(self, index: int) -> bool:
+        """Every `feat_update_freq` steps, from the first such step on."""
+        return index > 0 and index % self.config.feat_update_freq == 0
+
+    @torch.no_grad()
+    def receive_features(self, features: Tensor, y: Tensor, d: Tensor) -> None:
+        """Update the centroids: replaced the first time, a moving average afterwards."""
+        means, sizes = group_means(features, y, d, self.problem.domains, self.problem.classes)
+        kept = self.config.momentum * self.seen.to(means.dtype)[..., None]
+        moved = (1 - kept) * means + kept * self.centroids
+        self.centroids.copy_(torch.where((sizes > 0)[..., None], moved, self.centroids))
+        self.seen.logical_or_(sizes > 0)
+
+    def phase(self, index: int) -> Hashable:
+        """Whether the BoDA loss takes part."""
+        return index >= self.config.start_step
+
+    def loss(self, batch: Batch) -> Losses:
+        """Cross-entropy + macro_weight CORAL + weight BoDA."""
+        features = self.network.features(batch.x)
+        risk = cross_entropy(self.network.classifier(features), batch.y)
+        penalty = pairwise_coral(batch.by_domain(features))
+        total = risk + self.config.macro_weight * penalty
+        micro = torch.zeros_like(risk)
+        if self.phase(self.step_index):
+            nu, temperature = self.config.nu, self.config.temperature
+            micro = boda_loss(features, batch.y, batch.d, self.centroids, self.counts, nu, temperature)
+            total = total + self.config.weight * micro
+        return Losses(total, {"loss": risk, "loss_boda": micro, "penalty": penalty})

@@ -1,0 +1,53 @@
+"""Fish: steps whose gradients agree across domains, by walking through the domains and going part of the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.methods.base import Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, choice, hp
+from longshift.nn.weights import copies, trainable
+
+
+@dataclass(frozen=True)
+class FishConfig(MethodConfig):
+    """Hyper-parameters of Fish."""
+
+    meta_lr: float = hp(0.5, choice(0.05, 0.1, 0.5), "share of the inner walk that is kept", at_least=0.0, at_most=1.0)
+
+
+@register(
+    "fish",
+    title="Fish",
+    family="dg",
+    paper="Shi et al., Gradient Matching for Domain Generalization, ICLR 2022",
+    idea="one Adam step per domain in turn, then part of the way there",
+)
+class Fish(Method):
+    """The inner walk moves the network itself, with an Adam that remembers earlier steps; then it is shortened."""
+
+    Config = FishConfig
+    config: FishConfig
+    repairs: ClassVar[tuple[str, ...]] = (
+        "`loss` is, as published, that of the last domain only; `mean_loss` is the mean over all inner steps",
+    )
+
+    def step(self, batch: Batch) -> dict[str, Tensor]:
+        """Walk through the domains, then move the start by `meta_lr` times the walk."""
+        weights: list[Tensor] = list(trainable(self.network))
+        start = copies(weights)
+        losses: list[Tensor] = []
+        for x, y in zip(batch.by_domain(batch.x), batch.by_domain(batch.y), strict=True):
+            loss = cross_entropy(self.network(x), y)
+            self.minimise(loss)
+            losses.append(loss.detach())
+        with torch.no_grad():
+            torch._foreach_lerp_(weights, start, 1 - self.config.meta_lr)
+        return {"loss": losses[-1], "mean_loss": torch.stack(losses).mean()}

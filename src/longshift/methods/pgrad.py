@@ -1,0 +1,126 @@
+"""PGrad: move along the principal directions of a walk through the domains, damping what is noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.methods.base import Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, fixed, hp, power
+from longshift.nn import optim
+from longshift.nn.weights import copies, flat, put, set_gradients, trainable, unflat
+
+SPLITS = 3
+DIRECTIONS = 4
+OUTER_LR = 0.1
+
+
+@dataclass(frozen=True)
+class PGradConfig(MethodConfig):
+    """Hyper-parameters of PGrad: a narrower space for the common ones, none of its own."""
+
+    lr: float = hp(
+        5e-5,
+        fixed(),
+        "learning rate of the inner Adam",
+        at_least=0.0,
+        variants={"small": (1e-3, power(10, -4.5, -2.5))},
+    )
+    weight_decay: float = hp(
+        0.0,
+        power(10, -6, -4),
+        "L2 penalty of the outer step (the inner Adam has none)",
+        at_least=0.0,
+        variants={"small": (0.0, fixed())},
+    )
+    batch_size: int = hp(
+        32,
+        fixed(),
+        "samples per source domain in a step",
+        at_least=2,
+        variants={"small": (64, power(2, 3, 7, integer=True))},
+    )
+
+
+def principal_direction(walk: Tensor) -> Tensor:
+    """Combine the first principal directions of a walk (snapshots, P) into one gradient (P,).
+
+    Each direction is as long as the whole walk and points from its end to its start; the weights are the
+    eigenvalues of the snapshots' Gram matrix, scaled to unit norm.
+    """
+    # Differences first: the steps are tiny beside the weights, whose mean would drown them in rounding.
+    offsets = walk - walk[0]
+    centred = offsets - offsets.mean(0)
+    gram = centred @ centred.T
+    values, vectors = torch.linalg.eigh(gram.double())
+    kept = min(DIRECTIONS, walk.shape[0] - 1)
+    values, vectors = values.flip(0)[:kept].clamp_min(0), vectors.flip(1)[:, :kept]
+    tiny = torch.finfo(torch.float64).tiny
+    back = -offsets[-1]
+    # A direction is centred^T u, of length sqrt(u^T gram u) = sqrt(eigenvalue).
+    along = vectors.T @ (centred @ back).double()
+    sign = torch.where(along > 0, 1.0, -1.0)
+    weight = values / torch.linalg.vector_norm(values).clamp_min(tiny)
+    scale = sign * weight * torch.linalg.vector_norm(back) / values.sqrt().clamp_min(tiny**0.5)
+    combined: Tensor = (vectors @ scale).to(walk.dtype) @ centred
+    return combined
+
+
+@register(
+    "pgrad",
+    title="PGrad",
+    family="dg",
+    paper="Wang, Grigsby and Qi, PGrad: Learning Principal Gradients for Domain Generalization, ICLR 2023",
+    idea="the principal directions of a walk through the domains as the gradient",
+)
+class PGrad(Method):
+    """A walk of Adam steps, one per third of the batch and domain (each third in a new random order of domains).
+
+    Snapshots of the weights before, between and after the inner steps give the directions; the outer step is plain
+    gradient descent from the start of the walk. The inner Adam remembers earlier walks.
+    """
+
+    Config = PGradConfig
+    config: PGradConfig
+    # The eigenvectors of the snapshots' Gram matrix come from a solver that reports its success to the host.
+    capturable = False
+    repairs: ClassVar[tuple[str, ...]] = (
+        "`loss` is, as published, that of the last inner step only; `mean_loss` is the mean over all of them",
+        "a batch of fewer than three samples per domain gives fewer, but no empty, inner steps",
+    )
+
+    def make_optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Adam for the walk, gradient descent for the outer step."""
+        weights = trainable(self.network)
+        return {
+            "inner": optim.adam(weights, self.config.lr),
+            "outer": torch.optim.SGD(weights, lr=OUTER_LR, weight_decay=self.config.weight_decay),
+        }
+
+    def step(self, batch: Batch) -> dict[str, Tensor]:
+        """Walk, find the principal direction, go back and take the outer step."""
+        weights = trainable(self.network)
+        start = copies(weights)
+        walk, losses = [flat(start)], []
+        x, y, n = batch.by_domain(batch.x), batch.by_domain(batch.y), batch.per_domain
+        for split in range(SPLITS):
+            order = self.draws.permutation(batch.domains)
+            x, y = x.index_select(0, order), y.index_select(0, order)
+            rows = slice(split * n // SPLITS, (split + 1) * n // SPLITS)
+            if rows.start == rows.stop:
+                continue
+            for domain in range(batch.domains):
+                loss = cross_entropy(self.network(x[domain, rows]), y[domain, rows])
+                self.minimise(loss, "inner")
+                losses.append(loss.detach())
+                walk.append(flat(weights))
+        put(weights, start)
+        set_gradients(weights, unflat(principal_direction(torch.stack(walk)), weights))
+        self.optimizers["outer"].step()
+        return {"loss": losses[-1], "mean_loss": torch.stack(losses).mean()}

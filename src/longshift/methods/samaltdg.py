@@ -1,0 +1,91 @@
+"""SAMALTDG: domain-adversarial training whose classification loss is minimised sharpness-aware.
+
+No code of this method was ever published (its repository is empty): this is built from its description.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from longshift.data.batch import Batch
+from longshift.losses.square import maximum_square_loss
+from longshift.methods.base import Method
+from longshift.methods.registry import register
+from longshift.methods.space import MethodConfig, hp, power
+from longshift.nn.gradient_reversal import reverse_gradient
+from longshift.nn.mlp import MLP
+from longshift.nn.sam import sharpness_aware_gradients
+from longshift.nn.weights import gradients, set_gradients, trainable
+
+HIDDEN = 256  # as DANN's discriminator by default
+
+
+@dataclass(frozen=True)
+class SAMALTDGConfig(MethodConfig):
+    """Hyper-parameters of SAMALTDG."""
+
+    rho: float = hp(0.05, power(10, -2, -0.5), "length of the ascent step on the task loss", at_least=0.0)
+    lambda_adv: float = hp(0.1, power(10, -2, 0), "strength of the reversed domain loss", at_least=0.0)
+    lambda_ent: float = hp(0.1, power(10, -2, 0), "strength of the reversed per-domain class loss", at_least=0.0)
+    lambda_square: float = hp(0.1, power(10, -2, 0), "weight of the maximum square loss", at_least=0.0)
+
+
+@register(
+    "samaltdg",
+    title="SAMALTDG",
+    family="idg",
+    paper="Su et al., Sharpness-Aware Model-Agnostic Long-Tailed Domain Generalization, AAAI 2024",
+    idea="SAM on the task loss, reversed domain and per-domain class losses, maximum square loss",
+)
+class SAMALTDG(Method):
+    """Four parts (no published code exists; what the description leaves open is settled here).
+
+    The task loss, cross-entropy, contributes its gradient at the point `rho` up its slope (SAM); all else is taken
+    at the weights themselves. A domain discriminator and one linear classifier per domain (entropy regularisation,
+    Zhao et al. 2020: P(class | features) shall agree across domains) learn from the features at full rate, and the
+    features learn the reverse, `lambda_adv` and `lambda_ent` times as hard. The maximum square loss is added with
+    weight `lambda_square`. The perturbation covers the network, not the adversaries. One Adam for all.
+    """
+
+    Config = SAMALTDGConfig
+    config: SAMALTDGConfig
+
+    def build(self) -> None:
+        """Add the domain discriminator and a classifier per domain."""
+        width, domains = self.network.feature_dim, self.problem.domains
+        self.discriminator = MLP([width, HIDDEN, HIDDEN, domains])
+        # All domains' classifiers side by side in one layer: rows k of block d belong to domain d.
+        self.domain_classifiers = nn.Linear(width, domains * self.problem.classes)
+
+    def domain_class_logits(self, features: Tensor, batch: Batch) -> Tensor:
+        """Each row through the classifier of its own domain: (B, classes)."""
+        layer, domains = self.domain_classifiers, batch.domains
+        weight = layer.weight.view(domains, -1, layer.in_features).transpose(1, 2)
+        return torch.baddbmm(layer.bias.view(domains, 1, -1), batch.by_domain(features), weight).flatten(0, 1)
+
+    def step(self, batch: Batch) -> dict[str, Tensor]:
+        """Two passes over the network: at its weights, and for the task loss at the sharpest point nearby."""
+        c, network = self.config, trainable(self.network)
+        heads = trainable(self.discriminator, self.domain_classifiers)
+        features = self.network.features(batch.x)
+        logits = self.network.classifier(features)
+        task = cross_entropy(logits, batch.y)
+        domain = cross_entropy(self.discriminator(reverse_gradient(features, c.lambda_adv)), batch.d)
+        reversed_features = reverse_gradient(features, c.lambda_ent)
+        entropy = cross_entropy(self.domain_class_logits(reversed_features, batch), batch.y)
+        square = maximum_square_loss(logits)
+
+        up = gradients(task, network, retain_graph=True)
+        rest = gradients(domain + entropy + c.lambda_square * square, [*network, *heads])
+        sharp, down = sharpness_aware_gradients(
+            lambda: cross_entropy(self.network(batch.x), batch.y), network, up, c.rho
+        )
+        torch._foreach_add_(down, rest[: len(network)])
+        set_gradients([*network, *heads], [*down, *rest[len(network) :]])
+        self.optimizers["main"].step()
+        terms = {"loss": task, "domain_loss": domain, "entropy_loss": entropy, "square_loss": square}
+        return {"sharp_loss": sharp, **{name: value.detach() for name, value in terms.items()}}

@@ -1,0 +1,30 @@
+"""SAM: the gradient at the worst point nearby (Foret et al., Sharpness-Aware Minimization, ICLR 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from longshift.nn.weights import gradients, shifted
+
+
+@torch.no_grad()
+def sharpest_shift(grads: Sequence[Tensor], rho: float) -> list[Tensor]:
+    """The step of length `rho` along which a loss with these gradients grows fastest."""
+    norms = torch._foreach_norm(list(grads))
+    length = torch.linalg.vector_norm(torch.stack(list(norms)))
+    return list(torch._foreach_mul(list(grads), rho / length.clamp_min(1e-12)))
+
+
+def sharpness_aware_gradients(
+    loss: Callable[[], Tensor], weights: Sequence[Tensor], grads: Sequence[Tensor], rho: float
+) -> tuple[Tensor, list[Tensor]]:
+    """The second pass: the loss and its gradients after the sharpest shift; the weights end as they were.
+
+    `grads` are the gradients of the first pass, at the weights themselves.
+    """
+    with shifted(weights, sharpest_shift(grads, rho)):
+        value = loss()
+        return value.detach(), gradients(value, weights)
