@@ -81,44 +81,51 @@ def colour(*rgb: float) -> Floats:
     return np.array(rgb, dtype=np.float64)
 
 
+def vary(rgb: Floats, numbers: Numbers, stream: int, reach: float) -> Floats:
+    """The colour, each channel of each digit moved by at most `reach`: (n, 1, 1, 3)."""
+    moves = noise(numbers, stream, 2).reshape(-1, 4)[:, :3] * 2 - 1
+    return np.asarray(rgb + reach * moves[:, None, None, :])
+
+
 def draw_ink(strokes: Floats, numbers: Numbers) -> Pixels:
-    """Dark blue ink on slightly grainy paper."""
+    """Dark ink on grainy paper."""
     mask = sharpen(enlarge(strokes), 0.25, 0.75)
     grain = (noise(numbers, 1, SIZE) - 0.5) * 24
-    paper = colour(240, 232, 212) + grain[..., None]
-    return blend(mask, colour(24, 28, 80), paper)
+    paper = vary(colour(216, 208, 188), numbers, 2, 40) + grain[..., None]
+    return blend(mask, vary(colour(56, 56, 88), numbers, 3, 48), paper)
 
 
 def draw_chalk(strokes: Floats, numbers: Numbers) -> Pixels:
-    """Broken white strokes, slanted, on a stained green board."""
-    mask = slant(sharpen(enlarge(strokes), 0.25, 0.625), 6)
-    mask = mask * np.where(noise(numbers, 2, SIZE) < 0.3125, 0.25, 1.0)
-    stains = soften(soften(spread(noise(numbers, 3, 8), 4)))
-    board = colour(24, 72, 52) + (stains * 64)[..., None]
-    return blend(mask, colour(244, 244, 236), board)
+    """Broken pale strokes, slanted to the right, on a stained board."""
+    mask = slant(sharpen(enlarge(strokes), 0.25, 0.625), 2)
+    mask = mask * np.where(noise(numbers, 4, SIZE) < 0.125, 0.5, 1.0)
+    stains = soften(soften(spread(noise(numbers, 5, 8), 4)))
+    board = vary(colour(52, 72, 60), numbers, 6, 44) + (stains * 32)[..., None]
+    return blend(mask, vary(colour(216, 220, 208), numbers, 7, 36), board)
 
 
 def draw_neon(strokes: Floats, numbers: Numbers) -> Pixels:
-    """Glowing outlines on a dark gradient."""
+    """Bright outlines around a fainter inside, glowing on a dark gradient."""
     body = sharpen(enlarge(strokes), 0.375, 0.625)
     padded = np.pad(body, ((0, 0), (1, 1), (1, 1)))
     across = np.abs(padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2])
     down = np.abs(padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1])
-    line = np.clip(np.maximum(across, down) * 1.5, 0, 1)
-    glow = np.maximum(line, soften(soften(line)) * 0.75)
+    line = np.clip(np.maximum(across, down), 0, 1)
+    glow = np.maximum(np.maximum(line, body * 0.5), soften(soften(line)) * 0.625)
     ramp = np.arange(SIZE) / SIZE
-    sky = colour(20, 4, 44) + ramp[:, None, None] * colour(48, 8, 72)
-    tube = colour(255, 48, 160) + ramp[None, :, None] * colour(-192, 176, 80)
-    return blend(glow, tube, np.broadcast_to(sky, (*glow.shape, 3)))
+    sky = vary(colour(48, 40, 64), numbers, 8, 40) + ramp[:, None, None] * colour(32, 16, 48)
+    tube = vary(colour(184, 176, 208), numbers, 9, 80)
+    return blend(glow, tube, sky)
 
 
 def draw_stamp(strokes: Floats, numbers: Numbers) -> Pixels:
-    """Pale strokes left out of a field of red dots."""
-    mask = slant(soften(sharpen(enlarge(strokes), 0.25, 0.75)), -8)
+    """Thick blurred strokes, slanted to the left and hatched, on pale ruled paper."""
+    mask = slant(soften(sharpen(enlarge(strokes), 0.125, 0.5)), -3)
     y, x = np.mgrid[0:SIZE, 0:SIZE]
-    dots = (((x + y) % 4 < 2) ^ ((x - y) % 4 < 2)).astype(np.float64)
-    field = colour(176, 32, 40) + dots[None, :, :, None] * colour(72, 120, 96)
-    return blend(mask, colour(250, 214, 160), field)
+    mask = mask * np.where((x + y) % 4 < 2, 1.0, 0.625)
+    ruled = np.where(y % 8 == 3, 32.0, 0.0)
+    paper = vary(colour(216, 204, 208), numbers, 10, 40) - ruled[None, :, :, None] * colour(1.0, 0.5, 0.25)
+    return blend(mask, vary(colour(96, 56, 64), numbers, 11, 56), paper)
 
 
 STYLES: Mapping[str, Style] = {"ink": draw_ink, "chalk": draw_chalk, "neon": draw_neon, "stamp": draw_stamp}
