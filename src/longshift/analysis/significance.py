@@ -1,0 +1,172 @@
+"""Is one method better than another over many cases? Friedman, Nemenyi, and Wilcoxon with Holm's correction.
+
+A case is one column of a comparison (dataset, setting, target, ...). All functions take a data frame with one row a
+case and one column a method; higher is better unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from longshift.errors import LongshiftError, UsageError
+from longshift.metrics.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Average ranks (1 is best), the Friedman statistic, and Iman and Davenport's less conservative F."""
+
+    ranks: dict[str, float]  # best first
+    cases: int
+    chi2: float
+    chi2_p: float
+    f: float
+    f_p: float
+    df: tuple[int, int]  # of F
+
+
+@dataclass(frozen=True)
+class PairTest:
+    """Wilcoxon's signed-rank test of two methods; `p_holm` is corrected for all pairs tested together."""
+
+    better: str
+    worse: str
+    statistic: float
+    p: float
+    p_holm: float
+
+
+def rank_table(scores: pd.DataFrame, higher_is_better: bool = True) -> pd.DataFrame:
+    """Rank of each method in each case, 1 the best, ties sharing their mean rank."""
+    values = _checked(scores)
+    ranks = stats.rankdata(-values if higher_is_better else values, axis=1, method="average")
+    return pd.DataFrame(ranks, index=scores.index, columns=scores.columns)
+
+
+def friedman(scores: pd.DataFrame, higher_is_better: bool = True) -> Friedman:
+    """Do the methods differ at all? k methods, N cases, average ranks R_j:
+
+    chi2 = 12 N / (k (k+1)) [sum_j R_j^2 - k (k+1)^2 / 4] / (1 - sum (t^3 - t) / (N k (k^2 - 1)))   (t: sizes of ties)
+    F    = (N-1) chi2 / (N (k-1) - chi2),  with (k-1, (k-1)(N-1)) degrees of freedom (Iman and Davenport 1980)
+    """
+    ranks = rank_table(scores, higher_is_better).to_numpy(dtype=np.float64)
+    n, k = ranks.shape
+    mean = ranks.mean(axis=0)
+    ties = sum(float((t**3 - t).sum()) for t in (np.unique(row, return_counts=True)[1] for row in ranks))
+    correction = 1 - ties / (n * k * (k**2 - 1))
+    if correction <= 0:  # every case is one big tie: nothing speaks for any difference
+        chi2 = 0.0
+    else:
+        chi2 = float(12 * n / (k * (k + 1)) * (np.square(mean).sum() - k * (k + 1) ** 2 / 4) / correction)
+    rest = n * (k - 1) - chi2
+    f = (n - 1) * chi2 / rest if rest > 1e-9 else math.inf
+    df = (k - 1, (k - 1) * (n - 1))
+    order = np.argsort(mean, kind="stable")
+    return Friedman(
+        ranks={str(scores.columns[j]): float(mean[j]) for j in order},
+        cases=n,
+        chi2=chi2,
+        chi2_p=float(stats.chi2.sf(chi2, k - 1)),
+        f=float(f),
+        f_p=0.0 if math.isinf(f) else float(stats.f.sf(f, *df)),
+        df=df,
+    )
+
+
+def nemenyi_critical_difference(methods: int, cases: int, alpha: float = 0.05) -> float:
+    """CD = q_alpha(k) / sqrt(2) sqrt(k (k+1) / (6 N)): average ranks further apart differ significantly.
+
+    q_alpha(k): upper quantile of the studentized range of k groups with infinite degrees of freedom.
+    """
+    _enough(methods, cases)
+    if not 0 < alpha < 1:
+        raise UsageError(f"expected a significance level between 0 and 1, found {alpha}")
+    quantile = float(stats.studentized_range.isf(alpha, methods, np.inf))
+    return quantile / math.sqrt(2) * math.sqrt(methods * (methods + 1) / (6 * cases))
+
+
+def nemenyi_p_values(result: Friedman) -> pd.DataFrame:
+    """p-value of each pair of methods, by name."""
+    names, k = list(result.ranks), len(result.ranks)
+    _enough(k, result.cases)
+    mean = np.array(list(result.ranks.values()))
+    unit = math.sqrt(k * (k + 1) / (12 * result.cases))
+    p = stats.studentized_range.sf(np.abs(mean[:, None] - mean[None, :]) / unit, k, np.inf)
+    return pd.DataFrame(p, index=names, columns=names)
+
+
+def rank_groups(ranks: dict[str, float], critical_difference: float) -> tuple[tuple[str, ...], ...]:
+    """The bars of a critical-difference diagram: maximal runs of methods whose ranks span at most the CD.
+
+    A method that differs from all others is in no group.
+    """
+    names = sorted(ranks, key=lambda name: ranks[name])
+    groups: list[tuple[str, ...]] = []
+    end = -1
+    for start, first in enumerate(names):
+        last = max(i for i, name in enumerate(names) if ranks[name] - ranks[first] <= critical_difference)
+        if last > max(start, end):
+            groups.append(tuple(names[start : last + 1]))
+            end = last
+    return tuple(groups)
+
+
+def wilcoxon_holm(
+    scores: pd.DataFrame, against: str | None = None, higher_is_better: bool = True
+) -> tuple[PairTest, ...]:
+    """Two-sided signed-rank tests of all pairs, or of `against` with each other method; smallest p first."""
+    values = _checked(scores) * (1 if higher_is_better else -1)
+    names = [str(c) for c in scores.columns]
+    if against is not None and against not in names:
+        raise UsageError(f"expected `against` to be one of {', '.join(names)}, found {against!r}")
+    found: list[tuple[str, str, float, float]] = []
+    for i, j in combinations(range(len(names)), 2):
+        if against is not None and against not in (names[i], names[j]):
+            continue
+        # Rounding makes equal printed scores equal differences, so that ties are seen as ties.
+        difference = np.round(values[:, i] - values[:, j], 10)
+        if not difference.any():
+            statistic, p = 0.0, 1.0
+        else:
+            test = stats.wilcoxon(difference)
+            statistic, p = float(test.statistic), float(test.pvalue)
+        signed = np.sign(difference) * stats.rankdata(np.abs(difference))
+        better, worse = (names[i], names[j]) if signed.sum() >= 0 else (names[j], names[i])
+        found.append((better, worse, statistic, p))
+    corrected = holm(np.array([p for *_, p in found]))
+    pairs = [PairTest(*row, float(c)) for row, c in zip(found, corrected, strict=True)]
+    return tuple(sorted(pairs, key=lambda pair: pair.p))
+
+
+def holm(p: FloatArray) -> FloatArray:
+    """Holm's step-down correction: p_(i) becomes max_{j <= i} min(1, (m - j + 1) p_(j)), p sorted upwards."""
+    order = np.argsort(p, kind="stable")
+    scaled = np.minimum(1.0, p[order] * np.arange(len(p), 0, -1))
+    result = np.empty(len(p))
+    result[order] = np.maximum.accumulate(scaled)
+    return result
+
+
+def _enough(methods: int, cases: int) -> None:
+    if methods < 2:
+        raise LongshiftError(f"no test is possible: it compares at least 2 methods, found {methods}")
+    if cases < 2:
+        raise LongshiftError(f"no test is possible: it needs at least 2 cases, found {cases}")
+
+
+def _checked(scores: pd.DataFrame) -> FloatArray:
+    _enough(scores.shape[1], scores.shape[0])
+    values = scores.to_numpy(dtype=np.float64)
+    if np.isnan(values).any():
+        gaps = [f"{scores.columns[j]} in {scores.index[i]}" for i, j in np.argwhere(np.isnan(values))[:5]]
+        raise LongshiftError(
+            f"no test is possible: {int(np.isnan(values).sum())} of {values.size} scores are missing "
+            f"({'; '.join(gaps)}); finish those runs or leave the method or case out"
+        )
+    return values

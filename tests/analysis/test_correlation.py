@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from longshift.analysis.correlation import correlate, pearson
+from longshift.errors import LongshiftError
+from longshift.experiments.paper import overall_results, paper_table
+
+
+def test_against_the_formula_and_numpy() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20)
+    y = 0.5 * x + rng.normal(size=20)
+    result = pearson(x, y)
+    r = float(np.corrcoef(x, y)[0, 1])
+    assert result.r == pytest.approx(r, abs=1e-12)
+    t = r * math.sqrt(18 / (1 - r**2))
+    assert result.p == pytest.approx(2 * stats.t.sf(abs(t), 18), rel=1e-9)
+    half = stats.norm.ppf(0.975) / math.sqrt(17)
+    assert result.low == pytest.approx(math.tanh(math.atanh(r) - half), abs=1e-9)
+    assert result.high == pytest.approx(math.tanh(math.atanh(r) + half), abs=1e-9)
+
+
+def test_the_papers_table_follows_from_its_other_tables() -> None:
+    quantities = paper_table("quantitative").pivot_table(index=["method", "setting"], columns="quantity", values="mean")
+    home = overall_results().query("dataset == 'OfficeHome' and group == 'average'")
+    accuracy = home.set_index(["method", "setting"])["mean"].loc[quantities.index]
+    ours = correlate(quantities, accuracy).set_index("quantity")
+    printed = paper_table("pearson").set_index("quantity")
+    assert set(ours["n"]) == {12}
+    for quantity in ("margin", "small_margin", "posterior"):
+        assert ours.loc[quantity, "correlation"] == pytest.approx(printed.loc[quantity, "correlation"], abs=5e-4)
+        # The paper cuts its p-values off instead of rounding them: 2.4397e-4 is printed as 2.439e-4.
+        assert ours.loc[quantity, "p_value"] == pytest.approx(printed.loc[quantity, "p_value"], rel=5e-4)
+
+
+def test_unhappy_inputs() -> None:
+    with pytest.raises(LongshiftError, match="at least 3 runs, found 2"):
+        pearson(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    with pytest.raises(LongshiftError, match="not a finite"):
+        pearson(np.array([1.0, 2.0, np.nan]), np.arange(3.0))
+    with pytest.raises(LongshiftError, match=r"\(3,\) and \(4,\)"):
+        pearson(np.arange(3.0), np.arange(4.0))
+    assert math.isnan(pearson(np.ones(5), np.arange(5.0)).r)
+    three = pearson(np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 3.0]))
+    assert math.isnan(three.low)
+    assert not math.isnan(three.p)
+    frame = pd.DataFrame({"q": [1.0, 2.0, 3.0]}, index=["a", "b", "c"])
+    with pytest.raises(LongshiftError, match="3 have quantities, 3 accuracies, 2 both"):
+        correlate(frame, pd.Series([1.0, 2.0, 3.0], index=["a", "b", "x"]))
+
+
+def test_runs_are_matched_by_name_not_by_order() -> None:
+    frame = pd.DataFrame({"q": [1.0, 2.0, 4.0, 3.0]}, index=list("abcd"))
+    accuracy = pd.Series([3.0, 4.0, 2.0, 1.0], index=list("dcba"))
+    assert correlate(frame, accuracy)["correlation"][0] == pytest.approx(1.0)

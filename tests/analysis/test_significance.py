@@ -1,0 +1,181 @@
+"""Rank tests against scipy, scikit-posthocs, statsmodels, published critical values and the paper's own numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import scikit_posthocs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from longshift.analysis.significance import (
+    friedman,
+    holm,
+    nemenyi_critical_difference,
+    nemenyi_p_values,
+    rank_groups,
+    rank_table,
+    wilcoxon_holm,
+)
+from longshift.errors import LongshiftError, UsageError
+from longshift.experiments.paper import overall_results, paper_table
+
+
+def table(seed: int, cases: int = 12, methods: int = 5, decimals: int = 8) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(size=(cases, methods)) + 0.4 * np.arange(methods), decimals)
+    return pd.DataFrame(values, columns=[f"m{j}" for j in range(methods)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("decimals", [8, 0])  # rounded to integers: many ties
+def test_friedman_against_scipy(seed: int, decimals: int) -> None:
+    scores = table(seed, decimals=decimals)
+    ours = friedman(scores)
+    expected = stats.friedmanchisquare(*scores.to_numpy().T)
+    assert ours.chi2 == pytest.approx(expected.statistic, rel=1e-10)
+    assert ours.chi2_p == pytest.approx(expected.pvalue, rel=1e-9)
+    n, k = scores.shape
+    assert ours.df == (k - 1, (k - 1) * (n - 1))
+    assert ours.f == pytest.approx((n - 1) * ours.chi2 / (n * (k - 1) - ours.chi2))
+    assert ours.f_p == pytest.approx(stats.f.sf(ours.f, *ours.df))
+    assert list(ours.ranks.values()) == sorted(ours.ranks.values())
+    assert friedman(-scores, higher_is_better=False) == ours
+
+
+def test_the_published_example_of_demsar_2006() -> None:
+    # Demsar, JMLR 2006, table 6: average ranks over 14 data sets 3.143, 2.000, 2.893, 1.964; chi2 = 9.28, F = 3.69.
+    n, ranks = 14, np.array([3.143, 2.000, 2.893, 1.964])
+    chi2 = 12 * n / (4 * 5) * (np.square(ranks).sum() - 4 * 25 / 4)
+    assert chi2 == pytest.approx(9.28, abs=0.02)
+    auc = np.array(
+        [
+            [0.763, 0.768, 0.771, 0.798], [0.599, 0.591, 0.590, 0.569], [0.954, 0.971, 0.968, 0.967],
+            [0.628, 0.661, 0.654, 0.657], [0.882, 0.888, 0.886, 0.898], [0.936, 0.931, 0.916, 0.931],
+            [0.661, 0.668, 0.609, 0.685], [0.583, 0.583, 0.563, 0.625], [0.775, 0.838, 0.866, 0.875],
+            [1.000, 1.000, 1.000, 1.000], [0.940, 0.962, 0.965, 0.962], [0.619, 0.666, 0.614, 0.669],
+            [0.972, 0.981, 0.9751, 0.975], [0.957, 0.978, 0.946, 0.970],
+        ]
+    )  # fmt: skip
+    result = friedman(pd.DataFrame(auc, columns=["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"]))
+    assert result.ranks == pytest.approx(
+        {"C4.5+m+cf": 1.964, "C4.5+m": 2.000, "C4.5+cf": 2.893, "C4.5": 3.143}, abs=6e-4
+    )
+    assert nemenyi_critical_difference(4, 14, 0.05) == pytest.approx(1.25, abs=0.01)
+    assert nemenyi_critical_difference(4, 14, 0.10) == pytest.approx(1.12, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("methods", "alpha", "published"),
+    [(2, 0.05, 1.960), (3, 0.05, 2.343), (5, 0.05, 2.728), (10, 0.05, 3.164), (2, 0.10, 1.645), (10, 0.10, 2.920)],
+)
+def test_critical_values_of_the_nemenyi_test(methods: int, alpha: float, published: float) -> None:
+    # Demsar 2006, table 5(a): q_alpha / sqrt(2); the CD is that times sqrt(k (k+1) / (6 N)).
+    cases = 50
+    value = nemenyi_critical_difference(methods, cases, alpha) / math.sqrt(methods * (methods + 1) / (6 * cases))
+    assert value == pytest.approx(published, abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nemenyi_p_values_against_scikit_posthocs(seed: int) -> None:
+    scores = table(seed)
+    ours = nemenyi_p_values(friedman(scores)).loc[scores.columns, scores.columns]
+    expected = scikit_posthocs.posthoc_nemenyi_friedman(scores.to_numpy())
+    np.testing.assert_allclose(ours.to_numpy(), expected.to_numpy(), atol=1e-6)
+    cd = nemenyi_critical_difference(5, 12)
+    gap = np.abs(np.subtract.outer(*[rank_table(scores).mean().to_numpy()] * 2))
+    np.testing.assert_array_equal(ours.to_numpy() < 0.05, gap > cd)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wilcoxon_and_holm_against_scikit_posthocs(seed: int) -> None:
+    scores = table(seed, cases=15)
+    expected = scikit_posthocs.posthoc_wilcoxon(scores.melt(), val_col="value", group_col="variable", p_adjust="holm")
+    pairs = wilcoxon_holm(scores)
+    assert len(pairs) == 10
+    for pair in pairs:
+        assert pair.p_holm == pytest.approx(float(expected.loc[pair.better, pair.worse]), rel=1e-9)
+        raw = stats.wilcoxon(scores[pair.better], scores[pair.worse])
+        assert pair.p == pytest.approx(float(raw.pvalue), rel=1e-9)
+    only = wilcoxon_holm(scores, against="m4")
+    assert {frozenset((p.better, p.worse)) for p in only} == {frozenset(("m4", f"m{j}")) for j in range(4)}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+@settings(max_examples=50, deadline=None)
+def test_holm_against_statsmodels(p: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    np.testing.assert_allclose(holm(np.array(p)), multitest.multipletests(p, method="holm")[1], atol=1e-12)
+
+
+def test_groups_are_maximal_runs() -> None:
+    ranks = {"a": 1.0, "b": 1.8, "c": 2.5, "d": 3.0, "e": 6.0}
+    assert rank_groups(ranks, 1.5) == (("a", "b", "c"), ("b", "c", "d"))
+    assert rank_groups(ranks, 0.5) == (("c", "d"),)
+    assert rank_groups(ranks, 10) == (("a", "b", "c", "d", "e"),)
+    assert rank_groups(ranks, 0.1) == ()
+
+
+@given(st.lists(st.floats(1, 24), min_size=2, max_size=10), st.floats(0.1, 10))
+@settings(max_examples=60, deadline=None)
+def test_groups_cover_exactly_the_close_pairs(values: list[float], cd: float) -> None:
+    ranks = {f"m{i}": v for i, v in enumerate(values)}
+    covered = {frozenset((a, b)) for group in rank_groups(ranks, cd) for a in group for b in group if a != b}
+    close = {frozenset((a, b)) for a in ranks for b in ranks if a < b and abs(ranks[a] - ranks[b]) <= cd}
+    assert covered == close
+
+
+def test_no_test_is_possible() -> None:
+    with pytest.raises(LongshiftError, match="at least 2 methods, found 1"):
+        friedman(table(0, methods=1))
+    with pytest.raises(LongshiftError, match="at least 2 methods, found 1"):
+        wilcoxon_holm(table(0, methods=1))
+    with pytest.raises(LongshiftError, match="at least 2 cases, found 1"):
+        friedman(table(0, cases=1))
+    gap = table(0)
+    gap.loc[3, "m2"] = np.nan
+    with pytest.raises(LongshiftError, match="1 of 60 scores are missing \\(m2 in 3\\)"):
+        friedman(gap)
+    with pytest.raises(UsageError, match="found 'zzz'"):
+        wilcoxon_holm(table(0), against="zzz")
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        nemenyi_critical_difference(3, 10, alpha=5)
+
+
+def test_equal_methods_and_perfect_agreement() -> None:
+    same = pd.DataFrame(np.ones((6, 3)), columns=["a", "b", "c"])
+    result = friedman(same)
+    assert (result.chi2, result.chi2_p, result.f_p) == (0.0, 1.0, 1.0)
+    assert all(pair.p_holm == 1.0 for pair in wilcoxon_holm(same))
+    always = friedman(same + np.arange(3))
+    assert always.chi2 == pytest.approx(6 * 2)
+    assert math.isinf(always.f)
+    assert always.f_p == 0.0
+
+
+def paper_columns() -> pd.DataFrame:
+    return overall_results().pivot_table(index=["dataset", "setting", "group"], columns="method", values="mean")
+
+
+def test_the_papers_critical_difference_means_96_cases() -> None:
+    said = paper_table("friedman").set_index("quantity")["value"]
+    by_cases = {n: round(nemenyi_critical_difference(24, n, 0.05), 2) for n in range(8, 200)}
+    assert [n for n, cd in by_cases.items() if cd == said["critical_difference"]] == [96]
+    assert by_cases[len(paper_columns())] == 6.43  # 32 printed columns alone do not give the paper's CD
+
+
+def test_what_the_papers_tables_say_of_its_diagram() -> None:
+    result = friedman(paper_columns())
+    best, second, third, *_ = result.ranks
+    assert (best, second) == ("ndcl", "pgrad")
+    assert result.ranks["ndcl"] == pytest.approx(4.42, abs=0.005)
+    assert result.ranks["pgrad"] == pytest.approx(7.27, abs=0.005)
+    assert result.f_p < result.chi2_p < 1e-15
+    # "Only PGrad falls within the non-significant region", at the paper's CD.
+    assert result.ranks["pgrad"] - result.ranks["ndcl"] < 3.71 < result.ranks[third] - result.ranks["ndcl"]
+    bars = rank_groups(result.ranks, 3.71)
+    assert bars[0] == ("ndcl", "pgrad")
