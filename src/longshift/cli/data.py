@@ -1,0 +1,129 @@
+"""The verbs `longshift data inspect | verify | prepare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.data import benchmarks, load_dataset, open_store
+from longshift.data.manifest import Manifest
+from longshift.data.store import default_cache
+from longshift.data.verify import layout_problems, verify
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+
+HELP = (
+    "Look at a dataset, check it, prepare it for training.\n\nA dataset is a folder `domain/class/image.jpg`, the same "
+    "in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, or the word `digits`."
+)
+PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, or `digits`.")]
+
+
+@app.command()
+def inspect(path: PathArgument, json: JsonFlag = False) -> None:
+    """Count the images of every class in every domain.
+
+    Example: `longshift data inspect PACS.zip`
+    """
+    manifest = load_dataset(path)
+    _warn(manifest)
+    if json:
+        print_json(manifest.counts())
+        return
+    table = manifest.count_table()
+    rows: list[list[object]] = [
+        [name, *row, sum(row)] for name, row in zip(manifest.classes, table.T.tolist(), strict=True)
+    ]
+    rows.append(["total", *table.sum(1).tolist(), int(table.sum())])
+    print_table(
+        f"{manifest.name}: {len(manifest)} images, {len(manifest.domain_names)} domains, "
+        f"{len(manifest.classes)} classes",
+        ["class", *manifest.domain_names, "total"],
+        rows,
+    )
+
+
+def _warn(manifest: Manifest) -> None:
+    """Say on standard error what would get in the way later."""
+    for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
+        if len(names) == 1:
+            _say(f"warning: only one {what} ({names[0]}); a split needs at least two")
+    for problem in layout_problems(manifest):
+        _say(f"warning: {problem.kind}: {problem.path}: {problem.detail}")
+
+
+def _say(line: str) -> None:
+    errors.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command(name="verify")
+def verify_command(
+    path: PathArgument,
+    benchmark: Annotated[
+        str | None, typer.Option(help="Also compare the counts with VLCS, PACS, OfficeHome or DomainNet.")
+    ] = None,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Decode every image and list all problems; the exit code is 1 if there are any.
+
+    Example: `longshift data verify PACS.zip --benchmark PACS`
+    """
+    known = benchmarks.get(benchmark) if benchmark else None
+    manifest = load_dataset(path)
+    differences = benchmarks.compare_counts(manifest, known.name) if known else []
+    with progress("verify", len(manifest), quiet) as tick:
+        problems = verify(manifest, tick)
+    if json:
+        print_json(
+            {
+                "images": len(manifest),
+                "problems": [problem.to_json() for problem in problems],
+                "differences": [difference._asdict() for difference in differences],
+            }
+        )
+    else:
+        if problems:
+            title = f"{len(problems)} problems"
+            print_table(title, ["kind", "path", "detail"], [[p.kind, p.path, p.detail] for p in problems])
+        if known and differences:
+            title = f"{len(differences)} counts differ from {known.name}"
+            print_table(title, ["domain", "class", "expected", "found"], differences, caption=known.note)
+        if not problems and not differences:
+            same = f", counts as in {known.name}" if known else ""
+            console.print(f"{manifest.name}: {len(manifest)} images, no problems{same}", markup=False, highlight=False)
+    if problems or differences:
+        raise typer.Exit(1)
+
+
+@app.command()
+def prepare(
+    path: PathArgument,
+    size: Annotated[int, typer.Option(min=1, max=4096, help="Width and height of the prepared images.")] = 224,
+    cache: Annotated[
+        Path | None, typer.Option(help="Where to keep them; by default $LONGSHIFT_CACHE, else ~/.cache/longshift.")
+    ] = None,
+    json: JsonFlag = False,
+    quiet: QuietFlag = False,
+) -> None:
+    """Decode and resize all images once, so that training starts at once. Training does it by itself if need be.
+
+    Example: `longshift data prepare PACS.zip --size 224`
+    """
+    manifest = load_dataset(path)
+    with progress("prepare", len(manifest), quiet) as tick:
+        store = open_store(manifest, size, cache, tick)
+    place = str(cache or default_cache()) if manifest.root else "memory"
+    if json:
+        print_json({"images": len(store), "size": size, "bytes": store.inputs.nbytes, "fingerprint": store.fingerprint})
+        return
+    line = f"{manifest.name}: {len(store)} images of {size}x{size} in {place}, {store.inputs.nbytes / 1e6:.0f} MB"
+    console.print(f"{line}\nfingerprint {store.fingerprint}", markup=False, highlight=False, soft_wrap=True)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    parent.add_typer(app, name="data", help=HELP)

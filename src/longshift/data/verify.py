@@ -1,0 +1,102 @@
+"""Looks at every image of a dataset and lists all that is wrong with it."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from longshift.data.images import BadImage, decode
+from longshift.data.manifest import Manifest
+from longshift.data.parallel import ordered_map
+from longshift.data.source import open_source
+from longshift.progress import Tick, silent
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong.
+
+    Kinds: unreadable, truncated, zero-byte, not an image, decompression bomb, duplicate, empty class,
+    similar labels, similar domains, misplaced.
+    """
+
+    kind: str
+    path: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """As a mapping of texts."""
+        return asdict(self)
+
+
+def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
+    """All problems of a dataset: first those of its layout, then those of its images in the order of the manifest.
+
+    Every image is decoded; `tick` is called once an image.
+    """
+    problems = list(layout_problems(manifest))
+    if manifest.root is None:
+        return problems
+    checksums: list[str] = []
+    with open_source(manifest) as source:
+
+        def look(path: str) -> tuple[str, Problem | None]:
+            try:
+                data = source.read(path)
+            except BadImage as bad:
+                return "", Problem(bad.kind, path, bad.detail)
+            checksum = hashlib.sha256(data).hexdigest()
+            try:
+                decode(data)
+            except BadImage as bad:
+                return checksum, Problem(bad.kind, path, bad.detail)
+            return checksum, None
+
+        for checksum, problem in ordered_map(look, manifest.paths):
+            # A broken file says enough by itself: it is no duplicate of another broken one.
+            checksums.append("" if problem else checksum)
+            if problem:
+                problems.append(problem)
+            tick(1)
+    return problems + list(duplicates(manifest, checksums))
+
+
+def layout_problems(manifest: Manifest) -> Iterator[Problem]:
+    """What can be told without opening an image."""
+    table = manifest.count_table()
+    for domain, row in zip(manifest.domain_names, table.tolist(), strict=True):
+        for label, count in zip(manifest.classes, row, strict=True):
+            if count == 0:
+                yield Problem("empty class", f"{domain}/{label}", f"the domain {domain!r} has no image of {label!r}")
+    known = {f"{domain}/{label}" for domain in manifest.domain_names for label in manifest.classes}
+    for folder in manifest.empty_folders:
+        if folder not in known:
+            yield Problem("empty class", folder, "the folder holds no image")
+    for kind, names in (("similar labels", manifest.classes), ("similar domains", manifest.domain_names)):
+        for group in similar(names):
+            yield Problem(kind, group[0], f"differ only by case: {', '.join(map(repr, group))}")
+    for path in manifest.misplaced:
+        yield Problem("misplaced", path, "not at domain/class/image, so it is left out")
+
+
+def similar(names: Iterable[str]) -> list[list[str]]:
+    """Groups of names that differ only by case (or by how an accent is encoded)."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[unicodedata.normalize("NFC", name).casefold()].append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[Problem]:
+    """Images whose bytes occur in another domain too: what is learnt there would leak into the test."""
+    first: dict[str, int] = {}
+    for index, checksum in enumerate(checksums):
+        if not checksum:
+            continue
+        earlier = first.setdefault(checksum, index)
+        if manifest.domains[earlier] != manifest.domains[index]:
+            detail = f"the same bytes as {manifest.paths[earlier]}"
+            yield Problem("duplicate", manifest.paths[index], detail)
