@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from longshift.losses.kernels import squared_distances
+from longshift.losses.labels import indicator
 from longshift.losses.precision import full_precision
 
 
@@ -38,7 +38,7 @@ def _centred_kernel(x: Tensor, y: Tensor, classes: int) -> Tensor:
     squared = squared_distances(x, x)
     same = (y[:, :, None] == y[:, None, :]).to(squared.dtype)
     # Each sample's scale is its class's; a masked sum, because the gradient of an indexed read adds up in any order.
-    scale = (class_medians(squared, y, classes)[:, None, :] * one_hot(y, classes)).sum(-1)
+    scale = (class_medians(squared, y, classes)[:, None, :] * indicator(y, classes, squared.dtype)).sum(-1)
     kernel = torch.exp(-squared / (2 * scale[:, :, None])) * same
     size = same.sum(-1)
     rows = kernel.sum(-1) / size
@@ -58,4 +58,4 @@ def class_hsic(a: Tensor, b: Tensor, y: Tensor, classes: int) -> Tensor:
 
 def classes_present(y: Tensor, classes: int) -> Tensor:
     """Number of different classes in each row, (D, n) -> (D,)."""
-    return one_hot(y, classes).amax(1).sum(1)
+    return indicator(y, classes, torch.int64).amax(1).sum(1)

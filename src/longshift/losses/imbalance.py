@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import cross_entropy
 
+from longshift.losses.labels import indicator
 from longshift.losses.precision import full_precision
 
 
@@ -50,5 +51,5 @@ def ldam_margins(counts: Tensor, largest: float) -> Tensor:
 @full_precision
 def margin_loss(logits: Tensor, y: Tensor, margins: Tensor, scale: float) -> Tensor:
     """Per-sample cross-entropy of scale * (logits - margin of the true class), (B, K), (B,), (B,) -> (B,)."""
-    lowered = logits - margins[:, None] * one_hot(y, logits.shape[-1])
+    lowered = logits - margins[:, None] * indicator(y, logits.shape[-1], logits.dtype)
     return cross_entropy(scale * lowered, y, reduction="none")

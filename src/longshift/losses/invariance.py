@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
+from longshift.losses.labels import indicator
 from longshift.losses.precision import full_precision
 
 
@@ -38,7 +38,7 @@ def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor) -> Tenso
     A sample's gradient is the outer product of e = softmax - onehot and f, so both moments are matrix
     products, sum e f^T and sum e^2 (f^2)^T, and no per-sample gradient is ever stored.
     """
-    error = (logits.softmax(-1) - one_hot(y, logits.shape[-1])).mT  # (D, K, n)
+    error = (logits.softmax(-1) - indicator(y, logits.shape[-1], logits.dtype)).mT  # (D, K, n)
     ones = torch.ones_like(features[..., :1])
     n = features.shape[1]
 

@@ -1,0 +1,238 @@
+"""The loss-only methods in awkward places: few samples, many classes, missing classes, equal samples, resuming."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from longshift.data.batch import Batch
+from longshift.data.draws import HostDraws
+from longshift.methods import registry
+from longshift.methods.base import Method
+from longshift.methods.eqrm import EQRM
+from longshift.methods.problem import Problem
+from longshift.methods.tcri import TCRI
+from longshift.nn.network import Network
+
+# The change of schedule, where there is one, falls on step 2 of 4.
+NAMES: dict[str, dict[str, Any]] = {
+    "irm": {"anneal": 2},
+    "vrex": {"anneal": 2},
+    "groupdro": {},
+    "coral": {},
+    "mmd": {},
+    "fishr": {"anneal": 2},
+    "eqrm": {"burnin": 2, "eqrm_lr": 1e-3},
+    "rdm": {"anneal": 2, "rdm_lr": 2e-3},
+    "tcri": {"anneal": 2},
+    "focal": {"gamma": 0.5},
+    "reweight": {},
+    "bsoftmax": {},
+    "ldam": {},
+}
+WIDTH = 7
+
+
+def make(name: str, classes: int, domains: int, missing: bool = False, **values: Any) -> Method:
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Linear(6, WIDTH), nn.ReLU())
+    counts = [[3 + 10 * (d + k) for k in range(classes)] for d in range(domains)]
+    if missing:
+        counts[0][classes - 1] = 0
+    problem = Problem(classes, domains, tuple(map(tuple, counts)))
+    cls = registry.get(name)
+    config = cls.Config.make({"lr": 1e-2, **NAMES[name], **values})
+    method = cls(Network(body, nn.Linear(WIDTH, classes)), problem, config)
+    method.start(HostDraws(0))
+    return method.train()
+
+
+def batches(classes: int, domains: int, n: int, steps: int = 4, missing: bool = False) -> list[Batch]:
+    generator = torch.Generator().manual_seed(1)
+    result = []
+    for _ in range(steps):
+        y = torch.randint(classes, (domains, n), generator=generator)
+        if missing:
+            y[0] = y[0].clamp_max(classes - 2)
+        d = torch.arange(domains).repeat_interleave(n)
+        result.append(Batch(torch.randn(domains * n, 6, generator=generator), y.flatten(), d, domains))
+    return result
+
+
+def train(method: Method, given: list[Batch], start: int = 0) -> None:
+    for index, batch in enumerate(given, start):
+        method.before_step(index)
+        terms = method.step(batch)
+        bad = [key for key, value in terms.items() if not bool(value.isfinite().all())]
+        assert not bad, f"step {index}: {bad} not finite"
+    bad = [key for key, value in method.state_dict().items() if not bool(value.isfinite().all())]
+    assert not bad, f"not finite after training: {bad}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("classes", "domains", "n"), [(2, 2, 2), (5, 3, 5), (65, 5, 4)])
+def test_any_number_of_classes_domains_and_samples(name: str, classes: int, domains: int, n: int) -> None:
+    train(make(name, classes, domains), batches(classes, domains, n))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_class_missing_from_a_domain(name: str) -> None:
+    train(make(name, 4, 3, missing=True), batches(4, 3, 6, missing=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_batch_of_one_class_and_of_equal_samples(name: str) -> None:
+    given = batches(4, 3, 4)
+    one_class = [Batch(b.x, torch.full_like(b.y, 2), b.d, 3) for b in given]
+    train(make(name, 4, 3), one_class)
+    equal = [Batch(torch.ones_like(b.x), torch.full_like(b.y, 2), b.d, 3) for b in given]
+    train(make(name, 4, 3), equal)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_state_is_all_that_training_needs(name: str) -> None:
+    given = batches(5, 3, 4)
+    straight = make(name, 5, 3)
+    train(straight, given)
+    for stop in (1, 2, 3):
+        first = make(name, 5, 3)
+        train(first, given[:stop])
+        second = make(name, 5, 3)
+        second.load_state(copy.deepcopy(first.state()))
+        train(second, given[stop:], stop)
+        for key, value in straight.state_dict().items():
+            assert torch.equal(value, second.state_dict()[key]), f"{key} differs after stopping at step {stop}"
+
+
+class NoHostReads(TorchDispatchMode):
+    """Fails on operations that bring a tensor to the host or make shapes depend on data."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    FORBIDDEN = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "equal.default", "is_nonzero")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert not any(word in str(func) for word in self.FORBIDDEN), f"{func} reads a tensor on the host"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_loss_and_gradient_read_nothing_on_the_host(name: str) -> None:
+    method, given = make(name, 5, 3), batches(5, 3, 4)
+    for index, batch in enumerate(given):
+        method.before_step(index)
+        with NoHostReads():
+            method.loss(batch).total.backward()
+
+
+def test_the_check_for_host_reads_can_fail() -> None:
+    with NoHostReads(), pytest.raises(AssertionError, match="on the host"):
+        torch.ones(3).sum().item()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_forward_pass_serves_all_domains(name: str) -> None:
+    method, calls = make(name, 5, 3), []
+    method.network.featurizer.register_forward_hook(lambda module, args, output: calls.append(args[0].shape[0]))
+    train(method, batches(5, 3, 4))
+    assert calls == [12] * 4
+
+
+def parameters(modules: list[nn.Module]) -> list[Tensor]:
+    return [p.detach().clone() for module in modules for p in module.parameters()]
+
+
+@pytest.mark.parametrize("repaired", [False, True])
+def test_tcri_spurious_layers_freeze_after_annealing_unless_repaired(repaired: bool) -> None:
+    method, given = make("tcri", 5, 3, train_spurious=repaired), batches(5, 3, 6)
+    assert isinstance(method, TCRI)
+    layers = [method.spurious, *method.spurious_classifiers]
+    train(method, given[:2])
+    before, general = parameters(layers), parameters([method.general])
+    train(method, given[2:], 2)
+    moved = [not torch.equal(a, b) for a, b in zip(before, parameters(layers), strict=True)]
+    assert all(moved) if repaired else not any(moved)
+    assert not torch.equal(general[0], method.general.weight)
+    assert method.phase(1) != method.phase(2) or repaired
+
+
+def test_eqrm_reaches_every_domain_only_when_repaired() -> None:
+    given = batches(5, 4, 6)[0]
+    reached = {}
+    for implicit in (False, True):
+        method = make("eqrm", 5, 4, burnin=0, implicit=implicit)
+        assert isinstance(method, EQRM)
+        method.before_step(0)
+        x = given.x.clone().requires_grad_()
+        total = method.loss(Batch(x, given.y, given.d, 4)).total
+        (gradient,) = torch.autograd.grad(total, x)
+        reached[implicit] = total.detach(), gradient
+    torch.testing.assert_close(reached[False][0], reached[True][0])
+    assert not torch.allclose(reached[False][1], reached[True][1], rtol=1e-2)
+
+
+def test_vrex_reports_the_last_domain_and_the_mean() -> None:
+    method, batch = make("vrex", 5, 3), batches(5, 3, 6)[0]
+    method.before_step(0)
+    terms = method.loss(batch).terms
+    logits = method.predict(batch.x)
+    torch.testing.assert_close(terms["nll"], cross_entropy(logits[12:], batch.y[12:]))
+    torch.testing.assert_close(terms["mean_nll"], cross_entropy(logits, batch.y))
+
+
+def test_groupdro_survives_a_huge_risk() -> None:
+    method, batch = make("groupdro", 5, 3, eta=0.1), batches(5, 3, 6)[0]
+    train(method, [Batch(1e5 * batch.x, batch.y, batch.d, 3)])
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [("", (5.0, "U(0.1, 10)", 0.004)), ("PACS", (5.0, "U(1, 10)", 0.004)), ("DomainNet", (0.5, "U(0.1, 1)", 0.0))],
+)
+def test_rdm_ranges_depend_on_the_benchmark(context: str, expected: tuple[float, str, float]) -> None:
+    config = registry.get("rdm").Config
+    default, space = config.hyper_parameters()["rdm_lambda"].resolve((context,))
+    variance, _ = config.hyper_parameters()["variance_weight"].resolve((context,))
+    assert (default, space.describe(), variance) == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "field", "default", "described"),
+    [
+        ("irm", "irm_lambda", 1e2, "10^U(-1, 5)"),
+        ("irm", "anneal", 500, "int(10^U(0, 4))"),
+        ("vrex", "vrex_lambda", 10.0, "10^U(-1, 5)"),
+        ("vrex", "anneal", 500, "int(10^U(0, 4))"),
+        ("groupdro", "eta", 1e-2, "10^U(-3, -1)"),
+        ("coral", "gamma", 1.0, "10^U(-1, 1)"),
+        ("mmd", "gamma", 1.0, "10^U(-1, 1)"),
+        ("fishr", "fishr_lambda", 1000.0, "10^U(1, 4)"),
+        ("fishr", "anneal", 1500, "int(U(0, 5000))"),
+        ("fishr", "ema", 0.95, "U(0.9, 0.99)"),
+        ("eqrm", "quantile", 0.75, "U(0.5, 0.99)"),
+        ("eqrm", "burnin", 2500, "int(10^U(2.5, 3.5))"),
+        ("eqrm", "eqrm_lr", 1e-6, "10^U(-7, -5)"),
+        ("rdm", "lr", 5e-5, "10^U(-4.5, -4)"),
+        ("rdm", "weight_decay", 0.0, "10^U(-8, -5)"),
+        ("rdm", "dropout", 0.0, "one of 0.0, 0.003"),
+        ("rdm", "anneal", 1500, "int(U(800, 2700))"),
+        ("rdm", "variance_weight", 0.004, "U(0.001, 0.007)"),
+        ("rdm", "rdm_lr", 1.5e-5, "U(8e-06, 2e-05)"),
+        ("tcri", "alpha", 1.0, "10^U(-2, 1)"),
+        ("tcri", "beta", 1.0, "10^U(-1, 2)"),
+        ("tcri", "anneal", 500, "int(10^U(0, 4))"),
+        ("focal", "gamma", 1.0, "10^U(-0.30103, 0.69897)"),
+        ("ldam", "max_m", 0.5, "10^U(-1, -0.1)"),
+        ("ldam", "scale", 30.0, "one of 10.0, 30.0"),
+    ],
+)
+def test_published_ranges(method: str, field: str, default: float, described: str) -> None:
+    info = registry.get(method).Config.hyper_parameters()[field]
+    assert (info.default, info.space.describe()) == (default, described)
