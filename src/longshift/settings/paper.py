@@ -7,11 +7,10 @@ import json
 from importlib import resources
 from typing import Any
 
+from longshift.data import benchmarks
 from longshift.errors import UsageError, unknown_name
 from longshift.settings.generators import CountsGenerator, Cross, Duality, TotalHeavyTail
 from longshift.settings.setting import Setting, canonical_setting
-
-BENCHMARKS = ("VLCS", "PACS", "OfficeHome", "DomainNet")
 
 # Parameters of the published tool. Thresholds are not here: they were set by hand, see `published`.
 _PARAMETERS: dict[tuple[str, str], CountsGenerator] = {
@@ -29,16 +28,7 @@ _PARAMETERS: dict[tuple[str, str], CountsGenerator] = {
 }
 
 
-def canonical_benchmark(name: str) -> str:
-    """The proper spelling of a benchmark's name."""
-    folded = {known.casefold(): known for known in BENCHMARKS}
-    found = folded.get(name.strip().casefold().replace("-", "").replace("_", "").replace(" ", ""))
-    if found is None:
-        raise UsageError(unknown_name("benchmark", name, BENCHMARKS))
-    return found
-
-
-@functools.lru_cache(maxsize=len(BENCHMARKS))
+@functools.cache
 def _document(benchmark: str) -> Any:
     text = resources.files("longshift.settings").joinpath(f"counts/{benchmark}.json").read_text(encoding="utf-8")
     return json.loads(text)
@@ -46,31 +36,19 @@ def _document(benchmark: str) -> Any:
 
 def published_settings(benchmark: str) -> tuple[str, ...]:
     """The settings that are published for a benchmark."""
-    return tuple(_document(canonical_benchmark(benchmark))["settings"])
-
-
-def published_classes(benchmark: str) -> tuple[str, ...]:
-    """The class names that a benchmark's counts use."""
-    return tuple(_document(canonical_benchmark(benchmark))["classes"])
-
-
-def published_targets(benchmark: str) -> tuple[str, ...]:
-    """The domains of a benchmark by their short names ("A"), in order."""
-    return tuple(_document(canonical_benchmark(benchmark))["domains"])
+    return tuple(_document(benchmarks.get(benchmark).name)["settings"])
 
 
 def published(benchmark: str, setting: str, target: str) -> Setting:
     """The published setting; domains go by their short names ("A" or "clip"), `target` also by the long one."""
-    benchmark, name = canonical_benchmark(benchmark), canonical_setting(setting)
-    document = _document(benchmark)
+    known, name = benchmarks.get(benchmark), canonical_setting(setting)
+    document = _document(known.name)
     if name not in document["settings"]:
-        known = ", ".join(document["settings"])
-        raise UsageError(f"{name} is not published for {benchmark}; published there: {known}")
-    names: dict[str, str] = document["domains"]
-    spellings = {long.casefold(): short for short, long in names.items()} | {n.casefold(): n for n in names}
-    key = spellings.get(target.casefold())
+        there = ", ".join(document["settings"])
+        raise UsageError(f"{name} is not published for {known.name}; published there: {there}")
+    key = known.domain_spellings.get(benchmarks.plain(target))
     if key is None:
-        raise UsageError(unknown_name(f"domain of {benchmark}", target, [*names, *names.values()]))
+        raise UsageError(unknown_name(f"domain of {known.name}", target, [*known.domains, *known.domains.values()]))
     entry = document["settings"][name][key]
     classes = document["classes"]
     counts = {source: dict(zip(classes, row, strict=True)) for source, row in entry["counts"].items()}
@@ -79,7 +57,7 @@ def published(benchmark: str, setting: str, target: str) -> Setting:
 
 def paper_generator(setting: str, benchmark: str) -> CountsGenerator:
     """The generator with the parameters that the paper's settings on this benchmark were made with."""
-    name, benchmark = canonical_setting(setting), canonical_benchmark(benchmark)
+    name, benchmark = canonical_setting(setting), benchmarks.get(benchmark).name
     if (name, benchmark) not in _PARAMETERS:
         known = ", ".join(sorted({f"{s} on {b}" for s, b in _PARAMETERS}))
         raise UsageError(f"the paper gives no generator parameters for {name} on {benchmark}; it does for {known}")

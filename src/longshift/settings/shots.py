@@ -30,12 +30,9 @@ def terciles(counts: IntArray) -> tuple[float, float]:
         middle = _between(means, int(cuts[0]))
         return middle, middle
     third = len(means) / 3
-    pairs = [(int(a), int(b)) for i, a in enumerate(cuts) for b in cuts[i + 1 :]] if len(cuts) <= 64 else []
-    if not pairs:  # many classes: the nearest cut to each third is as good, and two distinct ones always exist
-        upper = int(cuts[:-1][np.argmin(np.abs(cuts[:-1] - third))])
-        later = cuts[cuts > upper]
-        return _between(means, upper), _between(means, int(later[np.argmin(np.abs(later - 2 * third))]))
-    upper, lower = min(pairs, key=lambda pair: (abs(pair[0] - third) + abs(pair[1] - 2 * third), pair))
+    upper = int(cuts[:-1][np.argmin(np.abs(cuts[:-1] - third))])  # not the last cut: the few come after another
+    later = cuts[cuts > upper]
+    lower = int(later[np.argmin(np.abs(later - 2 * third))])
     return _between(means, upper), _between(means, lower)
 
 

@@ -1,7 +1,7 @@
 """A split: which samples train, validate, test in distribution, and are the unseen target.
 
 Every choice comes from SHA-256, not from a random generator: within a (domain, class) the samples are ordered
-by SHA-256(seed, path), the first go to validation, the next to training, the rest to the test. The same files
+by SHA-256("seed/path"), the first go to validation, the next to training, the rest to the test. The same files
 therefore fall into the same part on every machine and with every library version, whatever order they are
 listed in; the validation set is the same for all settings, and a larger training set contains the smaller one.
 """
@@ -9,15 +9,16 @@ listed in; the validation set is the same for all settings, and a larger trainin
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from longshift.data.manifest import IntArray, Manifest
-from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
+from longshift.settings.recipe import Recipe, read_recipe, write_recipe
 from longshift.settings.setting import Setting
-from longshift.settings.shots import shot_groups
 
 PARTS = ("train", "validation", "test", "target")
 
@@ -40,7 +41,6 @@ class Split:
     few: float
     shots: tuple[str, ...]  # per class: "many", "medium" or "few"
     counts: IntArray  # training samples, sources x classes
-    validation_counts: IntArray  # validation samples, sources x classes
     fingerprint: str  # SHA-256 over the names of the files in each part
 
     def part(self, name: str) -> IntArray:
@@ -58,64 +58,78 @@ def make_split(manifest: Manifest, setting: Setting, split_seed: int = 0, shrink
     up to its size but leaves one sample for training, training takes what it asks for of the rest, and the test
     whatever remains, possibly nothing.
     """
-    sources = _check(manifest, setting)
-    available = manifest.count_table()[[manifest.domain_names.index(s) for s in sources]]
+    _check(manifest, setting)
+    table = manifest.count_table()
+    available = table[[manifest.domain_names.index(source) for source in setting.sources]]
     wanted = setting.table(manifest.classes)
+    # A class that a source lacks, and that the setting does not ask of it, needs no validation there.
     held = np.where(available + wanted > 0, setting.validation, 0)
     if shrink:
         held = np.minimum(held, np.maximum(available - 1, 0))
         wanted = np.minimum(wanted, available - held)
-    else:
-        _refuse_shortages(manifest, sources, wanted, held, available)
-    return assemble(
-        manifest, setting.name, setting.target, sources, wanted, held, setting.many, setting.few, split_seed
-    )
-
-
-def assemble(
-    manifest: Manifest,
-    setting: str,
-    target: str,
-    sources: Sequence[str],
-    counts: IntArray,
-    held: IntArray,
-    many: float,
-    few: float,
-    split_seed: int,
-) -> Split:
-    """The split with exactly these training and validation counts (sources x classes), which must fit."""
-    parts: dict[str, list[IntArray]] = {part: [] for part in PARTS}
-    for row, source in enumerate(sources):
-        for column, indices in enumerate(_by_class(manifest, source)):
-            order = indices[shuffled([manifest.paths[i] for i in indices], split_seed)]
-            first = int(held[row, column])
-            second = first + int(counts[row, column])
-            for part, chosen in (
-                ("validation", order[:first]),
-                ("train", order[first:second]),
-                ("test", order[second:]),
-            ):
-                parts[part].append(np.sort(chosen))
-    parts["target"] = _by_class(manifest, target)
-    joined = {part: np.concatenate(pieces) for part, pieces in parts.items()}
-    return Split(
+    recipe = Recipe(
         dataset=manifest.name,
-        setting=setting,
-        target=target,
+        setting=setting.name,
+        target=setting.target,
         split_seed=split_seed,
         classes=manifest.classes,
-        sources=tuple(sources),
-        train=joined["train"],
-        validation=joined["validation"],
-        test=joined["test"],
-        target_indices=joined["target"],
-        many=float(many),
-        few=float(few),
-        shots=shot_groups(counts, many, few),
-        counts=counts.astype(np.int64),
-        validation_counts=held.astype(np.int64),
-        fingerprint=_fingerprint(manifest, joined),
+        sources=setting.sources,
+        counts=wanted,
+        validation=held,
+        available=available,
+        target_available=table[manifest.domain_names.index(setting.target)],
+        many=float(setting.many),
+        few=float(setting.few),
     )
+    if not shrink:
+        _refuse_shortages(recipe)
+    return _assemble(manifest, recipe)
+
+
+def recipe_of(split: Split, manifest: Manifest) -> Recipe:
+    """What it takes to make this split again."""
+    table = manifest.count_table()
+    validation = np.zeros_like(split.counts)
+    rows = {manifest.domain_names.index(source): row for row, source in enumerate(split.sources)}
+    for i in split.validation:
+        validation[rows[int(manifest.domains[i])], manifest.labels[i]] += 1
+    return Recipe(
+        dataset=split.dataset,
+        setting=split.setting,
+        target=split.target,
+        split_seed=split.split_seed,
+        classes=split.classes,
+        sources=split.sources,
+        counts=split.counts,
+        validation=validation,
+        available=table[list(rows)],
+        target_available=table[manifest.domain_names.index(split.target)],
+        many=split.many,
+        few=split.few,
+        fingerprint=split.fingerprint,
+    )
+
+
+def save_split(split: Split, manifest: Manifest, path: Path | str) -> None:
+    """Save the recipe with the hash of the chosen files: a few kB, whatever the size of the dataset."""
+    write_recipe(recipe_of(split, manifest), Path(path))
+
+
+def load_split(path: Path | str, manifest: Manifest) -> Split:
+    """Make a saved split again and check that it holds the very same files."""
+    recipe = read_recipe(Path(path))
+    differences = _differences(recipe, manifest)
+    if differences:
+        shown = "\n".join(f"  - {line}" for line in differences)
+        raise LongshiftError(f"the split {path} was made for other data than {manifest.name}:\n{shown}")
+    split = _assemble(manifest, recipe)
+    if split.fingerprint != recipe.fingerprint:
+        raise LongshiftError(
+            f"the split {path} was made for other files than {manifest.name} has: the numbers agree, but the file "
+            f"names give the hash {split.fingerprint[:12]} and not {recipe.fingerprint[:12]}. "
+            "Make it again with: longshift split make"
+        )
+    return split
 
 
 def shuffled(names: Sequence[str], seed: int) -> list[int]:
@@ -124,8 +138,39 @@ def shuffled(names: Sequence[str], seed: int) -> list[int]:
     return sorted(range(len(names)), key=lambda i: (keys[i], i))
 
 
+def _assemble(manifest: Manifest, recipe: Recipe) -> Split:
+    parts: dict[str, list[IntArray]] = {part: [] for part in PARTS}
+    for row, source in enumerate(recipe.sources):
+        for column, indices in enumerate(_by_class(manifest, source)):
+            order = indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)]
+            first = int(recipe.validation[row, column])
+            second = first + int(recipe.counts[row, column])
+            parts["validation"].append(np.sort(order[:first]))
+            parts["train"].append(np.sort(order[first:second]))
+            parts["test"].append(np.sort(order[second:]))
+    parts["target"] = _by_class(manifest, recipe.target)
+    joined = {part: np.concatenate(pieces) for part, pieces in parts.items()}
+    return Split(
+        dataset=recipe.dataset,
+        setting=recipe.setting,
+        target=recipe.target,
+        split_seed=recipe.split_seed,
+        classes=recipe.classes,
+        sources=recipe.sources,
+        train=joined["train"],
+        validation=joined["validation"],
+        test=joined["test"],
+        target_indices=joined["target"],
+        many=recipe.many,
+        few=recipe.few,
+        shots=recipe.shots,
+        counts=recipe.counts,
+        fingerprint=_fingerprint(manifest, joined),
+    )
+
+
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")  # names on disk need not be UTF-8
+    return text.encode("utf-8", "surrogatepass")  # any str that Python can hold
 
 
 def _by_class(manifest: Manifest, domain: str) -> list[IntArray]:
@@ -140,58 +185,87 @@ def _fingerprint(manifest: Manifest, parts: dict[str, IntArray]) -> str:
     digest = hashlib.sha256()
     for part in PARTS:
         rows = sorted(
-            _bytes(
-                f"{manifest.domain_names[manifest.domains[i]]}\0{manifest.classes[manifest.labels[i]]}\0{manifest.paths[i]}"
-            )
+            _bytes(f"{manifest.domain_names[manifest.domains[i]]}\0{manifest.classes[manifest.labels[i]]}\0")
+            + _bytes(manifest.paths[i])
             for i in parts[part]
         )
         digest.update(part.encode() + b"\0" + b"\0".join(rows) + b"\n")
     return digest.hexdigest()
 
 
-def _check(manifest: Manifest, setting: Setting) -> tuple[str, ...]:
-    """Names and sizes; returns the sources."""
-    if len(manifest.domain_names) < 2:
-        raise LongshiftError(
-            f"a split needs at least 2 domains (1 source and the target), but {manifest.name} has "
-            f"{len(manifest.domain_names)}; see: longshift data inspect"
-        )
-    if len(manifest.classes) < 2:
-        raise LongshiftError(
-            f"a split needs at least 2 classes, but {manifest.name} has {len(manifest.classes)}; "
-            "see: longshift data inspect"
-        )
-    for domain in (setting.target, *setting.sources):
-        if domain not in manifest.domain_names:
-            raise UsageError(unknown_name(f"domain of {manifest.name}", domain, manifest.domain_names))
+def _check(manifest: Manifest, setting: Setting) -> None:
+    """Names and sizes."""
+    for noun, number, needed in (
+        ("domains", len(manifest.domain_names), "2 domains (1 source and the target)"),
+        ("classes", len(manifest.classes), "2 classes"),
+    ):
+        if number < 2:
+            raise LongshiftError(
+                f"a split needs at least {needed}, but {manifest.name} has {number}; "
+                f"see its {noun} with: longshift data inspect"
+            )
+    mistakes = [
+        unknown_name(f"domain of {manifest.name}", domain, manifest.domain_names)
+        for domain in (setting.target, *setting.sources)
+        if domain not in manifest.domain_names
+    ]
+    mistakes += [
+        unknown_name(f"class of {manifest.name}", name, manifest.classes)
+        for name in setting.classes
+        if name not in manifest.classes
+    ]
     if not setting.sources:
-        raise UsageError(f"the setting {setting.name} names no source domain; a split needs at least 1")
+        mistakes.append("no source domain is named; a split needs at least 1")
     if setting.target in setting.sources:
-        raise UsageError(f"{setting.target} is the target and cannot be a source as well")
-    for name in setting.classes:
-        if name not in manifest.classes:
-            raise UsageError(unknown_name(f"class of {manifest.name}", name, manifest.classes))
-    if (setting.table() < 0).any() or setting.validation < 0:
-        raise UsageError(f"the setting {setting.name} asks for a negative number of samples")
-    return setting.sources
+        mistakes.append(f"{setting.target} is the target and cannot be a source as well")
+    mistakes += [
+        f"{source}, {name}: expected a number of samples that is not negative, but found {n}"
+        for source, row in setting.counts.items()
+        for name, n in row.items()
+        if n < 0
+    ]
+    if setting.validation < 0:
+        mistakes.append(f"validation: expected a number that is not negative, but found {setting.validation}")
+    if mistakes:
+        raise ConfigError(mistakes, f"the setting {setting.name}")
 
 
-def _refuse_shortages(
-    manifest: Manifest, sources: Iterable[str], wanted: IntArray, held: IntArray, available: IntArray
-) -> None:
+def _refuse_shortages(recipe: Recipe) -> None:
     # One sample at least must stay for the in-distribution test of a class that is there.
-    missing = wanted + held + (wanted + held > 0) - available
+    asked = recipe.counts + recipe.validation
+    asked = asked + (asked > 0)
     lines = [
-        f"  - {source}, {name}: {wanted[d, k]} training + {held[d, k]} validation + 1 test = "
-        f"{wanted[d, k] + held[d, k] + 1}, but there are {available[d, k]}: {missing[d, k]} too few"
-        for d, source in enumerate(sources)
-        for k, name in enumerate(manifest.classes)
-        if missing[d, k] > 0
+        f"  - {recipe.sources[d]}, {recipe.classes[k]}: {recipe.counts[d, k]} training + {recipe.validation[d, k]} "
+        f"validation + 1 test = {asked[d, k]}, but there are {recipe.available[d, k]}: "
+        f"{asked[d, k] - recipe.available[d, k]} too few"
+        for d, k in zip(*np.nonzero(asked > recipe.available), strict=True)
     ]
     if lines:
-        noun = "count" if len(lines) == 1 else "counts"
         raise LongshiftError(
-            f"{manifest.name} has too few samples for {len(lines)} {noun} of this setting:\n"
+            f"{recipe.dataset} has too few samples for {len(lines)} of the {recipe.counts.size} counts of "
+            f"{recipe.setting} with target {recipe.target}:\n"
             + "\n".join(lines)
-            + "\nAdd --shrink (shrink=True) to take what is there, or choose smaller counts."
+            + "\nAdd --shrink (shrink=True) to take what is there, or ask for less."
         )
+
+
+def _differences(recipe: Recipe, manifest: Manifest) -> list[str]:
+    """How a manifest differs from the one that a recipe was made for, in names and numbers."""
+    if recipe.classes != manifest.classes:
+        lost = [name for name in recipe.classes if name not in manifest.classes]
+        new = [name for name in manifest.classes if name not in recipe.classes]
+        return [
+            f"expected the {len(recipe.classes)} classes of the split, but found {len(manifest.classes)}; "
+            f"missing: {', '.join(lost) or 'none'}; new: {', '.join(new) or 'none'}"
+        ]
+    absent = [name for name in (*recipe.sources, recipe.target) if name not in manifest.domain_names]
+    if absent:
+        return [f"no domain {name!r}; it has {', '.join(manifest.domain_names)}" for name in absent]
+    table = manifest.count_table()
+    expected = [*zip(recipe.sources, recipe.available, strict=True), (recipe.target, recipe.target_available)]
+    return [
+        f"{domain}, {name}: expected {row[k]} samples, but found {found}"
+        for domain, row in expected
+        for k, name in enumerate(recipe.classes)
+        if (found := table[manifest.domain_names.index(domain), k]) != row[k]
+    ]

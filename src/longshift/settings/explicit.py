@@ -1,0 +1,114 @@
+"""Counts that the user states: a mapping, a JSON file or a CSV file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longshift.errors import ConfigError, LongshiftError
+from longshift.files import read_json
+from longshift.settings.setting import Counts, Setting
+from longshift.settings.shots import terciles
+
+COLUMNS = ("domain", "class", "count")
+_OPTIONS = ("name", "many", "few", "validation")
+
+
+def explicit_setting(
+    counts: Counts,
+    target: str,
+    validation: int = 5,
+    many: float | None = None,
+    few: float | None = None,
+    name: str = "explicit",
+    origin: str = "the counts",
+) -> Setting:
+    """A setting with these training counts; rows of the target are left out, so one table serves all targets."""
+    mistakes = list(_mistakes(counts))
+    for option, value in (("many", many), ("few", few)):
+        if value is not None and (not _is_number(value) or value < 0):
+            mistakes.append(f"{option}: expected a number that is not negative, but found {value!r}")
+    if not _is_count(validation):
+        mistakes.append(f"validation: expected a whole number that is not negative, but found {validation!r}")
+    if not mistakes and not any(source != target for source in counts):
+        mistakes.append(f"no source domain besides the target {target!r}")
+    if mistakes:
+        raise ConfigError(mistakes, origin)
+    rows = {source: dict(row) for source, row in counts.items() if source != target}
+    setting = Setting(name, target, rows, 0.0, 0.0, validation)
+    by_size = terciles(setting.table())
+    return Setting(
+        name, target, rows, by_size[0] if many is None else many, by_size[1] if few is None else few, validation
+    )
+
+
+def read_counts(path: Path) -> dict[str, Any]:
+    """The arguments for `explicit_setting` that a file holds.
+
+    JSON: `{"photo": {"dog": 100, ...}, ...}`, or that under "counts" beside "validation", "many", "few", "name".
+    CSV: the columns domain, class, count.
+    """
+    if path.suffix.lower() == ".csv":
+        return {"counts": _read_csv(path), "name": path.stem, "origin": str(path)}
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise ConfigError(
+            [f"expected an object {{domain: {{class: n}}}}, but found {type(document).__name__}"], str(path)
+        )
+    if "counts" not in document:
+        return {"counts": document, "name": path.stem, "origin": str(path)}
+    unknown = [key for key in document if key not in ("counts", *_OPTIONS)]
+    if unknown:
+        raise ConfigError([f"unknown key {key!r}; known: counts, {', '.join(_OPTIONS)}" for key in unknown], str(path))
+    return {"name": path.stem, "origin": str(path)} | document
+
+
+def _read_csv(path: Path) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {}
+    mistakes: list[str] = []
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
+            if missing:
+                raise ConfigError(
+                    [f"no column {column!r}; expected {', '.join(COLUMNS)}" for column in missing], str(path)
+                )
+            for row in reader:
+                domain, label, count = (row[column] or "" for column in COLUMNS)
+                if not count.strip().isdecimal():
+                    mistakes.append(f"line {reader.line_num}: expected a whole number as count, but found {count!r}")
+                elif label in counts.setdefault(domain, {}):
+                    mistakes.append(f"line {reader.line_num}: {domain}, {label} is there twice")
+                else:
+                    counts[domain][label] = int(count)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise LongshiftError(f"cannot read {path}: {error}") from error
+    if mistakes:
+        raise ConfigError(mistakes, str(path))
+    return counts
+
+
+def _mistakes(counts: Any) -> Iterator[str]:
+    if not isinstance(counts, Mapping) or not counts:
+        yield f"expected counts {{domain: {{class: n}}}}, but found {counts!r}"
+        return
+    for domain, row in counts.items():
+        if not isinstance(row, Mapping) or not row:
+            yield f"{domain}: expected {{class: n}}, but found {row!r}"
+            continue
+        for name, n in row.items():
+            if not _is_count(n):
+                yield f"{domain}, {name}: expected a whole number that is not negative, but found {n!r}"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
