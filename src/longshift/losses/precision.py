@@ -28,7 +28,7 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
         arguments: Any = tuple(upcast(value) for value in args)
         options: Any = {name: upcast(value) for name, value in kwargs.items()}
         device = next((value.device.type for value in arguments if isinstance(value, Tensor)), "cpu")
-        if torch.is_autocast_enabled(device):
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):
                 return function(*arguments, **options)
         return function(*arguments, **options)
