@@ -1,0 +1,150 @@
+"""Prior discrepancy: Wasserstein distances between the embeddings of domains, and of classes to their centroid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal, TypeAlias
+
+import numpy as np
+import ot
+
+from longshift.analysis.domains import DomainOutputs, Seed, check_domains, subsample
+from longshift.errors import LongshiftError
+from longshift.metrics.arrays import FloatArray, IntArray
+from longshift.metrics.classification import group_means
+
+Kind: TypeAlias = Literal["exact", "sliced"]
+
+# Above this many samples in a set, optimal transport between whole sets takes longer than a user will wait.
+EXACT_LIMIT = 2_000
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A 2-Wasserstein distance, how it was measured, and the standard error of that way of measuring.
+
+    `error` is 0 where whole sets were compared exactly; otherwise it is over subsamples or over projections.
+    """
+
+    value: float
+    error: float
+    kind: Kind
+
+
+@dataclass(frozen=True, eq=False)
+class PriorDiscrepancy:
+    """Distances between embeddings of domains, all measured in the same way."""
+
+    names: tuple[str, ...]  # sources, then the target
+    distances: FloatArray  # (D + 1, D + 1), symmetric, zero diagonal
+    errors: FloatArray
+    kind: Kind
+    source_source: float | None  # mean over pairs of sources; None with one source
+    source_source_error: float | None
+    source_target: float  # mean over sources
+    source_target_error: float
+
+
+def wasserstein(
+    x: FloatArray,
+    y: FloatArray,
+    kind: Kind | None = None,
+    *,
+    limit: int = EXACT_LIMIT,
+    repeats: int = 5,
+    projections: int = 500,
+    seed: Seed = 0,
+) -> Distance:
+    """W_2(x, y) = (min_P sum_ij P_ij |x_i - y_j|^2)^(1/2) over couplings P of two sets of points (N, M), (N', M).
+
+    "exact": the optimum; sets larger than `limit` are compared on `repeats` random subsamples of `limit` points (mean
+    and standard error; a subsample's distance is slightly too large, by how much shrinks with `limit`).
+    "sliced": root of the mean over random directions of the squared distance of the projections, on all points; for
+    M dimensions it is smaller than W_2 (a pure shift s gives |s| / sqrt(M)), so never compare one kind with the other.
+    None: exact where both sets are within `limit`, else sliced.
+    """
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
+        raise LongshiftError(f"expected two non-empty sets of points of one dimension, found {x.shape} and {y.shape}")
+    large = max(len(x), len(y)) > limit
+    rng = np.random.default_rng(seed)
+    if (kind or ("sliced" if large else "exact")) == "sliced":
+        return _sliced(x, y, projections, rng)
+    if not large:
+        return Distance(_exact(x, y), 0.0, "exact")
+    values = [
+        _exact(x[subsample(len(x), limit, rng)], y[subsample(len(y), limit, rng)]) for _ in range(max(repeats, 2))
+    ]
+    return Distance(float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))), "exact")
+
+
+def _exact(x: FloatArray, y: FloatArray) -> float:
+    cost = ot.dist(x, y, metric="sqeuclidean")
+    weights = (np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y)))
+    return math.sqrt(max(float(ot.emd2(*weights, cost, numItermax=10_000_000)), 0.0))
+
+
+def _sliced(x: FloatArray, y: FloatArray, projections: int, rng: np.random.Generator) -> Distance:
+    directions = rng.standard_normal((x.shape[1], projections))
+    directions /= np.linalg.norm(directions, axis=0, keepdims=True)
+    squares = np.asarray(ot.wasserstein_1d(x @ directions, y @ directions, p=2), dtype=np.float64)
+    mean = max(float(squares.mean()), 0.0)
+    value = math.sqrt(mean)
+    # Delta method: the error of a root is the error of the mean over twice the root.
+    error = float(squares.std(ddof=1) / math.sqrt(projections)) / (2 * value) if value > 0 else 0.0
+    return Distance(value, error, "sliced")
+
+
+def prior_discrepancy(
+    sources: Sequence[DomainOutputs],
+    target: DomainOutputs,
+    kind: Kind | None = None,
+    *,
+    limit: int = EXACT_LIMIT,
+    projections: int = 500,
+    seed: int = 0,
+) -> PriorDiscrepancy:
+    """SS = mean over pairs of sources of W_2, ST = mean over sources of W_2 to the target, on embeddings.
+
+    Without `kind`: exact where all domains are within `limit` samples, else sliced, for all pairs alike.
+    """
+    check_domains(sources, target)
+    domains = (*sources, target)
+    chosen: Kind = kind or ("sliced" if max(len(d) for d in domains) > limit else "exact")
+    n = len(domains)
+    values, errors = np.zeros((n, n)), np.zeros((n, n))
+    for i, j in combinations(range(n), 2):
+        found = wasserstein(
+            domains[i].features(),
+            domains[j].features(),
+            chosen,
+            limit=limit,
+            projections=projections,
+            seed=(seed, i, j),
+        )
+        values[i, j] = values[j, i] = found.value
+        errors[i, j] = errors[j, i] = found.error
+    inner = [(i, j) for i, j in combinations(range(n - 1), 2)]
+    return PriorDiscrepancy(
+        names=tuple(d.name for d in domains),
+        distances=values,
+        errors=errors,
+        kind=chosen,
+        source_source=float(np.mean([values[p] for p in inner])) if inner else None,
+        source_source_error=_mean_error([errors[p] for p in inner]) if inner else None,
+        source_target=float(values[:-1, -1].mean()),
+        source_target_error=_mean_error(list(errors[:-1, -1])),
+    )
+
+
+def _mean_error(errors: Sequence[float]) -> float:
+    return math.sqrt(sum(e * e for e in errors)) / len(errors)
+
+
+def centroid_distances(embeddings: FloatArray, labels: IntArray, classes: int) -> FloatArray:
+    """(K,) |mean of class k - mean of the domain|, Euclidean; NaN for a class without samples."""
+    centroids = np.stack([group_means(column, labels, classes) for column in embeddings.T], axis=1)
+    result: FloatArray = np.linalg.norm(centroids - embeddings.mean(axis=0), axis=1)
+    return result
