@@ -8,7 +8,6 @@ import os
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 import longshift
@@ -53,16 +52,9 @@ for _verb in VERBS:
 def main() -> None:
     """Run the command line: exit code 0 good, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
     try:
-        code = app(standalone_mode=False)
-    except click.exceptions.Abort:
-        errors.print("interrupted")
-        sys.exit(130)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        app()
     except LongshiftError as error:
         if debugging():
             raise
         errors.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
-    sys.exit(code if isinstance(code, int) else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
+from longshift.errors import ConfigError, LongshiftError, unknown_name
 from longshift.files import content_hash
 from longshift.methods import registry
 from longshift.methods.base import Method
 from longshift.methods.space import MethodConfig
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
 
@@ -30,11 +24,11 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
-    data: str = Field("digits", min_length=1, description="folder, .zip, .csv, .parquet, or 'digits'")
+    data: str = Field(default="digits", min_length=1, description="folder, .zip, .csv, .parquet, or 'digits'")
     benchmark: Literal["VLCS", "PACS", "OfficeHome", "DomainNet"] | None = None
     setting: str = "TotalHeavyTail"
     target: str = Field(..., min_length=1, description="the domain that is held out")
-    ratio: float | None = Field(None, gt=1, description="imbalance ratio of a generated setting")
+    ratio: float | None = Field(default=None, gt=1, description="imbalance ratio of a generated setting")
     shrink: bool = False
     method: str = "ndcl"
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict)
@@ -42,14 +36,14 @@ class RunConfig(BaseModel):
     pretrained: bool = False
     weights: str | None = None
     freeze_bn: bool = True
-    image_size: int = Field(0, ge=0, le=1024, description="0 = 32 for digits, 224 otherwise")
+    image_size: int = Field(default=0, ge=0, le=1024, description="0 = 32 for digits, 224 otherwise")
     augment: Literal["auto", "on", "off"] = "auto"
-    steps: int = Field(5000, ge=1)
-    eval_every: int = Field(300, ge=1)
+    steps: int = Field(default=5000, ge=1)
+    eval_every: int = Field(default=300, ge=1)
     evaluate: Literal["selected", "full"] = "selected"
-    split_seed: int = Field(0, ge=0)
-    hparam_seed: int = Field(0, ge=0, description="0 = defaults; n > 0 = random draw n")
-    train_seed: int = Field(0, ge=0)
+    split_seed: int = Field(default=0, ge=0)
+    hparam_seed: int = Field(default=0, ge=0, description="0 = defaults; n > 0 = random draw n")
+    train_seed: int = Field(default=0, ge=0)
 
     @property
     def size(self) -> int:
@@ -130,16 +124,6 @@ def parse_run_config(values: Mapping[str, Any], source: str = "the run's configu
     if mistakes or config is None:
         raise ConfigError(mistakes, source)
     return config
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as a mapping; a missing or broken file is named."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"no file {path}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from error
 
 
 @dataclass(frozen=True)

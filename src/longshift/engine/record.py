@@ -76,7 +76,7 @@ class RunFolder:
 
 def write_config(folder: RunFolder, config: RunConfig) -> None:
     """Write config.json; a folder that holds another run is refused."""
-    value = {
+    value: dict[str, Any] = {
         "schema": SCHEMA,
         "fingerprint": config.fingerprint(),
         "run": config.model_dump(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -32,6 +33,8 @@ class Network(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.freeze_bn = freeze_bn
         self.precision: Precision = precision
+        # A compiled twin of the featurizer for training steps; in a tuple so that it is no second submodule.
+        self._compiled: tuple[Callable[[Tensor], Tensor], ...] = ()
 
     @property
     def feature_dim(self) -> int:
@@ -44,8 +47,9 @@ class Network(nn.Module):
         if self.precision == "bf16":
             # No weight cache: a cached cast would be frozen into a CUDA graph.
             region = torch.autocast(x.device.type, torch.bfloat16, cache_enabled=False)
+        featurizer = self._compiled[0] if self._compiled and self.training else self.featurizer
         with region:
-            features: Tensor = self.featurizer(x)
+            features: Tensor = featurizer(x)
         if features.dtype in (torch.bfloat16, torch.float16):
             features = features.float()
         dropped: Tensor = self.dropout(features)
@@ -55,6 +59,10 @@ class Network(nn.Module):
         """Logits (B, classes)."""
         logits: Tensor = self.classifier(self.features(x))
         return logits
+
+    def compile_featurizer(self) -> None:
+        """Compile the featurizer for training steps; evaluation, whose shapes vary, stays as it is."""
+        self._compiled = (torch.compile(self.featurizer),)
 
     def train(self, mode: bool = True) -> Network:
         """Switch training mode; batch-norm statistics stay frozen where the protocol asks for it."""

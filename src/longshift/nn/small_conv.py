@@ -7,8 +7,8 @@ import itertools
 from torch import nn
 
 
-def small_conv(width: int = 32) -> tuple[nn.Module, int]:
-    """Four 3x3 convolutions with group norm, 128 features at the default width; returns (module, feature length).
+def small_conv(width: int = 16) -> tuple[nn.Module, int]:
+    """Four 3x3 convolutions with group norm, 64 features at the default width; returns (module, feature length).
 
     Group norm has no running statistics, so nothing depends on how batches mix the domains.
     """

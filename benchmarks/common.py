@@ -1,0 +1,80 @@
+"""What the benchmarks share: a made-up task of any shape, timing, and who measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from longshift.data import Store
+from longshift.data.manifest import Manifest
+from longshift.engine import environment
+from longshift.engine.config import RunConfig, Runtime
+from longshift.engine.task import Task
+from longshift.engine.trainer import Trainer
+from longshift.settings.resolve import setting_for
+from longshift.settings.split import make_split
+
+
+def made_up_task(classes: int, size: int, domains: int = 4, per_cell: int = 40) -> Task:
+    """Random pixels: the time of a step does not depend on what is in the picture."""
+    cells = domains * classes
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (cells * per_cell, size, size, 3), dtype=np.uint8)
+    names = tuple(f"domain{d}" for d in range(domains))
+    manifest = Manifest(
+        "made-up",
+        None,
+        tuple(f"{d}/{k}/{i}" for d in range(domains) for k in range(classes) for i in range(per_cell)),
+        np.tile(np.repeat(np.arange(classes), per_cell), domains),
+        np.repeat(np.arange(domains), classes * per_cell),
+        tuple(f"class{k:03d}" for k in range(classes)),
+        names,
+    )
+    split = make_split(manifest, setting_for(manifest, "TotalHeavyTail", names[0]), 0, shrink=True)
+    return Task(manifest, split, Store(manifest, pixels, size, "made-up"))
+
+
+def synchronise(device: torch.device) -> None:
+    """Wait for the GPU, if there is one."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def seconds_per_step(trainer: Trainer, warm: int, steps: int) -> tuple[float, float]:
+    """(seconds a step once warm, seconds of the warm-up) of a trainer that has not run yet."""
+    trainer.method.train()
+    start = time.perf_counter()
+    for index in range(warm):
+        trainer.stepper.run(index)
+    synchronise(trainer.device)
+    middle = time.perf_counter()
+    for index in range(warm, warm + steps):
+        trainer.stepper.run(index)
+    synchronise(trainer.device)
+    end = time.perf_counter()
+    trainer.source.close()
+    return (end - middle) / steps, middle - start
+
+
+def median_time(function: Callable[[], object], repeats: int, device: torch.device) -> float:
+    """Median seconds of a call."""
+    times = []
+    for _ in range(repeats):
+        synchronise(device)
+        start = time.perf_counter()
+        function()
+        synchronise(device)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def machine(device: torch.device) -> dict[str, str]:
+    """Hardware, versions and commit, for a column each."""
+    found = environment.describe(device)
+    return {key: found[key] for key in ("device", "cpu", "torch", "python", "commit")}
+
+
+__all__ = ["RunConfig", "Runtime", "Trainer", "machine", "made_up_task", "median_time", "seconds_per_step"]

@@ -1,0 +1,33 @@
+"""Ctrl-C once stops after the current step with everything saved; a second time stops at once."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+
+@contextlib.contextmanager
+def graceful_stop(announce: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether a stop was asked for (SIGINT or SIGTERM); the second signal is not held."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set  # only the main thread may handle signals
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        asked.set()
+        for each, previous in before.items():
+            signal.signal(each, previous)
+        announce()
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield asked.is_set
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)

@@ -1,0 +1,59 @@
+"""From a run's configuration to its data: manifest, setting, split, store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from longshift.data import Store, load_dataset, open_store
+from longshift.data.manifest import Manifest
+from longshift.engine.config import RunConfig
+from longshift.methods.problem import Problem
+from longshift.progress import Tick, silent
+from longshift.settings.resolve import setting_for
+from longshift.settings.split import Split, make_split
+
+IntArray = npt.NDArray[np.int64]
+Bar = Callable[[str, int], AbstractContextManager[Tick]]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Everything a method is trained and judged on."""
+
+    manifest: Manifest
+    split: Split
+    store: Store
+
+    def labels(self, indices: IntArray) -> IntArray:
+        """Class indices of samples."""
+        return self.manifest.labels[indices]
+
+    def source_domains(self, indices: IntArray) -> IntArray:
+        """Positions in `split.sources` of samples of the source domains."""
+        place = {self.manifest.domain_names.index(name): i for i, name in enumerate(self.split.sources)}
+        return np.array([place[int(d)] for d in self.manifest.domains[indices]], dtype=np.int64)
+
+    def problem(self, steps: int) -> Problem:
+        """What the method may know."""
+        counts = tuple(tuple(int(n) for n in row) for row in self.split.counts)
+        return Problem(len(self.split.classes), len(self.split.sources), counts, steps)
+
+
+def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None) -> Task:
+    """Load the data, make the split, open (or build) the store."""
+    manifest = load_dataset(config.data)
+    setting = setting_for(manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio)
+    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink)
+    with (bar or _no_bar)(f"decoding {manifest.name}", len(manifest)) as tick:
+        store = open_store(manifest, config.size, cache, tick)
+    return Task(manifest, split, store)
+
+
+def _no_bar(label: str, total: int) -> AbstractContextManager[Tick]:
+    return nullcontext(silent)

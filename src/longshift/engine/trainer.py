@@ -1,0 +1,322 @@
+"""The one training loop: steps, evaluation, selection, checkpoints, result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longshift.data.augment import Recipe
+from longshift.data.batches import Inputs, training_set
+from longshift.data.draws import HostDraws
+from longshift.engine import checkpoint, environment, record
+from longshift.engine.config import RunConfig, Runtime
+from longshift.engine.device import resolve_device, resolve_precision, tune, use_graphs
+from longshift.engine.evaluation import feature_rows, predict_rows
+from longshift.engine.record import RunFolder
+from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor
+from longshift.engine.steppers import GraphStepper, PlainStepper, Stepper
+from longshift.engine.tape import TapedDraws
+from longshift.engine.task import Task
+from longshift.engine.terms import TermLog
+from longshift.errors import LongshiftError
+from longshift.files import write_json
+from longshift.methods.base import Method
+from longshift.metrics.evaluation import Evaluation, evaluate_predictions
+from longshift.nn.backbones import make_backbone, make_network
+from longshift.progress import Tick, silent
+from longshift.settings.split import save_split
+
+IntArray = npt.NDArray[np.int64]
+SETS = ("validation", "test", "target")
+
+
+class Interrupted(LongshiftError):
+    """The run was asked to stop and has saved its state."""
+
+    exit_code = 130
+
+
+def build_method(config: RunConfig, task: Task, runtime: Runtime, device: torch.device) -> tuple[Method, Inputs]:
+    """Network, method and input pipeline, from the train seed alone, on the device."""
+    hparams = config.method_config()
+    precision = resolve_precision(runtime, device)
+    tune(device, precision)
+    vectors = task.store.inputs.ndim == 2
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.train_seed)
+        backbone = make_backbone(
+            config.backbone_name,
+            pretrained=config.pretrained,
+            weights=Path(config.weights) if config.weights else None,
+            input_dim=task.store.inputs.shape[1] if vectors else 0,
+        )
+        network = make_network(
+            backbone,
+            len(task.split.classes),
+            dropout=hparams.dropout,
+            freeze_bn=config.freeze_bn,
+            precision=precision,
+        )
+        method = config.method_class(network, task.problem(config.steps), hparams)
+    method.to(device=device)
+    method.to(memory_format=torch.channels_last)
+    if runtime.compile:
+        network.compile_featurizer()
+    shape = (1, 3, 1, 1)
+    inputs = Inputs(
+        torch.tensor(backbone.mean, device=device).reshape(shape),
+        torch.tensor(backbone.std, device=device).reshape(shape),
+        Recipe() if config.augmented else None,
+    )
+    return method, inputs
+
+
+@dataclass
+class Progress:
+    """Where a run stands: what a checkpoint holds beside the method's own state."""
+
+    step: int = 0
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    best_step: int = 0
+    best_accuracy: float = -math.inf
+    seconds: float = 0.0
+    diverged_at: int = 0
+
+
+class Trainer:
+    """Trains one method on one task and writes the run's folder."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        task: Task,
+        out: Path,
+        runtime: Runtime | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.config, self.task, self.folder, self.stop = config, task, RunFolder(Path(out)), stop
+        self.runtime = runtime or Runtime()
+        self.device = resolve_device(self.runtime.device)
+        self.method, self.inputs = build_method(config, task, self.runtime, self.device)
+        self.progress = Progress()
+        self.best: dict[str, Tensor] = {}
+        split = task.split
+        self.sets: dict[str, IntArray] = {
+            "validation": split.validation,
+            "test": split.test,
+            "target": split.target_indices,
+        }
+        self.log = TermLog(self.device)
+        self.source = self._make_source()
+        self.stepper = self._make_stepper()
+
+    # -- assembly ----------------------------------------------------------------------------------------------
+
+    def _make_source(self) -> Source:
+        train = self.task.split.train
+        samples = training_set(
+            train, self.task.labels(train), self.task.source_domains(train), len(self.task.split.sources)
+        )
+        pool = host_tensor(self.task.store.inputs)
+        per_domain = self.method.config.batch_size
+        if not self.runtime.stream and fits(pool, self.device):
+            return ResidentSource(pool, samples, per_domain, self.inputs, self.device)
+        return StreamedSource(pool, samples, per_domain, self.inputs, self.device, self.config.train_seed)
+
+    def _make_stepper(self) -> Stepper:
+        seed = self.config.train_seed
+        if use_graphs(self.runtime, self.device) and self.method.capturable:
+            taped = TapedDraws(seed, 0, self.device)
+            self.method.start(taped)
+            return GraphStepper(self.method, self.source, taped, self.log, self.config.steps)
+        draws = HostDraws(seed, 0, self.device)
+        self.method.start(draws)
+        return PlainStepper(self.method, self.source, draws, self.log)
+
+    # -- the loop ----------------------------------------------------------------------------------------------
+
+    def run(self, tick: Tick = silent, resume: bool = False) -> dict[str, Any]:
+        """Train to the end and return the result (also in result.json)."""
+        started = time.perf_counter()
+        self._open_folder(resume)
+        self.method.train()
+        tick(self.progress.step, "")
+        clock = time.perf_counter()
+        try:
+            while self.progress.step < self.config.steps and not self.progress.diverged_at:
+                index = self.progress.step
+                if self.method.wants_features(index):
+                    self._pass_features()
+                self.stepper.run(index)
+                self.progress.step = index + 1
+                tick(1, self._note())
+                if self._evaluation_due():
+                    self._synchronise()
+                    self.progress.seconds += time.perf_counter() - clock
+                    self._evaluate()
+                    self._save_state()
+                    clock = time.perf_counter()
+                elif self._checkpoint_due() or self.stop():
+                    self._save_state()
+                if self.stop() and self.progress.step < self.config.steps:
+                    raise Interrupted(
+                        f"stopped at step {self.progress.step} of {self.config.steps}; "
+                        f"go on with: longshift train --resume {self.folder.path}"
+                    )
+        finally:
+            self.source.close()
+        return self._finish(started)
+
+    def _evaluation_due(self) -> bool:
+        step = self.progress.step
+        return step % self.config.eval_every == 0 or step == self.config.steps
+
+    def _checkpoint_due(self) -> bool:
+        every = self.runtime.checkpoint_every
+        return bool(every) and self.progress.step % every == 0
+
+    def _note(self) -> str:
+        rows = self.progress.rows
+        return f"validation {rows[-1]['validation']['accuracy']:.3f}" if rows else ""
+
+    def _synchronise(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def _pass_features(self) -> None:
+        train = self.task.split.train
+        features = feature_rows(self.method, self.source, self.inputs, train)
+        y = torch.as_tensor(self.task.labels(train), device=self.device)
+        d = torch.as_tensor(self.task.source_domains(train), device=self.device)
+        self.method.receive_features(features, y, d)
+
+    # -- evaluation and selection ------------------------------------------------------------------------------
+
+    def _evaluate(self) -> None:
+        terms = self.log.read()
+        if not all(math.isfinite(value) for value in terms.values()):
+            self.progress.diverged_at = self.progress.step
+            return
+        names = SETS if self.config.evaluate == "full" else SETS[:1]
+        found = {}
+        for name in names:
+            logits = self.predict(name)
+            if not torch.isfinite(logits).all():
+                self.progress.diverged_at = self.progress.step
+                return
+            found[name] = self._judge(name, logits)
+        row: dict[str, Any] = {"step": self.progress.step, "seconds": round(self.progress.seconds, 3), "terms": terms}
+        for name, evaluation in found.items():
+            row[name] = {k: v for k, v in evaluation.to_dict().items() if k != "confusion"}
+        self.progress.rows.append(row)
+        if found["validation"].accuracy > self.progress.best_accuracy:
+            self.progress.best_accuracy = found["validation"].accuracy
+            self.progress.best_step = self.progress.step
+            self.best = checkpoint.copy_weights(self.method)
+
+    def predict(self, name: str) -> Tensor:
+        """Logits of the current weights on one of the sets "validation", "test", "target"."""
+        return predict_rows(self.method, self.source, self.inputs, self.sets[name])
+
+    def _judge(self, name: str, logits: Tensor) -> Evaluation:
+        indices, split = self.sets[name], self.task.split
+        sources = name != "target"
+        return evaluate_predictions(
+            logits,
+            self.task.labels(indices),
+            self.task.source_domains(indices) if sources else np.zeros(len(indices), dtype=np.int64),
+            classes=split.classes,
+            domain_names=split.sources if sources else (split.target,),
+            shots=split.shots,
+            source=f"{self.folder.path.name} ({name})",
+        )
+
+    # -- the folder --------------------------------------------------------------------------------------------
+
+    def _open_folder(self, resume: bool) -> None:
+        folder = self.folder
+        if folder.finished():
+            raise LongshiftError(f"{folder.path} holds a finished run; see `longshift evaluate {folder.path}`")
+        if folder.resume.exists() and not resume:
+            raise LongshiftError(
+                f"{folder.path} holds an unfinished run. Go on with: longshift train --resume {folder.path}"
+            )
+        record.write_config(folder, self.config)
+        write_json(folder.environment, environment.describe(self.device))
+        save_split(self.task.split, self.task.manifest, folder.split)
+        if resume and folder.resume.exists():
+            state = checkpoint.load_resume(folder.resume, self.device)
+            self.progress = Progress(**state["progress"])
+            self.best = state["best"]
+            self.method.load_state(state["method"])
+
+    def _save_state(self) -> None:
+        record.write_metrics(self.folder, self.progress.rows)
+        state = {"progress": vars(self.progress), "best": self.best, "method": self.method.state()}
+        checkpoint.save_resume(self.folder.resume, state)
+
+    def _finish(self, started: float) -> dict[str, Any]:
+        progress = self.progress
+        outcome: dict[str, Any] = {
+            "schema": record.SCHEMA,
+            "status": "diverged" if progress.diverged_at else "done",
+            "fingerprint": self.config.fingerprint(),
+            "run": self.config.model_dump(),
+            "hparams": self.method.config.to_dict(),
+            "split": {
+                "fingerprint": self.task.split.fingerprint,
+                "classes": list(self.task.split.classes),
+                "sources": list(self.task.split.sources),
+                "shots": list(self.task.split.shots),
+                "counts": self.task.split.counts.tolist(),
+            },
+            "steps_done": progress.step,
+            "diverged_at": progress.diverged_at or None,
+            "last": None,
+            "selected": None,
+        }
+        if not progress.diverged_at:
+            outcome["last"] = {"step": progress.step, **self._judge_all()}
+        if self.best:
+            if progress.best_step == progress.step and outcome["last"]:
+                outcome["selected"] = outcome["last"]
+            else:
+                self.method.load_state_dict(self.best)
+                outcome["selected"] = {"step": progress.best_step, **self._judge_all()}
+            if self.runtime.keep_model:
+                checkpoint.save_weights(self.folder.model, self.best)
+            if self.runtime.save_predictions:
+                self._save_predictions()
+        trained = max(progress.step, 1)
+        outcome["seconds"] = {
+            "total": round(time.perf_counter() - started, 3),
+            "training": round(progress.seconds, 3),
+            "per_step": progress.seconds / trained,
+        }
+        outcome["memory_gib"] = (
+            torch.cuda.max_memory_allocated(self.device) / 2**30 if self.device.type == "cuda" else None
+        )
+        outcome["environment"] = environment.describe(self.device)
+        record.write_metrics(self.folder, progress.rows)
+        write_json(self.folder.result, outcome)
+        self.folder.resume.unlink(missing_ok=True)
+        return outcome
+
+    def _judge_all(self) -> dict[str, Any]:
+        return {name: self._judge(name, self.predict(name)).to_dict() for name in SETS if len(self.sets[name])}
+
+    def _save_predictions(self) -> None:
+        from longshift.files import replacing
+
+        arrays = {name: self.predict(name).numpy().astype(np.float32) for name in SETS if len(self.sets[name])}
+        with replacing(self.folder.predictions) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
