@@ -30,7 +30,7 @@ from longshift.losses.precision import floor_of, full_precision
 
 Contrast = Literal["infonce_nd", "supcon_nd", "infonce", "supcon", "released"]
 Negatives = Literal["augmented", "batch", "both"]
-Reduction = Literal["mean", "sum", "class"]
+Reduction = Literal["mean", "sum", "class", "none"]
 Similarity = Literal["exp", "linear"]
 
 CONTRASTS: tuple[Contrast, ...] = ("infonce_nd", "supcon_nd", "infonce", "supcon", "released")
@@ -84,8 +84,13 @@ def anchor_terms(
 
 
 def reduce(terms: Tensor, valid: Tensor, labels: Tensor, reduction: Reduction) -> Tensor:
-    """Over the anchors that are not skipped: their sum, their mean, or the mean over classes of class means."""
-    check("reduction", reduction, REDUCTIONS)
+    """Over the anchors that are not skipped: their sum, their mean, or the mean over classes of class means.
+
+    "none" gives the terms (B,) themselves, 0 for a skipped anchor.
+    """
+    check("reduction", reduction, (*REDUCTIONS, "none"))
+    if reduction == "none":
+        return terms
     if reduction == "sum":
         return terms.sum()
     if reduction == "mean":

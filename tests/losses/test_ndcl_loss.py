@@ -1,0 +1,214 @@
+"""NDCLLoss: its parts add up, it stays finite where the equations have 0/0, and it can be compiled whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from benchmarks.losses import check_agreement
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from longshift.data.draws import GivenDraws, HostDraws
+from longshift.losses import (
+    NDCLLoss,
+    NDCLRecipe,
+    infonce_nd,
+    mine,
+    prototype_alignment,
+    reweighted_cross_entropy,
+)
+from longshift.losses.contrast import CONTRASTS
+from longshift.losses.recipe import RELEASED
+
+COUNTS = torch.tensor([[40, 10, 5, 0], [3, 30, 0, 8], [6, 6, 6, 6]])
+Case = tuple[Tensor, Tensor]  # labels, domains
+EDGES: dict[str, Case] = {
+    "single-sample class": (torch.tensor([0, 0, 1, 1, 0, 2, 1, 1, 0]), torch.arange(3).repeat_interleave(3)),
+    "one-class batch": (torch.full((9,), 2), torch.arange(3).repeat_interleave(3)),
+    "one class, one domain": (torch.full((4,), 1), torch.zeros(4, dtype=torch.int64)),
+    "class in one domain only": (torch.tensor([0, 1, 3, 0, 1, 1, 0, 1, 1]), torch.arange(3).repeat_interleave(3)),
+    "all classes different": (torch.arange(4), torch.tensor([0, 0, 1, 1])),
+    "one sample": (torch.tensor([3]), torch.tensor([0])),
+}
+OPTIONS: list[dict[str, Any]] = [
+    *({"contrast": c, "negatives": n} for c in CONTRASTS for n in ("augmented", "batch", "both")),
+    dict(RELEASED),
+    {"normalised": True, "prior": "domain", "lambda_max_half": True},
+    {"normalised": True, "contrast": "supcon_nd", "reduction": "class", "prior": "global"},
+    {"reduction": "sum", "share": "uniform", "weights": "class", "divisor": "all"},
+]
+
+
+def constant(x: Tensor) -> Tensor:
+    """Weights of zero: the same prediction for every input."""
+    return torch.zeros_like(x)
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("equal", [False, True], ids=["spread", "all-equal predictions"])
+@pytest.mark.parametrize("autocast", [False, True], ids=["fp32", "bf16"])
+def test_edge_cases_are_finite(edge: str, equal: bool, autocast: bool) -> None:
+    y, d = EDGES[edge]
+    x = torch.randn(len(y), 5, generator=torch.Generator().manual_seed(0))
+    for options in OPTIONS:
+        torch.manual_seed(0)
+        model = nn.Linear(5, 4)
+        if equal:
+            nn.init.zeros_(model.weight)
+            nn.init.zeros_(model.bias)
+        ndcl = NDCLLoss(COUNTS, **options)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            assert model(x).dtype == (torch.bfloat16 if autocast else torch.float32)
+            loss = ndcl(model, x, y, d)
+        assert loss.dtype == torch.float32
+        loss.backward()
+        assert torch.isfinite(loss), options
+        for parameter in model.parameters():
+            assert parameter.grad is not None
+            assert torch.isfinite(parameter.grad).all(), options
+
+
+def test_one_class_batch_has_no_contrastive_term() -> None:
+    y, d = EDGES["one-class batch"]
+    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    ndcl = NDCLLoss(COUNTS)
+    x_hat, cls = ndcl.mined_inputs(x, x, y, torch.rand(9))
+    assert torch.isfinite(x_hat).all()
+    terms = ndcl.objective(x, y, d, x_hat, cls)
+    assert terms.con is not None
+    assert terms.con == 0
+
+
+def test_half_precision_inputs_are_computed_in_float32() -> None:
+    g = torch.Generator().manual_seed(0)
+    y, d = EDGES["single-sample class"]
+    low = torch.randn(9, 4, generator=g).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        half = [
+            infonce_nd(low.softmax(1), y),
+            prototype_alignment(low.softmax(1), y, d),
+            reweighted_cross_entropy(low, y),
+        ]
+    p = low.softmax(1).float()
+    full = [infonce_nd(p, y), prototype_alignment(p, y, d), reweighted_cross_entropy(low.float(), y)]
+    for a, b in zip(half, full, strict=True):
+        assert a.dtype == torch.float32
+        assert torch.equal(a, b)
+    assert mine(p.double(), y).cls.tolist() == mine(p.bfloat16(), y).cls.tolist()
+
+
+def test_the_call_is_the_sum_of_its_parts() -> None:
+    torch.manual_seed(0)
+    y, d = EDGES["single-sample class"]
+    x, model, lam = torch.randn(9, 5).double(), nn.Linear(5, 4).double(), torch.rand(9).double()
+    seen: list[Tensor] = []
+
+    def watched(inputs: Tensor) -> Tensor:
+        seen.append(inputs)
+        result: Tensor = model(inputs)
+        return result
+
+    ndcl = NDCLLoss(COUNTS, alpha=0.3, beta=0.7)
+    loss = ndcl(watched, x, y, d, lam)
+    logits = model(x)
+    low, high, cls = mine(logits.softmax(1), y, COUNTS.sum(0))
+    x_hat = lam[:, None] * x[low] + (1 - lam[:, None]) * x[high]
+    assert len(seen) == 2
+    torch.testing.assert_close(seen[1], x_hat)
+    p, q = logits.softmax(1), model(x_hat).softmax(1)
+    expected = reweighted_cross_entropy(logits, y) + 0.3 * infonce_nd(p, y, q, cls) + 0.7 * prototype_alignment(p, y, d)
+    torch.testing.assert_close(loss, expected)
+    drawn = NDCLLoss(COUNTS, alpha=0.3, beta=0.7, draws=GivenDraws({"beta": [lam]}))
+    torch.testing.assert_close(drawn(model, x, y, d), expected)
+
+
+def test_without_counts_the_batch_is_counted() -> None:
+    y, d = EDGES["single-sample class"]
+    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    lam = torch.rand(9)
+    in_batch = torch.bincount(y, minlength=4)
+    assert torch.equal(NDCLLoss()(constant, x, y, d, lam), NDCLLoss(in_batch)(constant, x, y, d, lam))
+
+
+@pytest.mark.parametrize("prior", ["domain", "global"])
+def test_prior_shifts_the_logits_of_eq_ce_only(prior: str) -> None:
+    y, d = EDGES["class in one domain only"]
+    logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    plain = NDCLLoss(COUNTS, negatives="batch").objective(logits, y, d)
+    shifted = NDCLLoss(COUNTS, negatives="batch", prior=prior).objective(logits, y, d)
+    counts = COUNTS[d] if prior == "domain" else COUNTS.sum(0)
+    expected = reweighted_cross_entropy(logits + counts.clamp(min=1).log(), y)
+    torch.testing.assert_close(shifted.ce, expected)
+    assert plain.con is not None
+    assert plain.const is not None
+    assert shifted.con is not None
+    assert shifted.const is not None
+    assert torch.equal(plain.con, shifted.con)
+    assert torch.equal(plain.const, shifted.const)
+
+
+def test_weights_of_zero_leave_terms_out() -> None:
+    y, d = EDGES["single-sample class"]
+    logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    terms = NDCLLoss(alpha=0, beta=0, weights="none").objective(logits, y, d)
+    assert terms.con is None
+    assert terms.const is None
+    torch.testing.assert_close(terms.total, cross_entropy(logits, y))
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(ValueError, match=r"`class_counts` of shape \(domains, classes\).*got shape \(4,\)"):
+        NDCLLoss(COUNTS.sum(0), prior="domain")
+    with pytest.raises(ValueError, match="but got None"):
+        NDCLLoss(prior="global")
+    with pytest.raises(ValueError, match="`share` to be one of inverse, uniform, released, but got 'equal'"):
+        NDCLLoss(COUNTS, share="equal")
+    with pytest.raises(ValueError, match="only infonce and supcon"):
+        NDCLLoss(COUNTS, similarity="exp")
+    with pytest.raises(ValueError, match="a `recipe` or options"):
+        NDCLLoss(COUNTS, recipe=NDCLRecipe(), alpha=0.3)
+
+
+def test_nothing_is_added_to_a_checkpoint() -> None:
+    assert NDCLLoss(COUNTS, prior="domain", factors=torch.ones(3, 4)).state_dict() == {}
+
+
+def test_same_seed_same_loss() -> None:
+    y, d = EDGES["single-sample class"]
+    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+
+    def run(make: Callable[[], NDCLLoss]) -> list[float]:
+        ndcl = make()
+        return [ndcl(lambda v: v, x, y, d).item() for _ in range(3)]
+
+    first = run(lambda: NDCLLoss(COUNTS, seed=5))
+    assert first == run(lambda: NDCLLoss(COUNTS, draws=HostDraws(5)))
+    assert len(set(first)) == 3
+
+
+@pytest.mark.parametrize("classes", [4, 20])
+@pytest.mark.parametrize("options", [{}, dict(RELEASED), {"negatives": "both", "prior": "domain", "normalised": True}])
+def test_one_graph_without_reading_tensors_on_the_host(classes: int, options: dict[str, Any]) -> None:
+    """`fullgraph` fails on anything that depends on data: .item(), nonzero, boolean indexing."""
+    y, d = EDGES["single-sample class"]
+    g = torch.Generator().manual_seed(0)
+    x, lam = torch.randn(9, classes, generator=g), torch.rand(9, generator=g)
+    lam = lam[:1] if options.get("shared_lambda") else lam
+    ndcl = NDCLLoss(torch.randint(0, 50, (3, classes), generator=g), **options)
+
+    def loss(x: Tensor, y: Tensor, d: Tensor, lam: Tensor) -> Tensor:
+        result: Tensor = ndcl(torch.tanh, x, y, d, lam)
+        return result
+
+    compiled = torch.compile(loss, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x, y, d, lam), loss(x, y, d, lam))
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("classes", [7, 65, 345])
+def test_benchmark_versions_agree(classes: int) -> None:
+    """The loop over classes that the benchmark times computes the same value and gradients."""
+    assert check_agreement(96, classes) < 1e-10

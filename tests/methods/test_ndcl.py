@@ -1,0 +1,127 @@
+"""The ndcl method: its options reach the loss, ablations leave out what they name, draws are used as announced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from longshift.data.batch import Batch
+from longshift.data.draws import GivenDraws, HostDraws
+from longshift.errors import ConfigError
+from longshift.losses import NDCLLoss, NDCLRecipe
+from longshift.methods import registry
+from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
+from longshift.methods.problem import Problem
+from longshift.nn.network import Network
+
+COUNTS = ((40, 10, 5, 0), (3, 30, 0, 8), (6, 6, 6, 6))
+
+
+class Counting(nn.Module):
+    """A featurizer that counts its forward passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 6)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        result: Tensor = self.layer(x).tanh()
+        return result
+
+
+def make(**values: Any) -> NDCL:
+    torch.manual_seed(0)
+    method = NDCL(Network(Counting(), nn.Linear(6, 4)), Problem(4, 3, COUNTS), NDCLConfig.make(values))
+    method.start(HostDraws(1))
+    method.train()
+    return method
+
+
+def samples() -> Batch:
+    g = torch.Generator().manual_seed(2)
+    y = torch.tensor([0, 0, 1, 2, 1, 1, 3, 1, 0, 1, 2, 3])
+    return Batch(torch.randn(12, 5, generator=g), y, torch.arange(3).repeat_interleave(4), 3)
+
+
+def passes(method: NDCL) -> int:
+    featurizer = method.network.featurizer
+    assert isinstance(featurizer, Counting)
+    return featurizer.calls
+
+
+def test_defaults_are_the_papers_equations() -> None:
+    assert NDCLConfig.make().recipe() == NDCLRecipe()
+    assert registry.get("ndcl") is NDCL
+
+
+@pytest.mark.parametrize(
+    ("values", "forwards", "terms"),
+    [
+        ({}, 2, {"loss", "ce", "con", "const"}),
+        ({"ablation": "no_weight"}, 2, {"loss", "ce", "con", "const"}),
+        ({"ablation": "no_con"}, 1, {"loss", "ce", "const"}),
+        ({"alpha": 0.0}, 1, {"loss", "ce", "const"}),
+        ({"ablation": "no_const"}, 2, {"loss", "ce", "con"}),
+        ({"ablation": "no_aug"}, 1, {"loss", "ce", "con", "const"}),
+    ],
+)
+def test_ablations(values: dict[str, Any], forwards: int, terms: set[str]) -> None:
+    method = make(**values)
+    logged = method.step(samples())
+    assert set(logged) == terms
+    assert passes(method) == forwards
+
+
+@pytest.mark.parametrize("ablation", ABLATIONS)
+def test_an_ablation_overrides_what_a_search_has_drawn(ablation: str) -> None:
+    recipe = NDCLConfig.make({"alpha": 0.37, "beta": 0.012, "ablation": ablation}).recipe()
+    expected: dict[str, Any] = {"alpha": 0.37, "beta": 0.012, **ABLATIONS[ablation]}
+    assert recipe == NDCLRecipe(**expected)
+
+
+def test_released_preset_fills_what_is_left_at_its_default() -> None:
+    recipe = NDCLConfig.make({"preset": "released"}).recipe()
+    assert (recipe.contrast, recipe.alignment, recipe.share) == ("released", "released", "released")
+    assert recipe.n_lambdas(12) == 1
+    assert NDCLConfig.make({"preset": "released", "share": "uniform"}).recipe().share == "uniform"
+
+
+@pytest.mark.parametrize("values", [{}, {"preset": "released"}, {"prior": "domain", "negatives": "both"}])
+def test_loss_is_that_of_the_module_on_the_same_draws(values: dict[str, Any]) -> None:
+    method, given = make(**values), samples()
+    lam = torch.rand(1 if values.get("preset") else 12, generator=torch.Generator().manual_seed(0))
+    method.draws = GivenDraws({"beta": [lam]}, torch.float32)
+    terms = method.loss(given)
+    assert method.draws.left == {"beta": 0}
+    ndcl = NDCLLoss(torch.tensor(COUNTS), recipe=method.config.recipe())
+    torch.testing.assert_close(terms.total, ndcl(method.network, given.x, given.y, given.d, lam))
+
+
+def test_training_brings_the_loss_down() -> None:
+    method, given = make(lr=1e-2), samples()
+    values = []
+    for index in range(40):
+        method.before_step(index)
+        values.append(method.step(given)["ce"].item())
+    assert values[-1] < 0.5 * values[0]
+
+
+def test_search_space_is_the_published_one() -> None:
+    known = NDCLConfig.hyper_parameters()
+    found = {name: (known[name].default, known[name].space.describe()) for name in ("alpha", "beta", "rho")}
+    assert found == {
+        "alpha": (0.1, "10^U(-3, 0)"),
+        "beta": (0.1, "10^U(-3, 0)"),
+        "rho": (0.2, "U(0.1, 0.3)"),
+    }
+
+
+def test_mistakes_are_listed_together() -> None:
+    with pytest.raises(ConfigError) as error:
+        NDCLConfig.make({"alpha": -1.0, "contrast": "simclr", "preset": "theirs"})
+    assert len(error.value.mistakes) == 3

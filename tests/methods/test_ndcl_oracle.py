@@ -1,0 +1,67 @@
+"""The released preset replays the published update, step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from longshift.data.draws import GivenDraws
+from longshift.methods.ndcl import NDCL
+from tests.losses.source import each_source, use
+from tests.methods.oracle import Replay, batch, cases, check_linear, close, make_method, tensor
+
+REPLAY = Replay("ndcl", "NDCL_released_update", {"mixup": "rho"}, extra_config=lambda case: {"preset": "released"})
+NAMES = {"loss": "loss", "loss_cls": "ce", "loss_margin": "con", "loss_align": "const"}
+
+
+def released_ndcl(problem: dict[str, Any], case: dict[str, Any]) -> NDCL:
+    method = make_method(REPLAY, problem, case)
+    assert isinstance(method, NDCL)
+    weights = tensor(case["weights_per_env"])
+    if not torch.equal(weights, torch.ones_like(weights)):  # ones are what the preset assumes: leave them out
+        method.ndcl.factors = weights
+    method.start(GivenDraws({}))
+    method.train()
+    return method
+
+
+@each_source
+def test_released_update(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(source, monkeypatch)
+    for problem, case in cases(REPLAY):
+        method, probe = released_ndcl(problem, case), tensor(problem["probe"])
+        close(method.predict(probe), case["expected"]["initial_probe_logits"], f"{case['name']}: initial logits")
+        for index, expected in enumerate(case["expected"]["steps"]):
+            where = f"{case['name']}, step {index}"
+            method.before_step(index)
+            samples, given = batch(problem, index), case["given"]["per_step"][index]
+            x_hat, cls_hat = tensor(given["aug_x"]), tensor(given["aug_y"], torch.int64)
+            losses = method.objective(samples, method.network(samples.x), x_hat, cls_hat)
+            for name, value in expected["returned"].items():
+                close(losses.terms[NAMES[name]], value, f"{where}: {name}")
+            method.minimise(losses.total)
+            close(method.predict(probe), expected["probe_logits"], f"{where}: logits")
+        final, featurizer = case["expected"]["final"], method.network.featurizer
+        assert isinstance(featurizer, nn.Sequential)
+        check_linear(featurizer[0], final["featurizer"], f"{case['name']}: final featurizer")
+        check_linear(method.network.classifier, final["classifier"], f"{case['name']}: final classifier")
+
+
+@each_source
+def test_released_shares_are_those_of_the_update(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classes of the published augmented samples, up to the one extra sample its rounding can add."""
+    use(source, monkeypatch)
+    for problem, case in cases(REPLAY):
+        method = released_ndcl(problem, case)
+        for index, given in enumerate(case["given"]["per_step"]):
+            samples = batch(problem, index)
+            cls = method.ndcl.mine(method.network(samples.x), samples.y).cls
+            ours = torch.bincount(cls, minlength=problem["n_classes"])
+            theirs = torch.bincount(tensor(given["aug_y"], torch.int64), minlength=problem["n_classes"])
+            assert len(cls) == len(samples)
+            extra = theirs - ours
+            assert extra.min() >= 0
+            assert extra.sum() == len(given["aug_y"]) - len(samples)
