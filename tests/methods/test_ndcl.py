@@ -125,3 +125,9 @@ def test_mistakes_are_listed_together() -> None:
     with pytest.raises(ConfigError) as error:
         NDCLConfig.make({"alpha": -1.0, "contrast": "simclr", "preset": "theirs"})
     assert len(error.value.mistakes) == 3
+
+
+def test_options_that_do_not_go_together() -> None:
+    with pytest.raises(ConfigError, match="only infonce and supcon have a choice"):
+        NDCLConfig.make({"similarity": "linear"})
+    assert NDCLConfig.make({"similarity": "linear", "contrast": "supcon"}).recipe().similarity == "linear"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from longshift.data.batch import Batch
+from longshift.errors import ConfigError
 from longshift.losses.contrast import CONTRASTS, NEGATIVES, REDUCTIONS
 from longshift.losses.mining import SHARES
 from longshift.losses.ndcl_loss import NDCLLoss
@@ -56,6 +57,12 @@ class NDCLConfig(MethodConfig):
     lambda_max_half: bool = hp(False, fixed(), "mixing coefficients at most 1/2")
     normalised: bool = hp(False, fixed(), "means over positives and negatives in the ratio of eq. con")
     prior: str = hp("none", fixed(), "add log training counts to the logits in eq. ce", options=PRIORS)
+
+    def __post_init__(self) -> None:
+        try:
+            self.recipe()
+        except ValueError as error:  # values that are good each but do not go together
+            raise ConfigError([str(error)], type(self).__name__) from None
 
     def recipe(self) -> NDCLRecipe:
         """The options of the loss: a preset fills what is left at its default, an ablation overrides."""
