@@ -163,7 +163,7 @@ def test_tcri_spurious_layers_freeze_after_annealing_unless_repaired(repaired: b
     assert method.phase(1) != method.phase(2) or repaired
 
 
-def test_eqrm_reaches_every_domain_only_when_repaired() -> None:
+def test_eqrm_repaired_has_the_same_loss_and_another_gradient() -> None:
     given = batches(5, 4, 6)[0]
     reached = {}
     for implicit in (False, True):

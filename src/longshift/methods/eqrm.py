@@ -44,9 +44,9 @@ class EQRM(Method):
     Config = EQRMConfig
     config: EQRMConfig
     repairs: ClassVar[tuple[str, ...]] = (
-        "The published gradient of the quantile takes its place between its two bounds as fixed, so it reaches only "
-        "the smallest and the largest risk. `implicit=True` gives the gradient of the quantile itself "
-        "(implicit function theorem), which reaches every domain.",
+        "The published gradient takes the quantile's place between its two bounds as fixed, so that it flows only "
+        "through the smallest risk, the largest risk and the kernel width. `implicit=True` gives the gradient of the "
+        "quantile itself (implicit function theorem).",
         "The published search draws the burn-in as a fraction, which no step equals, so that Adam is never "
         "made afresh; here it is drawn as a whole number.",
         "Equal risks have a kernel width of 0; it is kept off 0, so that loss and gradient stay finite.",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.methods import plugins
 from longshift.methods.base import Method, MethodInfo
 
 Family = Literal["dg", "imbalance", "idg"]
@@ -31,10 +32,11 @@ def register(name: str, *, title: str, family: Family, paper: str, idea: str) ->
 
 
 def load_all() -> None:
-    """Import every module of this package, so that all methods are registered."""
+    """Import every module of this package and every installed plugin, so that all methods are registered."""
     package = importlib.import_module("longshift.methods")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"longshift.methods.{module.name}")
+    plugins.load_entry_points()
 
 
 def methods() -> dict[str, type[Method]]:
@@ -45,8 +47,10 @@ def methods() -> dict[str, type[Method]]:
 
 
 def get(name: str) -> type[Method]:
-    """The method of that name, in any case of letters."""
-    known = methods()
+    """The method of that name, in any case of letters, or of a file of your own: `path/to/file.py:Class`."""
+    known = methods()  # first, so that a file that takes a name of theirs is the one to be told
+    if plugins.is_file_spec(name):
+        return plugins.from_file(name)
     for key, cls in known.items():
         if key.casefold() == name.casefold():
             return cls

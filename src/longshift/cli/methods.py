@@ -1,0 +1,85 @@
+"""`longshift methods`: what can be trained, and every hyper-parameter."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from longshift.cli.common import JsonFlag, console, print_json, print_table
+from longshift.errors import UsageError
+
+HELP = """List the methods, or show one with all its hyper-parameters.
+
+Examples:
+
+    longshift methods                    # all of them
+
+    longshift methods ndcl               # one, with defaults, ranges and meanings
+
+    longshift methods my_file.py:Mine    # one of your own
+
+    longshift methods --json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("methods", help=HELP)(methods)
+
+
+def methods(
+    name: Annotated[str | None, typer.Argument(help="A method's name, or path/to/file.py:Class.")] = None,
+    as_json: JsonFlag = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/methods.md.")] = False,
+) -> None:
+    """List the methods, or show one."""
+    # Imported here, because torch takes seconds and `longshift --help` should not.
+    from longshift.methods import catalogue, registry
+
+    if markdown and (name or as_json):
+        raise UsageError("--markdown prints all methods as Markdown: give neither a name nor --json with it")
+    if markdown:
+        sys.stdout.write(catalogue.markdown())
+    elif name is not None:
+        cls = registry.get(name)
+        print_json(catalogue.details(cls)) if as_json else _show(catalogue.details(cls))
+    else:
+        rows = [catalogue.summary(cls) for cls in registry.methods().values()]
+        print_json(rows) if as_json else _list(rows)
+
+
+def _list(rows: list[dict[str, Any]]) -> None:
+    from longshift.methods import catalogue
+
+    columns = ("name", "title", "family", "idea", "paper", "step cost")
+    cells = [[*(row[key] for key in columns[:-1]), catalogue.cost_cell(row["step_cost"])] for row in rows]
+    families = ", ".join(f"{key} = {text}" for key, text in catalogue.FAMILIES.items())
+    caption = f"Families: {families}.\n{catalogue.cost_note()}\nOne in full: longshift methods NAME"
+    print_table(f"{len(rows)} methods", columns, cells, caption)
+
+
+def _show(method: dict[str, Any]) -> None:
+    from longshift.methods import catalogue
+
+    console.print(f"{method['title']} ({catalogue.FAMILIES[method['family']]}): {method['idea']}", markup=False)
+    console.print(f"{method['description']}\n{method['paper']}", markup=False, highlight=False)
+    if method["step_cost"]:
+        console.print(f"{catalogue.cost_note()} {catalogue.cost_cell(method['step_cost'])}", markup=False)
+    rows = [
+        (name, catalogue.show(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
+        for name, hp in method["hyper_parameters"].items()
+    ]
+    print_table("Hyper-parameters", ("name", "default", "range of a random search", "accepted", "meaning"), rows)
+    others = [
+        (context, name, catalogue.show(other["default"]), other["range"])
+        for name, hp in method["hyper_parameters"].items()
+        for context, other in hp["variants"].items()
+    ]
+    if others:
+        caption = "small = images of 64 pixels or less; otherwise a benchmark"
+        print_table("Where they differ", ("context", "name", "default", "range"), sorted(others), caption)
+    for text in method["repairs"]:
+        console.print(f"Repair: {text}", markup=False, highlight=False)
+    console.print(f"Change one: longshift train --method {method['name']} --set NAME=VALUE ...", markup=False)

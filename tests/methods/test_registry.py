@@ -1,0 +1,54 @@
+"""Every registered method presents itself in full."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longshift.errors import UsageError
+from longshift.methods import registry
+from longshift.methods.base import Method
+
+METHODS = registry.methods()
+
+
+@pytest.mark.parametrize("cls", METHODS.values(), ids=METHODS)
+def test_a_method_says_what_it_is(cls: type[Method]) -> None:
+    info = cls.info
+    assert info.name == info.name.casefold()
+    assert info.title
+    assert info.paper
+    assert info.idea
+    assert "\n" not in info.idea
+    assert cls.__doc__
+    assert cls.__doc__ != Method.__doc__
+    assert cls.Config.__doc__
+    assert isinstance(cls.repairs, tuple)
+    assert all(cls.repairs)
+
+
+@pytest.mark.parametrize("cls", METHODS.values(), ids=METHODS)
+def test_every_hyper_parameter_has_default_space_and_meaning(cls: type[Method]) -> None:
+    known = cls.Config.hyper_parameters()
+    fields = set(cls.Config.__dataclass_fields__)
+    assert fields == set(known), f"without hp(): {sorted(fields - set(known))}"
+    for name, info in known.items():
+        assert info.meaning, name
+        assert not info.mistakes(name, info.default)
+        assert getattr(cls.Config(), name) == info.default
+        for value, _ in info.variants.values():
+            assert not info.mistakes(name, value), name
+
+
+@pytest.mark.parametrize("cls", METHODS.values(), ids=METHODS)
+def test_random_draws_are_accepted_values(cls: type[Method]) -> None:
+    contexts: tuple[tuple[str, ...], ...] = ((), ("small",), ("PACS",), ("OfficeHome",), ("DomainNet",))
+    for seed, context in enumerate(contexts * 10):
+        drawn = cls.Config.sample(np.random.default_rng(seed), context)
+        assert cls.Config.make(drawn.to_dict()) == drawn
+
+
+def test_names_are_found_in_any_case_and_close_ones_offered() -> None:
+    assert registry.get("GroupDRO") is registry.get("groupdro")
+    with pytest.raises(UsageError, match="unknown method 'vrexx'; did you mean vrex"):
+        registry.get("vrexx")
