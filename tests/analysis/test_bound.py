@@ -1,0 +1,247 @@
+"""The bound on Gaussians where every term is known, among them the paper's example of a changed class prior."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from longshift.analysis.bound import Bound, Term, generalization_bound
+from longshift.analysis.domains import DomainOutputs, domain_outputs
+from longshift.analysis.mixture import closest_mixture, mixture_weights
+from longshift.analysis.probes import domain_hits, posterior_at, posterior_out_of_fold, total_variation
+from longshift.errors import LongshiftError, UsageError
+from longshift.metrics.arrays import FloatArray
+
+BIAS = math.log(9)  # log odds of a prior of 0.9
+
+
+def two_gaussians(name: str, prior: float, n: int, seed: int, bias: float = BIAS, shift: float = 0.0) -> DomainOutputs:
+    """P(X | Y=0) = N([-1, 0], I), P(X | Y=1) = N([1, 0], I), P(Y=1) = prior; the model has log odds 2 x_1 + bias."""
+    rng = np.random.default_rng(seed)
+    ones = round(n * prior)
+    y = np.repeat([1, 0], [ones, n - ones])
+    x = rng.normal(size=(n, 2)) + np.stack([2.0 * y - 1.0, np.zeros(n)], axis=1)
+    odds = 2 * x[:, 0] + bias
+    return domain_outputs(name, np.stack([np.zeros(n), odds], axis=1), y, x + np.array([0.0, shift]))
+
+
+def risk(prior: float, bias: float = BIAS) -> float:
+    """0-1 risk of predicting 1 where 2 x_1 + bias > 0."""
+    cut = -bias / 2
+    return float((1 - prior) * norm.sf(cut, -1) + prior * norm.cdf(cut, 1))
+
+
+def posterior_gap(prior_a: float, prior_b: float, prior_x: float) -> float:
+    """E_{x ~ P(X)} |P_a(1 | x) - P_b(1 | x)|, P(X) with class prior `prior_x`, by quadrature."""
+
+    def p(prior: float, t: float) -> float:
+        return 1 / (1 + math.exp(-(2 * t + math.log(prior / (1 - prior)))))
+
+    def density(t: float) -> float:
+        return float(prior_x * norm.pdf(t, 1) + (1 - prior_x) * norm.pdf(t, -1))
+
+    return float(quad(lambda t: density(t) * abs(p(prior_a, t) - p(prior_b, t)), -9, 9, limit=200)[0])
+
+
+def value(term: Term) -> float:
+    assert term.value is not None
+    assert term.low is not None
+    assert term.high is not None
+    assert term.low <= term.high
+    return term.value
+
+
+def test_the_papers_example_of_a_changed_prior() -> None:
+    # Source 0.1 / 0.9, target 0.9 / 0.1, the same class-conditional Gaussians: every term has a closed form.
+    source, target = two_gaussians("s", 0.9, 4000, 0), two_gaussians("t", 0.1, 4000, 1)
+    bound = generalization_bound([source], target, limit=4000, bootstrap=50)
+    assert bound.weights == {"s": 1.0}
+    assert value(bound.source_risk) == pytest.approx(risk(0.9), abs=0.012)
+    assert value(bound.target_risk) == pytest.approx(risk(0.1), abs=0.025)
+    assert value(bound.margin) == value(bound.source_risk)  # with delta = 0 a small margin is an error
+    # P_S(X) - P_T(X) = 0.8 (N(1) - N(-1)): total variation 0.8 (2 Phi(1) - 1), reached on the half-space x_1 > 0.
+    assert value(bound.prior_out) == pytest.approx(0.8 * (2 * norm.cdf(1) - 1), abs=0.03)
+    assert value(bound.posterior_out) == pytest.approx(posterior_gap(0.9, 0.1, 0.1), abs=0.03)
+    assert value(bound.prior_in) == 0.0
+    assert value(bound.posterior_in) == 0.0
+    assert bound.ideal_risk.value is None
+    assert "not computable" in bound.ideal_risk.note
+    parts = (bound.source_risk, bound.margin, bound.prior_out, bound.posterior_out)
+    assert value(bound.total) == pytest.approx(sum(value(t) for t in parts))
+    assert value(bound.total) > value(bound.target_risk) > 3 * value(bound.source_risk)
+
+
+def test_nothing_changed_nothing_to_pay() -> None:
+    source, target = two_gaussians("s", 0.5, 3000, 2, bias=0.0), two_gaussians("t", 0.5, 3000, 3, bias=0.0)
+    bound = generalization_bound([source], target, limit=3000, bootstrap=30)
+    assert value(bound.source_risk) == pytest.approx(float(norm.cdf(-1)), abs=0.02)
+    assert value(bound.prior_out) < 0.05
+    assert value(bound.posterior_out) < 0.05
+    assert bound.hull_distance < 0.06
+
+
+def test_several_sources_with_a_known_mixture() -> None:
+    # P(Y=1) = 0.4 of the target is 1/6 of 0.9 and 5/6 of 0.3, exactly, as a joint distribution too.
+    sources = [two_gaussians("a", 0.9, 2400, 4), two_gaussians("b", 0.3, 2400, 5)]
+    target = two_gaussians("t", 0.4, 2400, 6)
+    bound = generalization_bound(sources, target, limit=2400, bootstrap=30)
+    assert bound.weights["a"] == pytest.approx(1 / 6, abs=0.06)
+    pi = bound.weights["a"]
+    assert value(bound.source_risk) == pytest.approx(pi * risk(0.9) + (1 - pi) * risk(0.3), abs=0.02)
+    assert value(bound.prior_in) == pytest.approx(0.6 * (2 * norm.cdf(1) - 1), abs=0.04)
+    assert value(bound.posterior_in) == pytest.approx(posterior_gap(0.9, 0.3, 0.4), abs=0.04)
+    assert value(bound.prior_out) < 0.06  # the target lies in the hull
+    assert bound.hull_distance < 0.05
+
+
+def test_the_interval_covers_the_truth_and_narrows() -> None:
+    def width(n: int) -> float:
+        bound = generalization_bound([two_gaussians("s", 0.9, n, 7)], two_gaussians("t", 0.1, n, 8), bootstrap=100)
+        term = bound.target_risk
+        value(term)
+        assert term.low is not None
+        assert term.high is not None
+        assert term.low - 0.03 <= risk(0.1) <= term.high + 0.03
+        return term.high - term.low
+
+    # Four times the samples, half the width.
+    assert width(1000) == pytest.approx(width(250) / 2, rel=0.35)
+
+
+@pytest.mark.parametrize("goal", [0, 1, 2])
+def test_a_target_that_is_a_source_gets_all_the_weight(goal: int) -> None:
+    sources = [
+        two_gaussians(f"d{i}", p, 600, 10 + i, shift=s) for i, (p, s) in enumerate([(0.9, 0), (0.1, 3), (0.5, -3)])
+    ]
+    weights = mixture_weights(sources, sources[goal]).weights
+    np.testing.assert_allclose(weights, np.eye(3)[goal], atol=1e-6)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5))
+@settings(max_examples=40, deadline=None)
+def test_the_projection_is_optimal(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(count + 1, 4))
+    found = closest_mixture(points @ points.T)
+    pi = found.weights
+    assert pi.min() >= 0
+    assert pi.sum() == pytest.approx(1)
+    gap = pi @ points[:-1] - points[-1]
+    assert found.distance == pytest.approx(float(np.linalg.norm(gap)), abs=1e-7)
+    # First-order condition on the simplex: no vertex lies further down the gradient.
+    slopes = (points[:-1] - pi @ points[:-1]) @ gap
+    assert slopes.min() >= -1e-7
+
+
+def test_two_points_by_hand() -> None:
+    points = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 2.0]])
+    found = closest_mixture(points @ points.T)
+    np.testing.assert_allclose(found.weights, [0.75, 0.25], atol=1e-9)
+    assert found.distance == pytest.approx(2.0)
+    with pytest.raises(LongshiftError, match="inner products"):
+        closest_mixture(np.ones((1, 1)))
+
+
+def test_domain_classifier_on_known_total_variation() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=(2000, 3)), rng.normal(size=(2000, 3)) + np.array([1.0, 0.0, 0.0])])
+    side = np.repeat([0, 1], 2000).astype(np.int64)
+    hits = domain_hits(x, side, np.ones(4000))
+    assert hits is not None
+    assert hits[:2000].mean() + hits[2000:].mean() - 1 == pytest.approx(2 * norm.cdf(0.5) - 1, abs=0.04)
+    assert domain_hits(x[1999:], side[1999:], np.ones(2001)) is None  # one sample on a side
+
+
+def test_probe_posteriors() -> None:
+    domain = two_gaussians("d", 0.9, 3000, 3)
+    grid = np.stack([np.linspace(-2, 2, 9), np.zeros(9)], axis=1)
+    found = posterior_at(domain.features(), domain.labels, grid, 3)
+    np.testing.assert_allclose(found[:, 1], 1 / (1 + np.exp(-(2 * grid[:, 0] + BIAS))), atol=0.05)
+    np.testing.assert_array_equal(found[:, 2], 0.0)
+    alone = posterior_at(grid, np.full(9, 2), grid, 3)
+    np.testing.assert_array_equal(alone, np.eye(3)[[2] * 9])
+    own = posterior_out_of_fold(domain.features(), domain.labels, 2)
+    assert own is not None
+    np.testing.assert_allclose(own.sum(1), 1.0)
+    # Labels that mean nothing: a probe judged on what it has seen would find a posterior, out of fold there is none.
+    rng = np.random.default_rng(0)
+    noise, coin = rng.normal(size=(200, 60)), rng.integers(0, 2, 200)
+    held = posterior_out_of_fold(noise, coin, 2)
+    assert held is not None
+    assert (held.argmax(1) == coin).mean() < 0.62
+    assert (posterior_at(noise, coin, noise, 2).argmax(1) == coin).mean() > 0.75
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=20, deadline=None)
+def test_total_variation_is_the_largest_gap_over_events(seed: int) -> None:
+    p, q = np.random.default_rng(seed).dirichlet(np.ones(4), size=2)
+    events = [[bool(code >> k & 1) for k in range(4)] for code in range(16)]
+    largest = max(abs(float((p - q)[event].sum())) for event in events)
+    assert float(total_variation(p, q)) == pytest.approx(largest)
+
+
+def noisy(name: str, labels: list[int], seed: int, classes: int = 3) -> DomainOutputs:
+    rng = np.random.default_rng(seed)
+    y = np.array(labels)
+    logits: FloatArray = rng.normal(size=(len(y), classes)) + np.eye(classes)[y]
+    return domain_outputs(name, logits, y, rng.normal(size=(len(y), 4)) + y[:, None])
+
+
+def check_json(bound: Bound) -> None:
+    text = json.dumps(bound.to_dict(), allow_nan=False)
+    assert json.loads(text)["ideal_risk"]["value"] is None
+
+
+def test_unhappy_domains() -> None:
+    many = noisy("a", [0, 1, 2] * 20, 0)
+    lone_target = generalization_bound([many, noisy("b", [0, 1] * 20, 1)], noisy("t", [1], 2), bootstrap=5)
+    assert lone_target.prior_out.value is None
+    assert "has 1 sample" in lone_target.posterior_out.note
+    assert "without lambda_pi and without prior_out, posterior_out" in lone_target.total.note
+    assert lone_target.total.value is not None
+    check_json(lone_target)
+    lone_source = generalization_bound([many, noisy("b", [2], 1)], noisy("t", [0, 1, 1, 0] * 9, 2), bootstrap=5)
+    assert "'b' has 1 sample" in lone_source.prior_in.note
+    check_json(lone_source)
+    # A class absent from the target, and sources that hold one class each.
+    absent = generalization_bound(
+        [noisy("a", [0] * 30, 3), noisy("b", [1] * 30, 4)], noisy("t", [1] * 30, 5), bootstrap=5
+    )
+    assert value(absent.posterior_in) == pytest.approx(1.0)
+    assert absent.weights["b"] > 0.95
+    assert value(absent.posterior_out) == pytest.approx(absent.weights["a"])  # the mass on a class it lacks
+    check_json(absent)
+
+
+def test_all_predictions_equal() -> None:
+    def flat(name: str, seed: int) -> DomainOutputs:
+        y = np.array([0, 1, 2] * 10)
+        return domain_outputs(name, np.zeros((30, 3)), y, np.random.default_rng(seed).normal(size=(30, 2)))
+
+    bound = generalization_bound([flat("a", 0), flat("b", 1)], flat("t", 2), bootstrap=5)
+    assert value(bound.source_risk) == pytest.approx(2 / 3)  # the first class wins every tie
+    assert value(bound.margin) == pytest.approx(1.0)
+    check_json(bound)
+
+
+def test_refusals() -> None:
+    many = noisy("a", [0, 1, 2] * 5, 0)
+    with pytest.raises(UsageError, match="at least one bootstrap draw"):
+        generalization_bound([many], many, bootstrap=0)
+    with pytest.raises(LongshiftError, match="has no embeddings"):
+        generalization_bound([domain_outputs("x", many.logits, many.labels)], many)
+
+
+def test_the_same_seed_gives_the_same_bound() -> None:
+    sources, target = [noisy("a", [0, 1, 2] * 20, 0), noisy("b", [0, 1, 2] * 15, 1)], noisy("t", [0, 1, 2] * 9, 2)
+    first, again = (generalization_bound(sources, target, bootstrap=20, seed=4) for _ in range(2))
+    assert first == again
+    assert first.total != generalization_bound(sources, target, bootstrap=20, seed=5).total
