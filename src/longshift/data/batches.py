@@ -42,9 +42,8 @@ def training_set(indices: IntArray, y: IntArray, d: IntArray, domains: int) -> T
 
 def draw_positions(train: TrainingSet, per_domain: int, draws: Draws) -> Tensor:
     """Positions (D * per_domain,) in the training set, with replacement: a domain of 3 samples fills a batch of 32."""
-    drawn = draws.integers(train.sizes[:, None], train.domains, per_domain)
-    starts = torch.as_tensor(train.starts, device=drawn.device)
-    return (drawn + starts[:, None]).reshape(-1)
+    low = train.starts[:, None]
+    return draws.integers(low, low + train.sizes[:, None], train.domains, per_domain).reshape(-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,8 @@ class Draws(Protocol):
         """A permutation of 0..n-1 (int64)."""
         ...
 
-    def integers(self, high: npt.NDArray[np.int64], *shape: int) -> Tensor:
-        """Integers (int64) on [0, high), `high` broadcast against `shape`."""
+    def integers(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], *shape: int) -> Tensor:
+        """Integers (int64) on [low, high), both broadcast against `shape`."""
         ...
 
 
@@ -82,9 +82,9 @@ class RequestedDraws:
         """A permutation of 0..n-1."""
         return self.answer(Request("permutation", (n,)))
 
-    def integers(self, high: npt.NDArray[np.int64], *shape: int) -> Tensor:
-        """Integers on [0, high)."""
-        return self.answer(Request("integers", shape, (high,)))
+    def integers(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], *shape: int) -> Tensor:
+        """Integers on [low, high)."""
+        return self.answer(Request("integers", shape, (low, high)))
 
 
 def generator(seed: int, stream: int, step: int) -> np.random.Generator:
@@ -102,7 +102,8 @@ def draw(rng: np.random.Generator, request: Request) -> npt.NDArray[Any]:
         return np.asarray(rng.beta(*request.parameters, request.shape))
     if request.kind == "permutation":
         return rng.permutation(request.shape[0])
-    return np.asarray(rng.integers(0, request.parameters[0], request.shape))
+    low, high = request.parameters
+    return np.asarray(rng.integers(low, high, request.shape))
 
 
 class HostDraws(RequestedDraws):
