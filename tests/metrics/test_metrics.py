@@ -144,7 +144,7 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_domains_and_no_shots() -> None:
     logits, labels, _ = make(1)
-    result = metrics.evaluate_predictions(logits, labels, classes=[str(k) for k in range(CLASSES)])
+    result = metrics.evaluate_predictions(logits, labels, None, classes=[str(k) for k in range(CLASSES)])
     assert result.per_domain == {}
     assert result.worst_domain is None
     assert result.many is None
@@ -155,7 +155,7 @@ def test_logits_that_are_not_finite_are_refused_by_the_runs_name(bad: float) -> 
     logits, labels, _ = make(2)
     logits[17, 3] = bad
     with pytest.raises(LongshiftError, match=r"run-7: 1 of 200 rows of logits are not finite \(first: row 17\)"):
-        metrics.evaluate_predictions(logits, labels, classes=["x"] * CLASSES, source="run-7")
+        metrics.evaluate_predictions(logits, labels, None, classes=["x"] * CLASSES, source="run-7")
 
 
 def test_the_complaint_counts_rows_of_all_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ def test_wrong_shapes_and_labels_are_refused() -> None:
     with pytest.raises(LongshiftError, match="found shape"):
         metrics.accuracy(logits[:0], labels[:0])
     with pytest.raises(LongshiftError, match="expected logits of 5 classes, found 6"):
-        metrics.evaluate_predictions(logits, labels, classes=["x"] * 5)
+        metrics.evaluate_predictions(logits, labels, None, classes=["x"] * 5)
     with pytest.raises(LongshiftError, match=r"domains in 0\.\.1"):
         metrics.evaluate_predictions(logits, labels, domains, classes=["x"] * 6, domain_names=["a", "b"])
     with pytest.raises(LongshiftError, match="shot group for each of 6"):
@@ -185,7 +185,7 @@ def test_wrong_shapes_and_labels_are_refused() -> None:
 def test_all_predictions_equal() -> None:
     labels = np.array([0, 1, 2, 0])
     logits = np.zeros((4, 3))
-    result = metrics.evaluate_predictions(logits, labels, classes=["a", "b", "c"])
+    result = metrics.evaluate_predictions(logits, labels, None, classes=["a", "b", "c"])
     assert result.margin == 0.0
     assert result.nll == pytest.approx(math.log(3))
     assert result.accuracy == 0.5

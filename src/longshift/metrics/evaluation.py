@@ -46,8 +46,7 @@ class Evaluation:
 def evaluate_predictions(
     logits: Array,
     labels: Array,
-    domains: Array | None = None,
-    *,
+    domains: Array | None,
     classes: Sequence[str],
     domain_names: Sequence[str] = (),
     shots: Sequence[str | None] | None = None,
