@@ -56,14 +56,10 @@ def draw_settings(recipes: Sequence[Recipe]) -> Figure:
     figure.suptitle(f"Training samples per class: {'; '.join(names)}", x=0.01, ha="left", fontsize=12, color=INK)
     if len(first.sources) <= MOST_LINES:
         used = [name for name in domains if any(name in recipe.sources for recipe in recipes)]
-        handles = [Patch(color=colours[name], label=f"source {name}") for name in used]
+        handles = [Patch(color=colours[name], label=name) for name in used]
         figure.legend(
-            handles=handles,
-            loc="outside lower center",
-            ncols=min(len(handles), 8),
-            frameon=False,
-            title="source domain",
-        )
+            handles=handles, loc="outside lower center", ncols=8, frameon=False, title="source domain", fontsize=9
+        ).get_title().set_fontsize(9)
     return figure
 
 

@@ -1,0 +1,121 @@
+"""The split verbs, run as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from longshift.cli.main import app
+from longshift.data import load_dataset
+from longshift.errors import LongshiftError
+from longshift.settings import load_split, make_split, setting_for
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["split", *map(str, arguments)])
+
+
+def fails(*arguments: str | Path) -> LongshiftError:
+    error = run(*arguments).exception
+    assert isinstance(error, LongshiftError), error
+    return error
+
+
+def test_make_then_load(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    result = run("make", "digits", "--setting", "duality", "--target", "INK", "--seed", "3", "--out", path)
+    assert result.exit_code == 0, result.output
+    assert "target ink" in result.output
+    manifest = load_dataset("digits")
+    split = load_split(path, manifest)
+    assert split.fingerprint == make_split(manifest, setting_for(manifest, "Duality", "ink"), 3).fingerprint
+
+
+def test_make_prints_json(tmp_path: Path) -> None:
+    result = run("make", "digits", "-s", "Cross", "-t", "ink", "-o", tmp_path / "s.json", "--json")
+    document = json.loads(result.stdout)
+    assert document["path"] == str(tmp_path / "s.json")
+    assert document["fingerprint"] == json.loads((tmp_path / "s.json").read_text())["fingerprint"]
+
+
+def test_show_gives_the_same_from_the_data_and_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    options = ("-s", "TotalHeavyTail", "-t", "ink", "--ratio", "10")
+    run("make", "digits", *options, "-o", path)
+    from_data, from_file = (json.loads(run("show", *a, "--json").stdout) for a in (("digits", *options), (path,)))
+    assert from_data == from_file
+    assert from_file["CR"] == 10.0
+    assert set(from_file["ECR"]) == {"chalk", "neon", "stamp"}
+    assert set(from_file["shots"].values()) == {"many", "medium", "few"}
+    assert sum(from_file["sizes"].values()) == len(load_dataset("digits"))
+    text = run("show", path).output
+    for part in ("CR 10.00", "3 many", "chalk", from_file["fingerprint"][:16]):
+        assert part in text
+
+
+def test_plot_draws_one_target_all_targets_and_a_file(tmp_path: Path) -> None:
+    run("make", "digits", "-s", "Duality", "-t", "ink", "-o", tmp_path / "s.json")
+    sizes = []
+    for number, arguments in enumerate(
+        (("digits", "-s", "Duality", "-t", "ink"), ("digits", "-s", "Duality"), (tmp_path / "s.json",))
+    ):
+        out = tmp_path / f"{number}.png"
+        result = run("plot", *arguments, "--out", out)
+        assert result.exit_code == 0, result.output
+        with Image.open(out) as image:
+            sizes.append(image.size)
+    assert sizes[0] == sizes[2] != sizes[1]
+
+
+def test_shrink_and_explicit_counts(tmp_path: Path) -> None:
+    counts = tmp_path / "mine.csv"
+    counts.write_text("domain,class,count\n" + "".join(f"chalk,{k},{n}\n" for k, n in enumerate([44, 3, *[2] * 8])))
+    arguments = ("show", "digits", "-s", counts, "-t", "ink")
+    error = fails(*arguments)
+    assert "chalk, 0: 44 training + 5 validation + 1 test = 50, but there are 45: 5 too few" in str(error)
+    assert error.exit_code == 1
+    document = json.loads(run(*arguments, "--shrink", "--json").stdout)
+    assert document["sources"]["chalk"]["train"] == [40, 3, *[2] * 8]
+    assert document["setting"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "digits", "-t", "ink"), "which setting? Add --setting with one of: GINIDG, TotalHeavyTail"),
+        (("show", "digits", "-s", "Cross"), "which target? Add --target with one of: chalk, ink, neon, stamp"),
+        (("show", "digits", "-s", "Cros", "-t", "ink"), "did you mean Cross"),
+        (("show", "digits", "-s", "Cross", "-t", "inc"), "did you mean ink"),
+        (("show", "digits", "-s", "Cross", "-t", "ink", "--ratio", "0.2"), "at least 1, but got 0.2"),
+        (("make", "nowhere", "-s", "Cross", "-t", "ink"), "nowhere"),
+    ],
+)
+def test_bad_usage(arguments: tuple[str, ...], message: str) -> None:
+    error = fails(*arguments)
+    assert message in str(error)
+    assert error.exit_code == 2
+
+
+def test_a_saved_split_takes_no_setting(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    run("make", "digits", "-s", "Cross", "-t", "ink", "-o", path)
+    assert "leave --setting and --target out" in str(fails("show", path, "-s", "Cross"))
+    path.write_text("{}")
+    assert "is not a split file" in str(fails("plot", path))
+
+
+def test_an_infinite_ratio_is_null_in_json(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps({"chalk": {"0": 5, "1": 0}}))
+    document = json.loads(run("show", "digits", "-s", tmp_path / "c.json", "-t", "ink", "--json").stdout)
+    assert document["CR"] is None
+    assert document["DR"] == 1.0
+
+
+@pytest.mark.parametrize("verb", ["make", "show", "plot"])
+def test_help_teaches_with_an_example(verb: str) -> None:
+    result = CliRunner().invoke(app, ["split", verb, "--help"], env={"COLUMNS": "200"})
+    assert f"longshift split {verb} digits" in result.output

@@ -1,0 +1,95 @@
+"""The pictures: what is drawn must be the counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
+from PIL import Image
+
+from longshift.settings import Recipe, TotalHeavyTail, published
+from longshift.settings.plot import draw_settings, plot_settings
+from tests.settings import made
+
+
+def recipe(benchmark: str, setting: str, target: str) -> Recipe:
+    found = published(benchmark, setting, target)
+    table = found.table()
+    return Recipe(
+        benchmark, found.name, target, 0, found.classes, found.sources, table, table * 0, table, table[0],
+        found.many, found.few,
+    )  # fmt: skip
+
+
+def bar_groups(axes: Axes) -> list[BarContainer]:
+    return [container for container in axes.containers if isinstance(container, BarContainer)]
+
+
+def test_bars_are_the_counts_with_classes_by_size() -> None:
+    given = recipe("PACS", "Duality", "P")
+    axes = draw_settings([given]).axes[0]
+    order = np.argsort(-given.counts.sum(axis=0), kind="stable")
+    bars = [bar for container in bar_groups(axes) for bar in container.patches]
+    assert [bar.get_height() for bar in bars] == given.counts[:, order].ravel().tolist()
+    assert [label.get_text() for label in axes.get_xticklabels()] == [given.classes[k] for k in order]
+    assert len({to_hex(bar.get_facecolor()) for bar in bars}) == len(given.sources)
+    written = {text.get_text() for text in axes.texts}
+    assert {"many", "medium", "few"} <= written
+    assert {str(n) for n in given.counts.ravel()} <= written
+    assert axes.get_yscale() == "log"
+    assert "CR 16.18, DR 10.54" in axes.get_title("left")
+
+
+def test_a_domain_keeps_its_colour_from_panel_to_panel() -> None:
+    figure = draw_settings([recipe("PACS", "Duality", target) for target in "ACPS"])
+    colours: dict[str, set[str]] = {}
+    for axes, target in zip(figure.axes, "ACPS", strict=True):
+        for container, source in zip(bar_groups(axes), published("PACS", "Duality", target).sources, strict=True):
+            colours.setdefault(source, set()).add(to_hex(container.patches[0].get_facecolor()))
+    assert {len(found) for found in colours.values()} == {1}
+    assert len({next(iter(found)) for found in colours.values()}) == 4
+
+
+def test_many_classes_become_points() -> None:
+    given = recipe("OfficeHome", "TotalHeavyTail", "A")
+    axes = draw_settings([given]).axes[0]
+    assert not axes.containers
+    drawn = [sorted(np.asarray(line.get_ydata()).tolist()) for line in axes.lines[:3]]
+    assert drawn == [sorted(row.tolist()) for row in given.counts]
+
+
+def test_many_domains_become_a_map() -> None:
+    setting = TotalHeavyTail(ratio=50).generate(made.even(50, 20, 90), "d3")
+    table = setting.table()
+    given = Recipe(
+        "big", setting.name, "d3", 0, setting.classes, setting.sources, table, table * 0, table, table[0],
+        setting.many, setting.few,
+    )  # fmt: skip
+    image = draw_settings([given]).axes[0].images[0]
+    order = np.argsort(-table.sum(axis=0), kind="stable")
+    assert np.asarray(image.get_array()).tolist() == table[:, order].tolist()
+
+
+def test_a_thousand_classes_and_a_missing_one(tmp_path: Path) -> None:
+    totals = made.even(3, 1000, 40)
+    totals["d1"]["c7"] = 0
+    setting = TotalHeavyTail().generate(totals, "d0")
+    table = setting.table()
+    given = Recipe(
+        "wide", setting.name, "d0", 0, setting.classes, setting.sources, table, table * 0, table, table[0],
+        setting.many, setting.few,
+    )  # fmt: skip
+    plot_settings([given], tmp_path / "wide.png", dpi=50)
+    assert (tmp_path / "wide.png").stat().st_size > 5000
+
+
+def test_the_picture_is_a_png_of_the_stated_size(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "split.png"
+    plot_settings([recipe("VLCS", "GINIDG", "C")], path, dpi=60)
+    with Image.open(path) as image:
+        assert image.format == "PNG"
+        assert image.size == (480, 288)
+    assert [p.name for p in path.parent.iterdir()] == ["split.png"]

@@ -1,0 +1,317 @@
+"""Splits: disjoint, complete, repeatable, the same on every machine, and plain about what cannot be met."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longshift.data import benchmarks
+from longshift.data.manifest import Manifest, Row
+from longshift.errors import ConfigError, LongshiftError, UsageError
+from longshift.settings import (
+    GENERATORS,
+    Natural,
+    Setting,
+    Split,
+    explicit_setting,
+    load_split,
+    make_split,
+    published,
+    read_recipe,
+    save_split,
+)
+from longshift.settings.split import PARTS, shuffled
+from tests.settings import made
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> Manifest:
+    """Any folder names: any text that Python can hold, also what is not valid UTF-8 on disk."""
+    names = st.text(st.characters(exclude_characters="/\0", exclude_categories=()), min_size=1, max_size=10)
+    domains = draw(st.lists(names, min_size=2, max_size=5, unique=True))
+    classes = draw(st.lists(names, min_size=2, max_size=5, unique=True))
+    sizes = draw(
+        st.lists(st.integers(0, 12), min_size=len(domains) * len(classes), max_size=len(domains) * len(classes))
+    )
+    cells = [(domain, label) for domain in domains for label in classes]
+    rows = [
+        Row(domain, label, f"{domain}/{label}/{i}.png")
+        for (domain, label), size in zip(cells, sizes, strict=True)
+        for i in range(size)
+    ]
+    rows += [Row(domains[0], classes[0], "x/a"), Row(domains[1], classes[1], "x/b")]
+    return Manifest.from_rows("any", None, rows)
+
+
+def names(split: Split, manifest: Manifest) -> dict[str, list[str]]:
+    return {part: [manifest.paths[i] for i in split.part(part)] for part in PARTS}
+
+
+@settings(deadline=None)
+@given(
+    data=st.data(),
+    manifest=manifests(),
+    name=st.sampled_from(sorted(GENERATORS)),
+    seed=st.integers(0, 2**31),
+    validation=st.integers(0, 8),
+)
+def test_parts_never_overlap_and_lose_nothing(
+    data: st.DataObject, manifest: Manifest, name: str, seed: int, validation: int
+) -> None:
+    target = data.draw(st.sampled_from(manifest.domain_names))
+    totals = manifest.counts()
+    if len(totals) < 2 or len(manifest.classes) < 2:
+        return
+    setting = GENERATORS[name](validation=validation).generate(totals, target)
+    split = make_split(manifest, setting, seed, shrink=True)
+    parts = [split.part(part) for part in PARTS]
+    assert sorted(np.concatenate(parts).tolist()) == list(range(len(manifest)))
+    assert {manifest.domain_names[d] for d in manifest.domains[split.target_indices]} <= {target}
+    for part in PARTS[:3]:
+        keys = [
+            (split.sources.index(manifest.domain_names[manifest.domains[i]]), int(manifest.labels[i]), int(i))
+            for i in split.part(part)
+        ]
+        assert keys == sorted(keys)
+        table = np.zeros_like(split.counts)
+        for d, k, _ in keys:
+            table[d, k] += 1
+        if part == "train":
+            assert table.tolist() == split.counts.tolist()
+            assert (table <= setting.table(manifest.classes)).all()
+        if part == "validation":
+            assert table.max() <= validation
+    again = make_split(manifest, setting, seed, shrink=True)
+    assert again.fingerprint == split.fingerprint
+    assert names(again, manifest) == names(split, manifest)
+
+
+@settings(deadline=None, max_examples=25)
+@given(manifest=manifests(), seed=st.integers(0, 2**31))
+def test_a_saved_split_comes_back_the_same(
+    tmp_path_factory: pytest.TempPathFactory, manifest: Manifest, seed: int
+) -> None:
+    path = tmp_path_factory.mktemp("split") / "s.json"
+    setting = Natural(validation=2).generate(manifest.counts(), manifest.domain_names[0])
+    split = make_split(manifest, setting, seed, shrink=True)
+    save_split(split, manifest, path)
+    loaded = load_split(path, manifest)
+    assert names(loaded, manifest) == names(split, manifest)
+    for field in ("dataset", "setting", "target", "split_seed", "classes", "sources", "shots", "many", "few"):
+        assert getattr(loaded, field) == getattr(split, field)
+    assert loaded.fingerprint == split.fingerprint == read_recipe(path).fingerprint
+    assert loaded.counts.tolist() == split.counts.tolist()
+    assert read_recipe(path).sizes == {part: len(split.part(part)) for part in PARTS}
+
+
+def test_the_order_is_that_of_sha256_over_seed_and_path() -> None:
+    manifest = made.manifest(made.even(2, 2, 9))
+    split = make_split(manifest, Natural(validation=2, test=0.5).generate(manifest.counts(), "d1"), split_seed=7)
+    paths = [f"d0/c1/{i:04d}.png" for i in range(9)]
+    paths.sort(key=lambda path: hashlib.sha256(f"7/{path}".encode()).hexdigest())
+    chosen = names(split, manifest)
+    assert {p for p in chosen["validation"] if "/c1/" in p} == set(paths[:2])
+    assert {p for p in chosen["train"] if "/c1/" in p} == set(paths[2:5])
+    assert {p for p in chosen["test"] if "/c1/" in p} == set(paths[5:])
+
+
+def test_known_hash() -> None:
+    # Another machine, another year, other library versions: the same files.
+    manifest = made.manifest(made.even(3, 3, 20))
+    split = make_split(manifest, Natural(validation=5).generate(manifest.counts(), "d2"), split_seed=3)
+    assert split.fingerprint == "82d633d85a6c0a04dfd34b20303c74c500e8ef41f3476fdddf6e906f5fdad1ae"
+
+
+def test_other_seeds_choose_other_files_with_the_same_counts() -> None:
+    manifest = made.manifest(made.even(3, 3, 40))
+    setting = Natural().generate(manifest.counts(), "d0")
+    first, second = make_split(manifest, setting, 0), make_split(manifest, setting, 1)
+    assert first.counts.tolist() == second.counts.tolist()
+    assert set(first.train) != set(second.train)
+    assert first.fingerprint != second.fingerprint
+
+
+def test_the_order_of_the_files_does_not_matter() -> None:
+    manifest = made.manifest(made.even(3, 3, 20))
+    backwards = np.arange(len(manifest))[::-1]
+    turned = Manifest(
+        manifest.name,
+        None,
+        tuple(manifest.paths[i] for i in backwards),
+        manifest.labels[backwards],
+        manifest.domains[backwards],
+        manifest.classes,
+        manifest.domain_names,
+    )
+    setting = Natural().generate(manifest.counts(), "d0")
+    one, other = make_split(manifest, setting), make_split(turned, setting)
+    assert one.fingerprint == other.fingerprint
+    assert {p: set(v) for p, v in names(one, manifest).items()} == {p: set(v) for p, v in names(other, turned).items()}
+
+
+def test_settings_share_their_validation_set_and_training_sets_nest() -> None:
+    manifest = made.manifest(made.even(3, 3, 40))
+    small = make_split(manifest, explicit_setting(made.even(3, 3, 10), "d0"))
+    large = make_split(manifest, explicit_setting(made.even(3, 3, 20), "d0"))
+    assert small.validation.tolist() == large.validation.tolist()
+    assert set(small.train) < set(large.train)
+
+
+def test_shuffled_is_a_permutation_that_depends_on_the_names_only() -> None:
+    order = shuffled(["a", "b", "c", "d"], 1)
+    assert sorted(order) == [0, 1, 2, 3]
+    assert [["a", "b", "c", "d"][i] for i in order] == [["d", "c", "b", "a"][i] for i in shuffled(list("dcba"), 1)]
+
+
+def test_all_shortages_are_listed_with_their_numbers() -> None:
+    manifest = made.manifest({"t": {"a": 5, "b": 5}, "s": {"a": 14, "b": 30}, "r": {"a": 20, "b": 3}})
+    setting = explicit_setting({"s": {"a": 9, "b": 9}, "r": {"a": 9, "b": 9}}, "t", validation=5)
+    with pytest.raises(LongshiftError) as caught:
+        make_split(manifest, setting)
+    assert caught.value.exit_code == 1
+    assert str(caught.value).splitlines() == [
+        "made has too few samples for 2 of the 4 counts of explicit with target t:",
+        "  - s, a: 9 training + 5 validation + 1 test = 15, but there are 14: 1 too few",
+        "  - r, b: 9 training + 5 validation + 1 test = 15, but there are 3: 12 too few",
+        "Add --shrink (shrink=True) to take what is there, or ask for less.",
+    ]
+    split = make_split(manifest, setting, shrink=True)
+    assert split.counts.tolist() == [[9, 9], [9, 1]]
+    chosen = names(split, manifest)
+    assert [len([p for p in chosen[part] if p.startswith("s/a")]) for part in PARTS[:3]] == [9, 5, 0]
+    assert [len([p for p in chosen[part] if p.startswith("r/b")]) for part in PARTS[:3]] == [1, 2, 0]
+
+
+def test_the_one_published_count_that_its_totals_cannot_meet() -> None:
+    manifest = made.manifest(benchmarks.get("VLCS").totals, "VLCS")
+    for setting in ("GINIDG", "TotalHeavyTail", "Duality", "Cross"):
+        for target in "CLVS":
+            if (setting, target) == ("Duality", "V"):
+                with pytest.raises(LongshiftError, match=r"1 of the 15 counts.*\n  - S, bird: 9 training \+ 5 valid"):
+                    make_split(manifest, published("VLCS", setting, target))
+            else:
+                make_split(manifest, published("VLCS", setting, target))
+    split = make_split(manifest, published("VLCS", "Duality", "V"), shrink=True)
+    assert split.counts.tolist() == published("VLCS", "Duality", "V").table(manifest.classes).tolist()
+
+
+def test_a_class_that_a_source_lacks_is_no_shortage() -> None:
+    manifest = made.manifest({"t": {"a": 5, "b": 5}, "s": {"a": 20, "b": 20}, "r": {"a": 20, "b": 0}})
+    split = make_split(manifest, Natural().generate(manifest.counts(), "t"))
+    assert split.sources == ("r", "s")
+    assert split.counts.tolist() == [[12, 0], [12, 12]]
+    assert len(split.validation) == 15
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ({"only": {"a": 9, "b": 9}}, r"at least 2 domains \(1 source and the target\), but made has 1"),
+        ({"s": {"a": 9}, "t": {"a": 9}}, "at least 2 classes, but made has 1"),
+    ],
+)
+def test_too_small_a_dataset_is_refused(counts: dict[str, dict[str, int]], message: str) -> None:
+    with pytest.raises(LongshiftError, match=message):
+        make_split(made.manifest(counts), Setting("x", "t", {"s": {"a": 1}}, 1, 1, 1))
+
+
+def test_all_mistakes_of_a_setting_are_listed() -> None:
+    manifest = made.manifest({"photo": {"dog": 9, "cat": 9}, "art": {"dog": 9, "cat": 9}})
+    setting = Setting("mine", "art", {"foto": {"dog": 1}, "art": {"kat": -2}}, 1, 1, -1)
+    with pytest.raises(ConfigError) as caught:
+        make_split(manifest, setting)
+    assert caught.value.mistakes == (
+        "unknown domain of made 'foto'; did you mean photo?",
+        "unknown class of made 'kat'; did you mean cat?",
+        "art is the target and cannot be a source as well",
+        "art, kat: expected a number of samples that is not negative, but found -2",
+        "validation: expected a number that is not negative, but found -1",
+    )
+    with pytest.raises(ConfigError, match="no source domain is named"):
+        make_split(manifest, Setting("mine", "art", {}, 1, 1, 1))
+
+
+def test_part_by_name() -> None:
+    manifest = made.manifest(made.even(2, 2, 20))
+    split = make_split(manifest, Natural().generate(manifest.counts(), "d0"))
+    assert split.part("target") is split.target_indices
+    with pytest.raises(UsageError, match="did you mean train"):
+        split.part("trian")
+
+
+class TestLoading:
+    """What can be wrong with a split file or with the data it meets."""
+
+    @pytest.fixture
+    def manifest(self) -> Manifest:
+        return made.manifest(made.even(3, 2, 20))
+
+    @pytest.fixture
+    def path(self, manifest: Manifest, tmp_path: Path) -> Path:
+        path = tmp_path / "split.json"
+        save_split(make_split(manifest, Natural().generate(manifest.counts(), "d0")), manifest, path)
+        return path
+
+    def test_other_numbers(self, path: Path) -> None:
+        counts = made.even(3, 2, 20)
+        counts["d1"]["c1"], counts["d0"]["c0"] = 19, 21
+        with pytest.raises(LongshiftError) as caught:
+            load_split(path, made.manifest(counts, "changed"))
+        assert str(caught.value).splitlines() == [
+            f"the split {path} was made for other data than changed:",
+            "  - d1, c1: expected 20 samples, but found 19",
+            "  - d0, c0: expected 20 samples, but found 21",
+        ]
+
+    def test_other_names(self, path: Path) -> None:
+        with pytest.raises(LongshiftError, match="no domain 'd2'; it has d0, d1"):
+            load_split(path, made.manifest(made.even(2, 2, 20)))
+        with pytest.raises(LongshiftError, match="2 classes of the split, but found 3; missing: none; new: c2"):
+            load_split(path, made.manifest(made.even(3, 3, 20)))
+
+    def test_other_files(self, path: Path, manifest: Manifest) -> None:
+        renamed = Manifest(
+            manifest.name,
+            None,
+            tuple(p.replace("0003", "9999") for p in manifest.paths),
+            manifest.labels,
+            manifest.domains,
+            manifest.classes,
+            manifest.domain_names,
+        )
+        with pytest.raises(LongshiftError, match="the numbers agree, but the file names give the hash"):
+            load_split(path, renamed)
+
+    def test_edited_counts(self, path: Path, manifest: Manifest) -> None:
+        document = json.loads(path.read_text())
+        document["sources"]["d1"]["train"][0] -= 1
+        path.write_text(json.dumps(document))
+        with pytest.raises(LongshiftError, match="hash"):
+            load_split(path, manifest)
+
+    def test_damaged(self, path: Path, manifest: Manifest) -> None:
+        document = json.loads(path.read_text())
+        del document["sources"]["d1"]["train"]
+        path.write_text(json.dumps(document))
+        with pytest.raises(LongshiftError, match="is damaged: KeyError 'train'"):
+            load_split(path, manifest)
+        path.write_text("[1]")
+        with pytest.raises(LongshiftError, match="not a split file: expected the format 'longshift-split-1'"):
+            load_split(path, manifest)
+        path.write_text("{")
+        with pytest.raises(LongshiftError, match="cannot read"):
+            load_split(path, manifest)
+
+    def test_the_file_is_small_and_readable(self, path: Path) -> None:
+        assert len(path.read_bytes()) < 1200
+        assert json.loads(path.read_text())["sources"]["d1"] == {
+            "train": [12, 12],
+            "validation": [5, 5],
+            "available": [20, 20],
+        }
