@@ -1,7 +1,6 @@
 """Pure functions from logits and labels to numbers."""
 
 from longshift.metrics.classification import (
-    SHOTS,
     accuracy,
     confusion_matrix,
     macro_f1,
@@ -15,7 +14,6 @@ from longshift.metrics.probabilistic import expected_calibration_error, margins,
 from longshift.metrics.scores import probabilities
 
 __all__ = [
-    "SHOTS",
     "Evaluation",
     "accuracy",
     "confusion_matrix",

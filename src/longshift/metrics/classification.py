@@ -9,8 +9,7 @@ import numpy as np
 from longshift.errors import LongshiftError
 from longshift.metrics.arrays import Array, FloatArray, IntArray, indices
 from longshift.metrics.scores import score_samples
-
-SHOTS = ("many", "medium", "few")
+from longshift.settings.shots import SHOTS
 
 
 def accuracy(logits: Array, labels: Array) -> float:
