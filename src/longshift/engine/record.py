@@ -14,11 +14,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from longshift.engine.config import RunConfig, parse_run_config
 from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json, write_text
+
+if TYPE_CHECKING:  # reading results must not wait for torch
+    from longshift.engine.config import RunConfig
 
 SCHEMA = 1
 
@@ -96,6 +98,8 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
 
 def read_config(folder: RunFolder) -> RunConfig:
     """The run's configuration."""
+    from longshift.engine.config import parse_run_config
+
     if not folder.config.exists():
         raise LongshiftError(f"{folder.path} is not a run: it has no config.json")
     value = read_json(folder.config)

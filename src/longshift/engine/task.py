@@ -45,11 +45,15 @@ class Task:
         return Problem(len(self.split.classes), len(self.split.sources), counts, steps)
 
 
-def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None) -> Task:
-    """Load the data, make the split, open (or build) the store."""
-    manifest = load_dataset(config.data)
+def make_task(
+    config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None
+) -> Task:
+    """Load the data, make the split, open (or build) the store; `known`: a task on the same data and image size."""
+    manifest = known.manifest if known else load_dataset(config.data)
     setting = setting_for(manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio)
     split = make_split(manifest, setting, config.split_seed, shrink=config.shrink)
+    if known:
+        return Task(manifest, split, known.store)
     with (bar or _no_bar)(f"decoding {manifest.name}", len(manifest)) as tick:
         store = open_store(manifest, config.size, cache, tick)
     return Task(manifest, split, store)

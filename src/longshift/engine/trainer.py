@@ -102,8 +102,10 @@ class Trainer:
         out: Path,
         runtime: Runtime | None = None,
         stop: Callable[[], bool] = lambda: False,
+        on_row: Callable[[dict[str, Any]], None] = lambda row: None,
     ) -> None:
         self.config, self.task, self.folder, self.stop = config, task, RunFolder(Path(out)), stop
+        self.on_row = on_row  # told of each evaluation: trackers listen here
         self.runtime = runtime or Runtime()
         self.device = resolve_device(self.runtime.device)
         self.method, self.inputs = build_method(config, task, self.runtime, self.device)
@@ -218,6 +220,7 @@ class Trainer:
         for name, evaluation in found.items():
             row[name] = {k: v for k, v in evaluation.to_dict().items() if k != "confusion"}
         self.progress.rows.append(row)
+        self.on_row(row)
         if found["validation"].accuracy > self.progress.best_accuracy:
             self.progress.best_accuracy = found["validation"].accuracy
             self.progress.best_step = self.progress.step
