@@ -93,3 +93,9 @@ def test_the_picture_is_a_png_of_the_stated_size(tmp_path: Path) -> None:
         assert image.format == "PNG"
         assert image.size == (480, 288)
     assert [p.name for p in path.parent.iterdir()] == ["split.png"]
+
+
+def test_every_panel_has_room_for_the_largest_count() -> None:
+    recipes = [recipe("PACS", "TotalHeavyTail", target) for target in "ACPS"]
+    largest = max(int(given.counts.max()) for given in recipes)
+    assert all(axes.get_ylim()[1] > 2 * largest for axes in draw_settings(recipes).axes)

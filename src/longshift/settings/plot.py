@@ -46,9 +46,10 @@ def draw_settings(recipes: Sequence[Recipe]) -> Figure:
     grid = figure.subplots(rows, columns, squeeze=False, sharey=len(recipes[0].sources) <= MOST_LINES)
     domains = list(dict.fromkeys(name for recipe in recipes for name in sorted((*recipe.sources, recipe.target))))
     colours = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(domains)}
+    largest = max(int(recipe.counts.max()) for recipe in recipes)  # the panels share their axis
     panels = list(grid.flat)
     for axes, recipe in zip(panels, recipes, strict=False):
-        _panel(figure, axes, recipe, colours)
+        _panel(figure, axes, recipe, colours, largest)
     for axes in panels[len(recipes) :]:
         axes.set_axis_off()
     first = recipes[0]
@@ -63,7 +64,7 @@ def draw_settings(recipes: Sequence[Recipe]) -> Figure:
     return figure
 
 
-def _panel(figure: Figure, axes: Axes, recipe: Recipe, colours: dict[str, str]) -> None:
+def _panel(figure: Figure, axes: Axes, recipe: Recipe, colours: dict[str, str], largest: int) -> None:
     order = sorted(range(len(recipe.classes)), key=lambda k: (-int(recipe.counts[:, k].sum()), k))
     counts = recipe.counts[:, order]
     found = ratios(recipe.counts, recipe.sources)
@@ -82,7 +83,7 @@ def _panel(figure: Figure, axes: Axes, recipe: Recipe, colours: dict[str, str]) 
             shown = np.where(counts[d] > 0, counts[d], np.nan)
             x = np.arange(len(shown)) + (d - (len(recipe.sources) - 1) / 2) * 0.84 / len(recipe.sources)
             axes.plot(x, shown, ".", ms=4, color=colours[source], zorder=3)
-    _count_axis(axes, int(counts.max()))
+    _count_axis(axes, largest)
     _bands(axes, [recipe.shots[k] for k in order])
 
 
