@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from longshift.data.batch import Batch
 from longshift.data.draws import HostDraws
 from longshift.errors import ConfigError
 from longshift.methods import registry
@@ -158,8 +157,7 @@ def test_step_reads_no_tensor_on_the_host(name: str) -> None:
     for step in range(4):
         method.before_step(step)
         draws.begin(step)
-        batch = tiny.batch(step)
-        terms = method.step(Batch(batch.x.to("meta"), batch.y.to("meta"), batch.d.to("meta"), batch.domains))
+        terms = method.step(tiny.on("meta", tiny.batch(step)))
         assert all(value.is_meta for value in terms.values())
 
 

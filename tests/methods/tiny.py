@@ -82,6 +82,10 @@ class Tiny:
         known = registry.get(name).Config.hyper_parameters()
         return {"lr": 1e-2, **{key: type(known[key].default)(SHORT[key]) for key in SHORT if key in known}}
 
+    def on(self, device: torch.device | str, batch: Batch) -> Batch:
+        """The batch on a device."""
+        return Batch(batch.x.to(device), batch.y.to(device), batch.d.to(device), batch.domains)
+
     def make(self, name: str, seed: int = 0, values: Mapping[str, Any] | None = None) -> Method:
         """The method, not started."""
         cls = registry.get(name)
@@ -90,20 +94,21 @@ class Tiny:
         return method.train()
 
     def train(self, method: Method, start: int, stop: int) -> list[dict[str, Tensor]]:
-        """Steps `start` to `stop` - 1 as the engine runs them."""
+        """Steps `start` to `stop` - 1 as the engine runs them, on the device of the method."""
         terms = []
+        device = method.network.classifier.weight.device
         for step in range(start, stop):
             if method.wants_features(step):
                 x, y, d = self.samples(1000, 12)
                 method.eval()
                 with torch.no_grad():
-                    method.receive_features(method.network.features(x), y, d)
+                    method.receive_features(method.network.features(x.to(device)), y.to(device), d.to(device))
                 method.train()
             method.before_step(step)
             assert isinstance(method.draws, HostDraws)
             method.draws.begin(step)
             torch.manual_seed(step)
-            terms.append(method.step(self.batch(step)))
+            terms.append(method.step(self.on(device, self.batch(step))))
         return terms
 
     def trained(self, name: str, steps: int = 6, values: Mapping[str, Any] | None = None) -> Method:
