@@ -89,10 +89,10 @@ def vary(rgb: Floats, numbers: Numbers, stream: int, reach: float) -> Floats:
 
 def draw_ink(strokes: Floats, numbers: Numbers) -> Pixels:
     """Dark ink on grainy paper."""
-    mask = sharpen(enlarge(strokes), 0.25, 0.75)
+    mask = sharpen(enlarge(strokes), 0.1875, 0.6875)
     grain = (noise(numbers, 1, SIZE) - 0.5) * 24
     paper = vary(colour(216, 208, 188), numbers, 2, 40) + grain[..., None]
-    return blend(mask, vary(colour(56, 56, 88), numbers, 3, 48), paper)
+    return blend(mask, vary(colour(84, 76, 104), numbers, 3, 60), paper)
 
 
 def draw_chalk(strokes: Floats, numbers: Numbers) -> Pixels:
@@ -120,9 +120,9 @@ def draw_neon(strokes: Floats, numbers: Numbers) -> Pixels:
 
 def draw_stamp(strokes: Floats, numbers: Numbers) -> Pixels:
     """Thick blurred strokes, slanted to the left and hatched, on pale ruled paper."""
-    mask = slant(soften(sharpen(enlarge(strokes), 0.125, 0.5)), -3)
+    mask = slant(soften(sharpen(enlarge(strokes), 0.1875, 0.5625)), -5)
     y, x = np.mgrid[0:SIZE, 0:SIZE]
-    mask = mask * np.where((x + y) % 4 < 2, 1.0, 0.625)
+    mask = mask * np.where((x + y) % 4 < 2, 1.0, 0.75)
     ruled = np.where(y % 8 == 3, 32.0, 0.0)
     paper = vary(colour(216, 204, 208), numbers, 10, 40) - ruled[None, :, :, None] * colour(1.0, 0.5, 0.25)
     return blend(mask, vary(colour(96, 56, 64), numbers, 11, 56), paper)

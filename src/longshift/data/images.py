@@ -12,6 +12,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 PIXEL_LIMIT = 1024 * 1024 * 1024 // 4 // 3
 MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"GIF8", b"P6", b"P5", b"P3")
 
+EARLY_END = ("truncat", "end of file", "eof", "not enough")
+
 
 class BadImage(Exception):
     """An image that cannot be used: `kind` is one of the kinds of `data verify`."""
@@ -42,8 +44,13 @@ def decode(data: bytes) -> Image.Image:
         raise
     except Exception as error:  # the decoders raise nearly anything on damaged files
         message = str(error) or type(error).__name__
-        early = any(word in message.lower() for word in ("truncat", "end of file", "eof", "not enough"))
+        early = _shorter_than_stated(data) or any(word in message.lower() for word in EARLY_END)
         raise BadImage("truncated" if early else "unreadable", message) from error
+
+
+def _shorter_than_stated(data: bytes) -> bool:
+    """Whether a WebP file ends before the length in its header."""
+    return data.startswith(b"RIFF") and len(data) < 8 + int.from_bytes(data[4:8], "little")
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

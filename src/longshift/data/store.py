@@ -192,11 +192,9 @@ def _place(manifest: Manifest) -> str:
 
 def _stale(cache: Path, stem: str, manifest: Manifest) -> list[Path]:
     """Stores of the same manifest and size made from an earlier state of the same folder or archive."""
-    found = []
-    for folder in cache.glob(stem + "*"):
-        if (folder / "index.json").is_file() and read_json(folder / "index.json").get("root") == _place(manifest):
-            found.append(folder)
-    return found
+    indices = [(folder, folder / "index.json") for folder in cache.glob(stem + "*")]
+    place = _place(manifest)
+    return [folder for folder, index in indices if index.is_file() and read_json(index).get("root") == place]
 
 
 def _lock_of(folder: Path) -> Path:

@@ -168,8 +168,12 @@ def read_tree(root: Path, name: str) -> Manifest:
 def _wrapper(images: tuple[str, ...]) -> str:
     """The folder(s) around a dataset: "" where some image is at domain/class/image already."""
     prefix = ""
-    split = [path.split("/") for path in images]
-    while min(map(len, split)) > 3 and len({parts[0] for parts in split}) == 1:
+    split = [parts for parts in (path.split("/") for path in images) if len(parts) > 1]
+    while (
+        any(len(parts) > 3 for parts in split)
+        and not any(len(parts) == 3 for parts in split)
+        and len({parts[0] for parts in split}) == 1
+    ):
         prefix += split[0][0] + "/"
-        split = [parts[1:] for parts in split]
+        split = [parts[1:] for parts in split if len(parts) > 2]
     return prefix

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longshift.cli.main import main
+from longshift.data import benchmarks, load_dataset
+from longshift.data.store import open_store
+from tests.data.trees import encoded, make_tree, pacs, picture
+
+Result = tuple[int, str, str]
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """`run("data", "inspect", ...)` gives exit code, standard output and standard error."""
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["longshift", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return stopped.value.code, captured.out, captured.err
+
+    return call
+
+
+def test_inspect_json_is_domain_class_count(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("data", "inspect", make_tree(tmp_path / "data"), "--json")
+    assert code == 0
+    assert json.loads(out) == {"paint": {"cat": 3, "dog": 3}, "photo": {"cat": 3, "dog": 3}}
+    assert err == ""
+
+
+def test_inspect_prints_a_table_with_totals(run: Run, tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    (root / "photo" / "dog" / "more.png").write_bytes(encoded(picture(77)))
+    code, out, _ = run("data", "inspect", root)
+    assert code == 0
+    cells = [[cell.strip() for cell in line.strip("│┃ ").replace("┃", "│").split("│")] for line in out.splitlines()]
+    assert ["class", "paint", "photo", "total"] in cells
+    assert ["dog", "3", "4", "7"] in cells
+    assert ["total", "6", "7", "13"] in cells
+
+
+def test_inspect_of_the_embedded_digits(run: Run) -> None:
+    code, out, err = run("data", "inspect", "digits", "--json")
+    assert code == 0
+    assert json.loads(out) == load_dataset("digits").counts()
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("domains", "classes", "warning"),
+    [
+        (("one",), ("a", "b"), "only one domain (one); a split needs at least two"),
+        (("one", "two"), ("a",), "only one class (a); a split needs at least two"),
+        (("one", "two"), ("dog", "Dog"), "similar labels: Dog: differ only by case: 'Dog', 'dog'"),
+    ],
+)
+def test_inspect_warns(run: Run, tmp_path: Path, domains: list[str], classes: list[str], warning: str) -> None:
+    code, out, err = run("data", "inspect", make_tree(tmp_path / "data", domains, classes), "--json")
+    assert code == 0
+    assert sorted(json.loads(out)) == sorted(domains)
+    assert warning in err
+
+
+def test_verify_says_when_all_is_well(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("data", "verify", make_tree(tmp_path / "data"))
+    assert (code, out) == (0, "data: 12 images, no problems\n")
+    assert "verify: 12/12" in err
+    code, out, err = run("data", "verify", tmp_path / "data", "--quiet", "--json")
+    assert (code, json.loads(out), err) == (0, {"images": 12, "problems": [], "differences": []}, "")
+
+
+def test_verify_lists_problems_and_fails(run: Run, tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    (root / "paint" / "cat" / "0.png").write_bytes(b"")
+    (root / "photo" / "dog" / "[odd].jpg").write_bytes(b"text")
+    code, out, _ = run("data", "verify", root, "--json")
+    assert code == 1
+    assert [(p["kind"], p["path"]) for p in json.loads(out)["problems"]] == [
+        ("zero-byte", "paint/cat/0.png"),
+        ("not an image", "photo/dog/[odd].jpg"),
+    ]
+    code, out, _ = run("data", "verify", root, "-q")
+    assert code == 1
+    assert "2 problems" in out
+    assert "photo/dog/[odd].jpg" in out
+
+
+VLCS = ("Caltech101", "LabelMe", "SUN09", "VOC2007")
+
+
+def test_verify_compares_with_a_benchmark(run: Run, tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data", VLCS, benchmarks.get("VLCS").classes, each=1)
+    code, out, _ = run("data", "verify", root, "--benchmark", "vlcs", "--json", "-q")
+    assert code == 1
+    differences = json.loads(out)["differences"]
+    assert len(differences) == 20
+    assert {"domain": "SUN09", "label": "bird", "expected": 14, "found": 1} in differences
+    code, out, _ = run("data", "verify", root, "--benchmark", "VLCS", "-q")
+    assert code == 1
+    assert "20 counts differ from VLCS" in out
+    assert "70% of the usual data" in out
+
+
+def test_more_images_than_the_published_part_of_vlcs_are_to_be_expected(tmp_path: Path) -> None:
+    entry = benchmarks.get("VLCS")
+    rows = ["path,label,domain"]
+    for key, totals in entry.totals.items():
+        for label, total in totals.items():
+            rows += [f"{key}/{label}/{i}.png,{label},{key}" for i in range(total + 1)]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    differences = benchmarks.compare_counts(load_dataset(tmp_path / "t.csv"), "VLCS")
+    assert len(differences) == 20
+    assert all(map(entry.explains, differences))
+    assert not any(map(benchmarks.get("PACS").explains, differences))
+    assert not entry.explains(benchmarks.CountDifference("sun", "unicorn", 0, 3))
+    assert not entry.explains(benchmarks.CountDifference("sun", "bird", 14, 13))
+
+
+def test_prepare_builds_the_store_that_training_opens(run: Run, tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    code, out, _ = run("data", "prepare", root, "--size", 16, "--json", "-q")
+    assert code == 0
+    told = json.loads(out)
+    ticks: list[int] = []
+    store = open_store(load_dataset(root), 16, tmp_path / "cache", lambda done=1, note="": ticks.append(done))
+    assert ticks == []
+    assert told == {"images": 12, "size": 16, "bytes": 12 * 16 * 16 * 3, "fingerprint": store.fingerprint}
+    code, out, _ = run("data", "prepare", root, "--size", 16)
+    assert code == 0
+    assert store.fingerprint in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("inspect", "nowhere-at-all"), 2, "no dataset at nowhere-at-all"),
+        (("verify", "digits", "--benchmark", "PAKS"), 2, "did you mean PACS?"),
+        (("prepare", "digits", "--size", "0"), 2, "--size"),
+        (("inspect",), 2, "PATH"),
+    ],
+)
+def test_bad_usage(run: Run, arguments: tuple[str, ...], code: int, words: str) -> None:
+    found, out, err = run("data", *arguments)
+    assert found == code
+    assert words in err
+    assert "Traceback" not in err + out
+
+
+def test_an_empty_folder_is_bad_data(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    code, out, err = run("data", "inspect", tmp_path / "empty")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: no images in")
+
+
+@pytest.mark.parametrize("verb", ["inspect", "verify", "prepare"])
+def test_help_teaches_with_an_example(run: Run, verb: str) -> None:
+    code, out, _ = run("data", verb, "--help")
+    assert code == 0
+    assert f"longshift data {verb} PACS.zip" in out
+
+
+def test_pacs_counts(run: Run) -> None:
+    code, out, _ = run("data", "inspect", pacs(), "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert sum(sum(row.values()) for row in found.values()) == 9991
+    entry = benchmarks.get("PACS")
+    assert found == {entry.domains[key]: row for key, row in entry.totals.items()}
+    assert np.sum([list(row.values()) for row in found.values()], axis=1).tolist() == [2048, 2344, 1670, 3929]

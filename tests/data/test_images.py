@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from longshift.data.images import BadImage, decode, resize
+from tests.data.trees import encoded, picture
+
+
+def saved(image: Image.Image, format: str = "PNG", **options: object) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, format, **options)
+    return buffer.getvalue()
+
+
+def pixels(data: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+    image = decode(data)
+    assert image.mode == "RGB"
+    return np.asarray(image)
+
+
+@pytest.mark.parametrize("format", ["PNG", "BMP", "TIFF", "PPM"])
+def test_lossless_formats_come_back_exactly(format: str) -> None:
+    np.testing.assert_array_equal(pixels(encoded(picture(1), format)), picture(1))
+
+
+@pytest.mark.parametrize(("width", "height", "size"), [(97, 61, 16), (20, 33, 64), (50, 50, 50)])
+def test_resize_is_bilinear_with_antialiasing(width: int, height: int, size: int) -> None:
+    """Against another implementation of the same filter; they differ by the rounding of fixed-point weights."""
+    source = picture(2, width, height)
+    tensor = torch.from_numpy(source).permute(2, 0, 1)[None].double()
+    expected = torch.nn.functional.interpolate(tensor, (size, size), mode="bilinear", antialias=True)[0].permute(
+        1, 2, 0
+    )
+    found = resize(decode(encoded(source)), size)
+    assert found.shape == (size, size, 3)
+    assert np.abs(found - expected.numpy()).max() <= 1.01
+
+
+def test_transparency_is_flattened_on_white() -> None:
+    rgba = np.zeros((1, 3, 4), dtype=np.uint8)
+    rgba[0, :, 0] = 200
+    rgba[0, :, 3] = [0, 51, 255]
+    expected = [[[255, 255, 255], [244, 204, 204], [200, 0, 0]]]  # white * (1 - a) + colour * a
+    np.testing.assert_array_equal(pixels(saved(Image.fromarray(rgba))), expected)
+
+
+def test_grey_with_alpha_and_palettes() -> None:
+    grey = Image.fromarray(np.array([[[10, 255], [10, 0]]], dtype=np.uint8))
+    np.testing.assert_array_equal(pixels(saved(grey)), [[[10] * 3, [255] * 3]])
+    palette = Image.new("P", (2, 1))
+    palette.putpalette([1, 2, 3, 250, 100, 50])
+    palette.putdata([0, 1])
+    np.testing.assert_array_equal(pixels(saved(palette, "GIF")), [[[1, 2, 3], [250, 100, 50]]])
+    np.testing.assert_array_equal(pixels(saved(palette, transparency=0)), [[[255] * 3, [250, 100, 50]]])
+
+
+def test_sixteen_bits_of_grey_keep_their_brightness() -> None:
+    values = np.array([[0, 256, 32768, 65535]], dtype=np.uint16)
+    np.testing.assert_array_equal(pixels(saved(Image.fromarray(values)))[0, :, 0], [0, 1, 128, 255])
+
+
+def test_cameras_that_were_held_sideways() -> None:
+    image = Image.fromarray(picture(3, 6, 4))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the top of the picture is at the right of the stored pixels
+    np.testing.assert_array_equal(pixels(saved(image, exif=exif)), np.rot90(picture(3, 6, 4), -1))
+
+
+def test_first_frame_of_an_animation() -> None:
+    frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
+    data = saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    np.testing.assert_array_equal(pixels(data)[0, 0], [255, 0, 0])
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A PNG of a hundred bytes that claims a huge size."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 9)) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("zero-byte", b""),
+        ("not an image", b"hello, this is text\n"),
+        ("truncated", encoded(picture(4, 64, 64), "JPEG")[:-400]),
+        ("truncated", encoded(picture(4, 64, 64), "PNG")[:-4000]),
+        ("truncated", encoded(picture(4, 64, 64), "WEBP")[:-400]),
+        ("truncated", encoded(picture(4, 64, 64), "BMP")[:-400]),
+        ("truncated", encoded(picture(4, 64, 64), "GIF")[:-400]),
+        ("truncated", encoded(picture(4, 64, 64), "JPEG")[:20]),
+        ("decompression bomb", bomb(10_000, 10_000)),
+        ("decompression bomb", bomb(60_000, 60_000)),
+    ],
+)
+def test_kinds_of_bad_images(kind: str, data: bytes) -> None:
+    with pytest.raises(BadImage) as caught:
+        decode(data)
+    assert caught.value.kind == kind, caught.value.detail
+    assert caught.value.detail
+
+
+def test_floating_point_pixels_are_refused() -> None:
+    with pytest.raises(BadImage, match="floating point"):
+        decode(saved(Image.fromarray(np.ones((2, 2), dtype=np.float32)), "TIFF"))

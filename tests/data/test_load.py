@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import csv
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from longshift.data import load_dataset
+from longshift.errors import LongshiftError, UsageError
+from tests.data.trees import make_tree, zip_tree
+
+EXPECTED = {"paint": {"cat": 3, "dog": 3}, "photo": {"cat": 3, "dog": 3}}
+
+
+def write_csv(path: Path, header: str, *rows: str) -> Path:
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_folder_is_read_in_the_order_of_domain_class_path(tmp_path: Path) -> None:
+    make_tree(tmp_path / "data", domains=("photo", "paint"), classes=("dog", "cat"))
+    manifest = load_dataset(tmp_path / "data")
+    assert manifest.name == "data"
+    assert manifest.counts() == EXPECTED
+    assert manifest.paths == tuple(sorted(manifest.paths))
+    folders = [
+        f"{manifest.domain_names[domain]}/{manifest.classes[label]}"
+        for domain, label in zip(manifest.domains, manifest.labels, strict=True)
+    ]
+    assert folders == [path.rsplit("/", 1)[0] for path in manifest.paths]
+    assert load_dataset(str(tmp_path / "data"), name="mine").name == "mine"
+
+
+def test_suffixes_of_images_in_any_case_count_and_others_do_not(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "d" / "c"
+    folder.mkdir(parents=True)
+    names = ["a.jpg", "b.JPEG", "c.Png", "d.webp", "e.bmp", "f.tif", "g.TIFF", "h.gif", "i.ppm"]
+    for name in [*names, "notes.txt", "Thumbs.db", ".hidden.jpg", "jpg"]:
+        (folder / name).touch()
+    assert sorted(path.rsplit("/", 1)[1] for path in load_dataset(tmp_path / "data").paths) == sorted(names)
+
+
+@pytest.mark.parametrize("prefix", ["", "PACS/", "a/b/"])
+def test_a_zip_is_the_same_dataset_as_the_folder_it_unpacks_to(tmp_path: Path, prefix: str) -> None:
+    folder = make_tree(tmp_path / "data")
+    archive = zip_tree(folder, tmp_path / "data.zip", prefix)
+    manifest = load_dataset(archive)
+    assert manifest.counts() == EXPECTED
+    assert manifest.fingerprint() == load_dataset(folder).fingerprint()
+    assert manifest.prefix == prefix
+
+
+def test_a_wrapping_folder_is_skipped_also_on_disk(tmp_path: Path) -> None:
+    make_tree(tmp_path / "download" / "PACS")
+    (tmp_path / "download" / "PACS" / "overview.png").touch()
+    manifest = load_dataset(tmp_path / "download")
+    assert manifest.counts() == EXPECTED
+    assert manifest.root == tmp_path / "download" / "PACS"
+    assert manifest.misplaced == ("overview.png",)
+
+
+def test_one_domain_is_not_taken_for_a_wrapping_folder(tmp_path: Path) -> None:
+    make_tree(tmp_path / "data", domains=("only",))
+    assert load_dataset(tmp_path / "data").counts() == {"only": {"cat": 3, "dog": 3}}
+
+
+def test_one_class_loads(tmp_path: Path) -> None:
+    make_tree(tmp_path / "data", classes=("cat",))
+    assert load_dataset(tmp_path / "data").classes == ("cat",)
+
+
+def test_empty_folders_and_misplaced_images_are_remembered(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    (root / "paint" / "bird").mkdir()
+    (root / "photo" / "stray.png").touch()
+    (root / "photo" / "cat" / "more").mkdir()
+    (root / "photo" / "cat" / "more" / "deep.png").touch()
+    manifest = load_dataset(root)
+    assert manifest.counts() == EXPECTED
+    assert manifest.empty_folders == ("paint/bird",)
+    assert manifest.misplaced == ("photo/cat/more/deep.png", "photo/stray.png")
+
+
+def test_tables_read_the_same_rows(tmp_path: Path) -> None:
+    rows = [("b.jpg", "NA", "x", "train"), ("a.jpg", "007", "y", ""), ("sub/../c.jpg", "NA", "y", "test")]
+    with (tmp_path / "data.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("path", "label", "domain", "split"), *rows])
+    pd.DataFrame(rows, columns=["path", "label", "domain", "split"]).to_parquet(tmp_path / "data.parquet")
+    for name in ("data.csv", "data.parquet"):
+        manifest = load_dataset(tmp_path / name)
+        assert manifest.classes == ("007", "NA")  # texts, not numbers or missing values
+        assert manifest.paths == ("b.jpg", "a.jpg", "c.jpg")
+        assert manifest.splits == ("train", "", "test")
+        assert manifest.root == tmp_path
+        assert manifest.counts() == {"x": {"007": 0, "NA": 1}, "y": {"007": 1, "NA": 1}}
+
+
+def test_a_table_without_split_has_none_and_numbers_become_texts(tmp_path: Path) -> None:
+    pd.DataFrame({"path": ["1.png", "2.png"], "label": [3, 4], "domain": [0, 0]}).to_parquet(tmp_path / "t.parquet")
+    manifest = load_dataset(tmp_path / "t.parquet")
+    assert (manifest.classes, manifest.domain_names, manifest.splits) == (("3", "4"), ("0",), None)
+
+
+def test_absolute_paths_inside_the_folder_of_a_table_become_relative(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "t.csv", "path,label,domain", f"{tmp_path}/x/1.png,a,d", "x/2.png,b,d")
+    assert load_dataset(table).paths == ("x/1.png", "x/2.png")
+
+
+@pytest.mark.parametrize("path", ["../1.png", "/elsewhere/1.png", "x/../../1.png"])
+def test_paths_outside_the_folder_of_a_table_are_refused(tmp_path: Path, path: str) -> None:
+    table = write_csv(tmp_path / "t.csv", "path,label,domain", f"{path},a,d")
+    with pytest.raises(LongshiftError, match=r"1 paths in .* lie outside its folder"):
+        load_dataset(table)
+
+
+def test_missing_columns_are_named_with_what_was_found(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "t.csv", "path,class", "1.png,a")
+    with pytest.raises(LongshiftError, match=r"lacks the columns label, domain: .* found path, class"):
+        load_dataset(table)
+
+
+def test_rows_with_empty_cells_are_named(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "t.csv", "path,label,domain", "1.png,a,d", "2.png,,d", "3.png,a,")
+    with pytest.raises(LongshiftError, match=r"2 rows with an empty path, label or domain: rows 2, 3"):
+        load_dataset(table)
+
+
+def test_a_path_listed_twice_is_refused(tmp_path: Path) -> None:
+    table = write_csv(tmp_path / "t.csv", "path,label,domain", "1.png,a,d", "./1.png,b,d")
+    with pytest.raises(LongshiftError, match=r"1 paths more than once: 1\.png"):
+        load_dataset(table)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"path,label,domain\n", b'path,label,domain\n"a'])
+def test_broken_tables_get_a_message(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(LongshiftError, match=r"t\.csv"):
+        load_dataset(tmp_path / "t.csv")
+    (tmp_path / "t.parquet").write_bytes(content)
+    with pytest.raises(LongshiftError, match="cannot read the table"):
+        load_dataset(tmp_path / "t.parquet")
+
+
+def test_an_empty_folder_says_what_was_expected(tmp_path: Path) -> None:
+    with pytest.raises(LongshiftError, match=r"no images in .*: expected domain/class/image\.jpg"):
+        load_dataset(tmp_path)
+
+
+def test_images_at_another_depth_say_what_was_found(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "1.png").touch()
+    with pytest.raises(LongshiftError, match=r"none of the 1 images .* found a/1\.png"):
+        load_dataset(tmp_path)
+
+
+def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
+    make_tree(tmp_path / "data")
+    odd = os.fsencode(tmp_path / "data" / "paint" / "cat") + b"/caf\xe9.png"
+    try:
+        Path(os.fsdecode(odd)).touch()
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    with pytest.raises(LongshiftError, match=r"1 names in .* are not UTF-8: 'paint/cat/caf\\udce9\.png'"):
+        load_dataset(tmp_path / "data")
+
+
+def test_a_link_to_a_parent_is_a_loop(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    (root / "paint" / "again").symlink_to(root)
+    with pytest.raises(LongshiftError, match="symlink loop"):
+        load_dataset(root)
+
+
+def test_a_link_to_itself_is_a_loop(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    (root / "paint" / "cat" / "me.png").symlink_to(root / "paint" / "cat" / "me.png")
+    with pytest.raises(LongshiftError, match="symlink loop"):
+        load_dataset(root)
+
+
+def test_links_to_other_folders_and_files_are_followed(tmp_path: Path) -> None:
+    make_tree(tmp_path / "real")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").symlink_to(tmp_path / "real" / "paint")
+    (tmp_path / "data" / "two").symlink_to(tmp_path / "real" / "paint")
+    assert load_dataset(tmp_path / "data").counts() == {"one": EXPECTED["paint"], "two": EXPECTED["paint"]}
+
+
+@pytest.mark.parametrize("name", ["../x.png", "/etc/d/c/x.png", "a/../../x.png", "..\\x.png", "C:/d/c/x.png"])
+def test_zip_entries_that_point_outside_are_refused(tmp_path: Path, name: str) -> None:
+    archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip")
+    with zipfile.ZipFile(archive, "a") as out:
+        out.writestr(name, b"x")
+    with pytest.raises(LongshiftError, match="1 entries that point outside it"):
+        load_dataset(archive)
+
+
+def test_zip_entries_given_twice_are_refused(tmp_path: Path) -> None:
+    archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip")
+    with zipfile.ZipFile(archive, "a") as out, pytest.warns(UserWarning, match="Duplicate name"):
+        out.writestr("paint/cat/0.png", b"x")
+    with pytest.raises(LongshiftError, match=r"1 names more than once: paint/cat/0\.png"):
+        load_dataset(archive)
+
+
+def test_a_broken_zip_gets_a_message(tmp_path: Path) -> None:
+    (tmp_path / "data.zip").write_bytes(b"PK\x03\x04 not really")
+    with pytest.raises(LongshiftError, match="cannot read the archive"):
+        load_dataset(tmp_path / "data.zip")
+
+
+def test_hidden_and_macos_entries_of_a_zip_are_skipped(tmp_path: Path) -> None:
+    archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip", "PACS/")
+    with zipfile.ZipFile(archive, "a") as out:
+        out.writestr("__MACOSX/PACS/paint/cat/._0.png", b"x")
+        out.writestr("PACS/paint/cat/.0.png", b"x")
+    assert load_dataset(archive).counts() == EXPECTED
+
+
+def test_a_path_that_does_not_exist_suggests_a_close_one(tmp_path: Path) -> None:
+    make_tree(tmp_path / "hospitals")
+    with pytest.raises(UsageError, match="did you mean hospitals"):
+        load_dataset(tmp_path / "hopsitals")
+    with pytest.raises(UsageError, match="did you mean digits"):
+        load_dataset("digit")
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data.tar").touch()
+    with pytest.raises(LongshiftError, match=r"expected a folder, \.zip, \.csv, \.parquet"):
+        load_dataset(tmp_path / "data.tar")
+
+
+def test_indices_and_counts_agree_with_a_plain_loop(tmp_path: Path) -> None:
+    manifest = load_dataset(make_tree(tmp_path / "data"))
+    for domain in manifest.domain_names:
+        for label in manifest.classes:
+            expected = [i for i, path in enumerate(manifest.paths) if path.startswith(f"{domain}/{label}/")]
+            np.testing.assert_array_equal(manifest.indices(domain, label), expected)

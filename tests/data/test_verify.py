@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from longshift.data import load_dataset
+from longshift.data.verify import Problem, verify
+from tests.data.test_images import bomb
+from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree
+
+
+def kinds(problems: list[Problem]) -> dict[str, str]:
+    return {problem.path: problem.kind for problem in problems}
+
+
+def test_a_good_dataset_has_none(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    ticks: list[int] = []
+    assert verify(load_dataset(root), lambda done=1, note="": ticks.append(done)) == []
+    assert sum(ticks) == 12
+    assert verify(load_dataset(zip_tree(root, tmp_path / "data.zip", "x/"))) == []
+    assert verify(load_dataset("digits")) == []
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data", classes=("cat", "dog", "Dog"))
+    (root / "paint" / "cat" / "0.png").write_bytes(b"")
+    (root / "paint" / "cat" / "1.jpg").write_bytes(b"some text")
+    (root / "paint" / "dog" / "0.png").write_bytes(encoded(picture(50, 64, 64), "JPEG")[:-300])
+    (root / "paint" / "dog" / "1.png").write_bytes(bomb(50_000, 50_000))
+    (root / "photo" / "cat" / "0.png").write_bytes((root / "paint" / "cat" / "1.png").read_bytes())
+    (root / "photo" / "cat" / "1.png").unlink()
+    (root / "photo" / "cat" / "1.png").symlink_to(tmp_path / "nowhere.png")
+    (root / "paint" / "bird").mkdir()
+    (root / "photo" / "fish").mkdir()
+    (root / "photo" / "fish" / "0.png").write_bytes(encoded(picture(51)))
+    (root / "stray.png").write_bytes(encoded(picture(52)))
+    problems = verify(load_dataset(root))
+    assert kinds(problems) == {
+        "paint/cat/0.png": "zero-byte",
+        "paint/cat/1.jpg": "not an image",
+        "paint/dog/0.png": "truncated",
+        "paint/dog/1.png": "decompression bomb",
+        "photo/cat/0.png": "duplicate",
+        "photo/cat/1.png": "unreadable",
+        "paint/bird": "empty class",
+        "paint/fish": "empty class",
+        "Dog": "similar labels",
+        "stray.png": "misplaced",
+    }
+    assert len(problems) == 10
+    assert json.loads(json.dumps([problem.to_json() for problem in problems]))[0].keys() == {"kind", "path", "detail"}
+
+
+def test_the_same_bytes_within_one_domain_or_two_empty_files_are_no_duplicates(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    (root / "paint" / "cat" / "0.png").write_bytes((root / "paint" / "cat" / "1.png").read_bytes())
+    for domain in ("paint", "photo"):
+        (root / domain / "dog" / "0.png").write_bytes(b"")
+    assert [problem.kind for problem in verify(load_dataset(root))] == ["zero-byte", "zero-byte"]
+
+
+def test_domains_that_differ_by_case(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data", domains=("photo", "Photo"))
+    (problem,) = verify(load_dataset(root))
+    assert (problem.kind, problem.detail) == ("similar domains", "differ only by case: 'Photo', 'photo'")
+
+
+def test_damaged_entries_of_an_archive(tmp_path: Path) -> None:
+    archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip")
+    with zipfile.ZipFile(archive) as opened:
+        start = opened.getinfo("photo/dog/1.png").header_offset + 60
+    content = bytearray(archive.read_bytes())
+    content[start] ^= 0xFF
+    archive.write_bytes(content)
+    (problem,) = verify(load_dataset(archive))
+    assert (problem.kind, problem.path) == ("unreadable", "photo/dog/1.png")
+    assert "CRC" in problem.detail
+
+
+def test_files_that_a_table_names_but_that_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("path,label,domain\n1.png,a,d\n2.png,a,e\n")
+    (tmp_path / "1.png").write_bytes(encoded(picture(1)))
+    assert kinds(verify(load_dataset(tmp_path / "t.csv"))) == {"2.png": "unreadable"}
+
+
+def test_pacs_has_no_problem() -> None:
+    assert verify(load_dataset(pacs())) == []
