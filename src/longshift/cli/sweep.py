@@ -1,0 +1,246 @@
+"""`longshift sweep`: many runs, on this machine or a cluster, that can be stopped and gone on with at any time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.errors import LongshiftError, UsageError
+
+if TYPE_CHECKING:
+    from longshift.sweep.board import Board
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The sweep's folder; it holds sweep.toml.")]
+
+HELP = """Run many trainings: plan, run, stop, go on, pick the best.
+
+    longshift sweep init digits-sweep      # writes digits-sweep/sweep.toml, to be edited
+
+    longshift sweep plan digits-sweep      # how many jobs, how many hours
+
+    longshift sweep run digits-sweep       # again after any stop; also several at a time
+
+    longshift sweep status digits-sweep
+"""
+SHOWN_FAILURES = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs."""
+    verbs = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
+    for name, function in (
+        ("init", init), ("plan", plan), ("run", run), ("status", status), ("retry", retry), ("cancel", cancel),
+        ("best", best),
+    ):  # fmt: skip
+        verbs.command(name)(function)
+    app.add_typer(verbs, name="sweep")
+
+
+def init(directory: Directory) -> None:
+    """Write an example sweep.toml with every key explained."""
+    from longshift.files import write_text
+    from longshift.sweep.layout import SweepFolder
+
+    file = SweepFolder(directory).file
+    if file.exists():
+        raise UsageError(f"{file} exists already; edit it, or choose another folder")
+    write_text(file, resources.files("longshift.sweep").joinpath("example.toml").read_text(encoding="utf-8"))
+    console.print(f"wrote {file}; edit it, then: longshift sweep plan {directory}", highlight=False, soft_wrap=True)
+
+
+def plan(
+    directory: Directory,
+    measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Time a few steps of each method.")] = True,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    jobs_per_gpu: Annotated[int, typer.Option(help="Jobs that share a GPU.")] = 1,
+    workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: what the machine has.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads of a job on the CPU.")] = 1,
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check the sweep, count its jobs and say how many hours they take on this machine."""
+    from longshift.sweep.board import duration
+    from longshift.sweep.estimate import estimate, kinds
+    from longshift.sweep.plan import make_plan
+    from longshift.sweep.slots import make_slots
+    from longshift.sweep.store import scan
+
+    sweep, made = make_plan(directory)
+    entries = scan(made.folder.store, [job.fingerprint for job in made.jobs])
+    counts = Counter(entry.state for entry in entries.values())
+    finished = counts["done"] + counts["diverged"]
+    value: dict[str, Any] = {"jobs": len(made.jobs), "finished": finished, "failed": counts["failed"]}
+    if measure:
+        import torch
+
+        slots = make_slots(device, jobs_per_gpu, workers, threads)
+        torch.set_num_threads(slots[0].threads)
+        with progress("measuring", kinds(made.jobs), quiet) as tick:
+            found = estimate(made.jobs, entries, sweep.runtime, slots[0].device, tick)
+        value |= {
+            "slots": len(slots), "device": slots[0].device, "hours": round(found.hours(len(slots)), 3),
+            "seconds_per_step": {name: round(seconds, 5) for name, seconds in found.methods.items()},
+        }  # fmt: skip
+    if as_json:
+        print_json(value)
+        return
+    shape = (
+        f"{len(sweep.methods)} methods, {len(sweep.settings)} settings, {sweep.trials} trials, {sweep.draws} draws; "
+    )
+    places = ", ".join(f"{d.name} ({len(d.targets)} targets)" for d in sweep.datasets)
+    _say(f"{len(made.jobs)} jobs: {shape}{places}")
+    _say(f"{finished} are finished, {counts['failed']} failed, {len(made.jobs) - finished} are left")
+    if measure and len(made.jobs) > finished:
+        rows = [[name, 1000 * seconds] for name, seconds in value["seconds_per_step"].items()]
+        print_table("", ("method", "ms a step"), rows)
+        time = duration(3600 * value["hours"])
+        _say(f"about {time} with {value['slots']} jobs at a time on {value['device']}")
+    _say(f"start with: longshift sweep run {directory}")
+
+
+def run(
+    directory: Directory,
+    launcher: Annotated[str, typer.Option(help="local (processes) or ray (a cluster).")] = "local",
+    jobs_per_gpu: Annotated[int, typer.Option(help="Jobs that share a GPU.")] = 1,
+    workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: what the machine has.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads of a job on the CPU.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    address: Annotated[str | None, typer.Option(help="ray: the cluster's address, or auto.")] = None,
+    shared_dir: Annotated[
+        bool,
+        typer.Option("--shared-dir/--no-shared-dir", help="ray: whether all nodes see DIR under the same path."),
+    ] = True,
+    track: Annotated[str | None, typer.Option(help="tensorboard or mlflow.")] = None,
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run what is left. Ctrl-C once stops after the current steps with everything saved; again stops at once."""
+    from longshift.engine.interrupt import graceful_stop
+    from longshift.engine.trackers import tracker_kind
+    from longshift.sweep.board import CancelWatch, SweepStopped, any_of, make_board
+    from longshift.sweep.local import run_local
+    from longshift.sweep.plan import make_plan
+    from longshift.sweep.slots import make_slots
+
+    if launcher not in ("local", "ray"):
+        raise UsageError(f"--launcher: expected local or ray, got {launcher!r}")
+    kind = tracker_kind(track) if track else None
+    sweep, made = make_plan(directory)
+
+    def announce() -> None:
+        errors.print("stopping: each job saves its state after its current step; press Ctrl-C again to stop at once")
+
+    board = make_board(made)
+    with progress(f"sweep {directory.name}", board.total, quiet) as tick, graceful_stop(announce) as asked:
+        shown = [0]
+
+        def show(state: Board) -> None:
+            tick(state.done - shown[0], state.note())
+            shown[0] = state.done
+
+        board.listener = show
+        show(board)
+        stop = any_of((asked, CancelWatch(made.folder)))
+        if launcher == "ray":
+            from longshift.sweep.ray_launcher import Cluster, run_ray
+
+            cluster = Cluster(address, threads, jobs_per_gpu, workers, device, shared_dir)
+            run_ray(board, cluster, sweep.runtime, stop, kind)
+        else:
+            run_local(board, make_slots(device, jobs_per_gpu, workers, threads), sweep.runtime, stop, kind)
+    value = {"total": board.total, "done": board.done, "failed": board.failed, "here": board.finished_here}
+    if as_json:
+        print_json(value)
+    if board.trouble:
+        raise LongshiftError(f"{board.trouble}\nThe sweep stopped; go on with: longshift sweep run {directory}")
+    left = board.total - board.done - board.failed
+    if left:
+        raise SweepStopped(
+            f"stopped with {left} of {board.total} jobs left; go on with: longshift sweep run {directory}"
+        )
+    if not as_json:
+        _say(f"{board.done} of {board.total} jobs are finished, {board.finished_here} of them by this command")
+    if board.failed:
+        raise LongshiftError(
+            f"{board.failed} jobs failed; `longshift sweep status {directory}` says why, "
+            f"`longshift sweep retry {directory}` lets them run again"
+        )
+
+
+def status(directory: Directory, as_json: JsonFlag = False) -> None:
+    """Say how many jobs are done, running, failed and waiting, per method."""
+    from longshift.sweep.plan import load_plan
+    from longshift.sweep.store import STATES, read_failure, scan
+
+    made = load_plan(directory)
+    store = made.folder.store
+    entries = scan(store, [job.fingerprint for job in made.jobs])
+    total: Counter[str] = Counter()
+    methods: dict[str, Counter[str]] = {}
+    failures = []
+    for job in made.jobs:
+        state = entries[job.fingerprint].state
+        total[state] += 1
+        methods.setdefault(job.method, Counter())[state] += 1
+        if state == "failed":
+            failures.append(job)
+    if as_json:
+        listed = [{"job": j.id, "what": str(j), "error": read_failure(store, j.fingerprint)} for j in failures]
+        parts = {name: {state: counts[state] for state in STATES} for name, counts in methods.items()}
+        print_json({"total": len(made.jobs), **{s: total[s] for s in STATES}, "methods": parts, "failures": listed})
+        return
+    rows: list[list[object]] = [[name, *(counts[s] for s in STATES)] for name, counts in methods.items()]
+    if len(rows) > 1:
+        rows.append(["all", *(total[s] for s in STATES)])
+    print_table(f"{directory}: {total['done'] + total['diverged']} of {len(made.jobs)} jobs", ("method", *STATES), rows)
+    for job in failures[:SHOWN_FAILURES]:
+        _say(f"failed: {job} ({job.id}): {read_failure(store, job.fingerprint)}")
+    if len(failures) > SHOWN_FAILURES:
+        _say(f"and {len(failures) - SHOWN_FAILURES} more; --json lists them all")
+    if total["corrupt"]:
+        _say(f"{total['corrupt']} results cannot be trusted; the next `run` puts them aside and runs their jobs again")
+
+
+def retry(directory: Directory) -> None:
+    """Let failed jobs run again."""
+    from longshift.sweep.plan import load_plan
+    from longshift.sweep.store import forgive
+
+    made = load_plan(directory)
+    count = forgive(made.folder.store, [job.fingerprint for job in made.jobs])
+    _say(f"{count} failed jobs may run again" + (f"; start with: longshift sweep run {directory}" if count else ""))
+
+
+def cancel(directory: Directory) -> None:
+    """Ask every `run` on this sweep to stop cleanly, wherever it runs."""
+    from longshift.sweep.board import ask_to_cancel
+    from longshift.sweep.plan import load_plan
+
+    made = load_plan(directory)
+    ask_to_cancel(made.folder)
+    _say("asked all running commands of this sweep to stop after their current steps")
+
+
+def best(
+    directory: Directory,
+    out: Annotated[Path | None, typer.Option(help="Where to write; default DIR/best.")] = None,
+) -> None:
+    """Write the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only."""
+    from longshift.sweep.best import write_best
+    from longshift.sweep.collect import collect
+    from longshift.sweep.plan import load_plan
+
+    made = load_plan(directory)
+    paths = write_best(made, collect(directory), out or directory / "best")
+    if not paths:
+        raise LongshiftError(f"no job of {directory} is finished yet; see: longshift sweep status {directory}")
+    _say(f"wrote {len(paths)} files, for example: longshift train --config {paths[0]}")
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

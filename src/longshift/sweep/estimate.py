@@ -1,0 +1,114 @@
+"""How long a sweep takes: a few steps of each method on this machine, or what finished jobs took."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from longshift.engine.config import RunConfig, Runtime
+from longshift.engine.record import RunFolder, read_metrics
+from longshift.engine.trainer import SETS, Trainer
+from longshift.progress import Tick, silent
+from longshift.sweep.plan import Job
+from longshift.sweep.spec import run_config
+from longshift.sweep.store import FINISHED, Entry
+from longshift.sweep.tasks import TaskCache
+
+Kind = tuple[str, str, str]  # method, backbone, dataset
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a job of one kind takes."""
+
+    seconds_per_step: float
+    seconds_per_image: float  # of evaluation
+    measured: bool  # False: from finished jobs
+
+    def job_seconds(self, config: RunConfig, images: Mapping[str, int]) -> float:
+        """The expected time of one job."""
+        each = sum(images.values()) if config.evaluate == "full" else images["validation"]
+        evaluations = math.ceil(config.steps / config.eval_every)
+        evaluated = evaluations * each + 2 * sum(images.values())  # at the end: the last and the selected weights
+        return config.steps * self.seconds_per_step + evaluated * self.seconds_per_image
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The expected time of what is left."""
+
+    jobs: int
+    seconds: float  # of one job after another
+    methods: dict[str, float]  # seconds per step, averaged over what was measured
+
+    def hours(self, slots: int) -> float:
+        """With so many jobs at a time."""
+        return self.seconds / 3600 / max(slots, 1)
+
+
+def estimate(
+    jobs: Iterable[Job], entries: Mapping[str, Entry], runtime: Runtime, device: str = "auto", tick: Tick = silent
+) -> Estimate:
+    """Measure each kind of job that is left once, with its default hyper-parameters."""
+    listed = list(jobs)
+    left = [job for job in listed if entries[job.fingerprint].state not in FINISHED]
+    finished: dict[Kind, list[float]] = {}
+    for job in listed:
+        entry = entries[job.fingerprint]
+        if entry.state == "done":
+            finished.setdefault(_kind(job), []).append(float(entry.row()["seconds_per_step"]))
+    tasks = TaskCache(runtime.cache)
+    costs: dict[Kind, Cost] = {}
+    images: dict[str, dict[str, int]] = {}
+    seconds = 0.0
+    for job in left:
+        kind, config = _kind(job), run_config(job.run)
+        if job.dataset not in images:
+            split = tasks.get(config).split
+            images[job.dataset] = {
+                "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
+            }  # fmt: skip
+        if kind not in costs:
+            cost = measure(config, runtime, device, tasks)
+            known = finished.get(kind)
+            costs[kind] = replace(cost, seconds_per_step=statistics.mean(known), measured=False) if known else cost
+            tick(1, job.method)
+        seconds += costs[kind].job_seconds(config, images[job.dataset])
+    per_method: dict[str, list[float]] = {}
+    for (method, _, _), cost in costs.items():
+        per_method.setdefault(method, []).append(cost.seconds_per_step)
+    return Estimate(len(left), seconds, {name: statistics.mean(values) for name, values in per_method.items()})
+
+
+def kinds(jobs: Iterable[Job]) -> int:
+    """How many measurements an estimate needs."""
+    return len({_kind(job) for job in jobs})
+
+
+def _kind(job: Job) -> Kind:
+    return job.method, str(job.run["backbone"]), job.dataset
+
+
+def measure(config: RunConfig, runtime: Runtime, device: str, tasks: TaskCache) -> Cost:
+    """Train a few steps in a folder that is thrown away; the first ones, which warm up, do not count."""
+    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    every = 12 if on_gpu else 2
+    short = config.model_copy(
+        update={"steps": 2 * every, "eval_every": every, "evaluate": "selected", "hparam_seed": 0}
+    )
+    quick = replace(runtime, device=device, keep_model=False, save_predictions=False)
+    with tempfile.TemporaryDirectory(prefix="longshift-plan-") as name:
+        trainer = Trainer(short, tasks.get(short), Path(name), quick)
+        result = trainer.run()
+        rows = read_metrics(RunFolder(Path(name)))
+    per_step = (rows[-1]["seconds"] - rows[0]["seconds"]) / every if len(rows) > 1 else result["seconds"]["per_step"]
+    sizes = {part: len(trainer.sets[part]) for part in SETS}
+    evaluated = 2 * sizes["validation"] + 2 * sum(sizes.values())
+    rest = max(result["seconds"]["total"] - result["seconds"]["training"], 0.0)
+    return Cost(per_step, rest / max(evaluated, 1), True)

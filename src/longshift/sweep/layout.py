@@ -1,0 +1,89 @@
+"""Where things lie: the sweep's folder and the store of jobs, which several sweeps may share.
+
+DIR/sweep.toml        the sweep
+DIR/plan.jsonl        its jobs, written by `plan` and `run`
+DIR/cancel            changes when `cancel` is called
+STORE/jobs/ID/        the folder of a run, as `longshift train` writes it; failure.json if it raised an error
+STORE/claims/ID       locked by the process that runs the job
+STORE/index.tsv       one line per finished job: a cache, made again where it is missing or stale
+STORE/quarantine/     results that could not be trusted
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ID_LENGTH = 16  # hex digits of the fingerprint in a folder's name
+
+
+def job_id(fingerprint: str) -> str:
+    """The name of a job's folder."""
+    return fingerprint[:ID_LENGTH]
+
+
+@dataclass(frozen=True)
+class SweepFolder:
+    """Paths of a sweep."""
+
+    path: Path
+    store_path: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        """sweep.toml."""
+        return self.path / "sweep.toml"
+
+    @property
+    def plan(self) -> Path:
+        """plan.jsonl."""
+        return self.path / "plan.jsonl"
+
+    @property
+    def cancel(self) -> Path:
+        """The cancel mark."""
+        return self.path / "cancel"
+
+    @property
+    def store(self) -> StoreFolder:
+        """The store of jobs."""
+        return StoreFolder(self.store_path or self.path)
+
+
+@dataclass(frozen=True)
+class StoreFolder:
+    """Paths of a store."""
+
+    path: Path
+
+    @property
+    def jobs(self) -> Path:
+        """All job folders."""
+        return self.path / "jobs"
+
+    @property
+    def claims(self) -> Path:
+        """The locks of running jobs."""
+        return self.path / "claims"
+
+    @property
+    def index(self) -> Path:
+        """Summaries of finished jobs."""
+        return self.path / "index.tsv"
+
+    @property
+    def quarantine(self) -> Path:
+        """Results that could not be trusted."""
+        return self.path / "quarantine"
+
+    def job(self, fingerprint: str) -> Path:
+        """The folder of a job."""
+        return self.jobs / job_id(fingerprint)
+
+    def claim(self, fingerprint: str) -> Path:
+        """The lock of a job."""
+        return self.claims / job_id(fingerprint)
+
+    def failure(self, fingerprint: str) -> Path:
+        """What went wrong with a job."""
+        return self.job(fingerprint) / "failure.json"

@@ -1,0 +1,127 @@
+"""From a sweep to its jobs, and the list of jobs as a file.
+
+Naming 20,000 jobs takes seconds and needs every method imported; `status` must not wait for that. The list is
+therefore kept in plan.jsonl, under a key made from the sweep file and the code that names jobs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import longshift
+from longshift.errors import LongshiftError, UsageError
+from longshift.files import replacing
+from longshift.sweep.layout import SweepFolder, job_id
+from longshift.sweep.seeds import hparam_seed
+from longshift.toml import read_toml
+
+if TYPE_CHECKING:
+    from longshift.sweep.spec import Sweep
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a sweep. `run` holds the values of its `RunConfig`."""
+
+    fingerprint: str
+    dataset: str
+    method: str
+    trial: int
+    draw: int
+    run: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The name of its folder."""
+        return job_id(self.fingerprint)
+
+    def __str__(self) -> str:
+        run = self.run
+        place = f"{self.dataset}/{run['setting']}/{run['target']}"
+        return f"{self.method} on {place}, trial {self.trial}, draw {self.draw}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs of a sweep and where its store is."""
+
+    folder: SweepFolder
+    jobs: tuple[Job, ...]
+
+
+def expand(sweep: Sweep) -> Iterator[Job]:
+    """All jobs, first trials and draws first: a sweep that is stopped early has something of everything."""
+    from longshift.sweep.spec import run_config
+
+    for trial in range(sweep.trials):
+        for draw in range(sweep.draws):
+            seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
+            for dataset in sweep.datasets:
+                for setting in sweep.settings:
+                    for target in dataset.targets:
+                        place = {"data": dataset.data, "benchmark": dataset.benchmark}
+                        place |= {"setting": setting, "target": target}
+                        for method in sweep.methods:
+                            config = run_config({**sweep.values(method), **place, "method": method, **seeds})
+                            name = config.method_class.info.name
+                            yield Job(config.fingerprint(), dataset.name, name, trial, draw, config.model_dump())
+
+
+def make_plan(directory: Path) -> tuple[Sweep, Plan]:
+    """Check the sweep file, name all jobs, and write plan.jsonl."""
+    from longshift.sweep.spec import read_sweep
+
+    sweep = read_sweep(directory)
+    plan = Plan(sweep.folder, tuple(expand(sweep)))
+    head = {"key": _key(sweep.folder), "store": str(sweep.folder.store.path.resolve())}
+    with replacing(sweep.folder.plan) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(head) + "\n")
+        for job in plan.jobs:
+            file.write(json.dumps(asdict(job)) + "\n")
+    return sweep, plan
+
+
+def load_plan(directory: Path) -> Plan:
+    """The jobs of a sweep: from plan.jsonl while it fits the sweep file, else made anew."""
+    folder = SweepFolder(Path(directory))
+    if not folder.file.exists():
+        raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
+    try:
+        with folder.plan.open(encoding="utf-8") as file:
+            head = json.loads(file.readline())
+            if head["key"] == _key(folder):
+                # In a sweep that was moved as a whole, its own store moves along.
+                store = Path(head["store"])
+                own = SweepFolder(folder.path, store if store.exists() else None)
+                return Plan(own, tuple(Job(**json.loads(line)) for line in file))
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # missing, from an older version or damaged: it is only a cache
+    try:
+        return make_plan(directory)[1]
+    except UsageError:
+        raise
+    except LongshiftError as error:
+        raise LongshiftError(f"cannot list the jobs of {directory}: {error}") from error
+
+
+def _key(folder: SweepFolder) -> str:
+    """Changes whenever the jobs may: the sweep file, this version, the methods' code."""
+    digest = hashlib.sha256(longshift.__version__.encode())
+    package = Path(longshift.__file__).parent
+    sources = [*sorted((package / "methods").glob("*.py")), package / "engine" / "config.py", Path(__file__)]
+    for source in [folder.file, *sources, *_plugins(folder)]:
+        digest.update(hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _plugins(folder: SweepFolder) -> list[Path]:
+    """The files of methods that the sweep names as path/to/file.py:Class."""
+    methods = read_toml(folder.file).get("methods")
+    names = [name for name in methods if isinstance(name, str)] if isinstance(methods, list) else []
+    paths = [folder.path / Path(name.rpartition(":")[0]).expanduser() for name in names if ".py:" in name]
+    return [path for path in paths if path.is_file()]

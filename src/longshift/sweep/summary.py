@@ -1,0 +1,103 @@
+"""One flat row per finished run: what tables are made from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from longshift.engine.record import SCHEMA, RunFolder
+from longshift.errors import LongshiftError
+
+SETS = ("validation", "test", "target")
+METRICS = ("accuracy", "many", "medium", "few", "worst_domain", "macro_f1", "margin", "ece", "nll")
+MEASURES = tuple(f"{name}_{metric}" for name in SETS for metric in METRICS)
+LAST_MEASURES = tuple(f"last_{name}" for name in MEASURES)
+ORACLE_MEASURES = tuple(f"oracle_target_{metric}" for metric in METRICS)
+
+
+class BadResult(LongshiftError):
+    """A result that cannot be trusted."""
+
+
+def read_summary(folder: Path, fingerprint: str) -> dict[str, Any]:
+    """The row of a finished run; `BadResult` if anything about its files is wrong."""
+    path = RunFolder(folder).result
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        row = summarise(result, fingerprint)
+        if result["run"]["evaluate"] == "full":
+            lines = RunFolder(folder).metrics.read_text(encoding="utf-8").splitlines()
+            row |= oracle([json.loads(line) for line in lines if line])
+    except BadResult as error:
+        raise BadResult(f"{path}: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadResult(f"{path} is damaged: {type(error).__name__}: {error}") from error
+    return row
+
+
+def summarise(result: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
+    """The row of a result, with its schema, fingerprint and status checked."""
+    if result["schema"] != SCHEMA:
+        raise BadResult(f"expected schema {SCHEMA}, found {result['schema']!r}")
+    if result["fingerprint"] != fingerprint:
+        raise BadResult(f"expected the run {fingerprint[:16]}, found {str(result['fingerprint'])[:16]}")
+    if result["status"] not in ("done", "diverged"):
+        raise BadResult(f"expected the status done or diverged, found {result['status']!r}")
+    if result["status"] == "done" and not (result["selected"] and result["last"]):
+        raise BadResult("a finished run without its evaluation")
+    run, seconds, machine = result["run"], result["seconds"], result["environment"]
+    row: dict[str, Any] = {
+        "fingerprint": fingerprint,
+        "data": run["data"], "benchmark": run["benchmark"], "setting": run["setting"], "target": run["target"],
+        "method": run["method"], "backbone": run["backbone"], "ratio": run["ratio"],
+        "hparam_seed": run["hparam_seed"], "split_seed": run["split_seed"], "train_seed": run["train_seed"],
+        "status": result["status"], "steps": run["steps"],
+        "selected_step": result["selected"]["step"] if result["selected"] else None,
+    }  # fmt: skip
+    row |= _measures(result["selected"], "")
+    row |= _measures(result["last"], "last_")
+    row |= {"oracle_step": None, **dict.fromkeys(ORACLE_MEASURES)}
+    row |= {
+        "seconds_per_step": _number(seconds["per_step"]),
+        "seconds_total": _number(seconds["total"]),
+        "memory_gib": _number(result["memory_gib"]),
+        "hparams": json.dumps(result["hparams"], sort_keys=True),
+        "commit": str(machine["commit"]),
+        "device": str(machine["device"] if machine["device"] != "cpu" else f"cpu: {machine['cpu']}"),
+    }
+    return row
+
+
+def oracle(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The evaluation with the highest target accuracy (the first of equals): what nobody could have chosen."""
+    found: dict[str, Any] = {"oracle_step": None, **dict.fromkeys(ORACLE_MEASURES)}
+    measured = [row for row in rows if "target" in row]
+    if measured:
+        best = max(measured, key=lambda row: float(row["target"]["accuracy"]))
+        found["oracle_step"] = int(best["step"])
+        found |= {f"oracle_target_{metric}": _number(best["target"][metric]) for metric in METRICS}
+    return found
+
+
+def _measures(part: Mapping[str, Any] | None, prefix: str) -> dict[str, float | None]:
+    values: dict[str, float | None] = {}
+    for name in SETS:
+        found = part.get(name) if part else None
+        for metric in METRICS:
+            values[f"{prefix}{name}_{metric}"] = _number(found[metric]) if found else None
+    return values
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise BadResult(f"expected a finite number, found {value!r}")
+    return float(value)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
