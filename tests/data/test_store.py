@@ -256,6 +256,20 @@ def test_a_read_only_cache_is_told(read_only: Path) -> None:
                 open_store(manifest, 8, cache)
 
 
+def test_a_warm_store_opens_from_a_read_only_cache(read_only: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder) / "cache"
+        manifest = load_dataset(make_tree(Path(folder) / "data"))
+        fingerprint = open_store(manifest, 8, cache).fingerprint
+        cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
+        try:
+            assert open_store(manifest, 8, cache).fingerprint == fingerprint
+            with pytest.raises(LongshiftError, match="read-only"):
+                open_store(manifest, 9, cache)
+        finally:
+            cache.chmod(stat.S_IRWXU)
+
+
 def test_a_cache_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "cache").touch()
     with pytest.raises(LongshiftError, match="cannot write"):

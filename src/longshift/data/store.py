@@ -4,8 +4,8 @@
     $LONGSHIFT_CACHE/KEY/manifest.csv   path, label, domain, split of each row of the array
     $LONGSHIFT_CACHE/KEY/index.json     what it is made from, and the hash of its content
 
-KEY names the manifest, the size and the state of the source images. A store is built in a hidden folder beside
-it and renamed when complete, so a folder KEY is always whole.
+KEY names the format, the manifest, the size and the state of the source images. A store is built in a hidden
+folder beside it and renamed when complete, so a folder KEY is always whole.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
     cache = default_cache() if cache is None else Path(cache)
     with open_source(manifest) as source:
         made_from = identity(manifest, source)
-        stem = f"{manifest.fingerprint()[:16]}-{size}-"
+        stem = f"v{FORMAT}-{manifest.fingerprint()[:16]}-{size}-"
         folder = cache / (stem + made_from[:16])
         if (folder / "index.json").is_file():
             return _open(manifest, size, folder)
@@ -101,7 +101,7 @@ def _open(manifest: Manifest, size: int, folder: Path) -> Store:
     except (OSError, ValueError) as error:
         raise LongshiftError(f"the store {folder} is damaged ({error}). Delete that folder and run again.") from error
     expected = (len(manifest), size, size, 3)
-    if pixels.shape != expected or index.get("format") != FORMAT:
+    if pixels.shape != expected:
         raise LongshiftError(
             f"the store {folder} is damaged: expected an array of {expected}, found {pixels.shape}. "
             "Delete that folder and run again."
