@@ -140,7 +140,7 @@ class Method(nn.Module):
         """Undo `state`; call it after `start`."""
         self.load_state_dict(state["module"])
         for name, chosen in self.optimizers.items():
-            chosen.load_state_dict(state["optimizers"][name])
+            optim.load_state(chosen, state["optimizers"][name])
 
 
 def scalar_buffer(value: float = 0.0) -> Tensor:

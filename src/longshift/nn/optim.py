@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,3 +42,25 @@ def reset(optimizer: torch.optim.Optimizer, lr: float | None = None) -> None:
                 value.zero_()
     if lr is not None:
         set_lr(optimizer, lr)
+
+
+def load_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
+    """Take over a saved state, also one from another device.
+
+    How this optimizer computes (fused, capturable, the learning rate in a tensor of its own) stays as it is; plain
+    `load_state_dict` would take that from the saved one too, and would share its step counts with the saved state.
+    """
+    own = [dict(group) for group in optimizer.param_groups]
+    optimizer.load_state_dict(state)
+    for group, before in zip(optimizer.param_groups, own, strict=True):
+        rate = group["lr"]
+        group.update({key: before[key] for key in ("fused", "capturable", "foreach", "lr") if key in before})
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = float(rate)
+        on_device = group.get("fused") or group.get("capturable")
+        for parameter in group["params"]:
+            kept = optimizer.state.get(parameter, {})
+            if isinstance(kept.get("step"), Tensor):
+                kept["step"] = kept["step"].clone().to(parameter.device if on_device else "cpu")
