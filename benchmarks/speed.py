@@ -25,6 +25,7 @@ from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task
 from longshift.engine.device import resolve_device
 from longshift.nn import optim
 from longshift.nn.backbones import make_backbone, make_network
+from longshift.nn.fold import fold_frozen_norms
 
 
 def floor(backbone: str, size: int, batch: int, classes: int, device: torch.device, steps: int) -> float:
@@ -32,6 +33,9 @@ def floor(backbone: str, size: int, batch: int, classes: int, device: torch.devi
     cuda = device.type == "cuda"
     network = make_network(make_backbone(backbone), classes, precision="bf16" if cuda else "fp32")
     network.to(device).to(memory_format=torch.channels_last).train()
+    fold_frozen_norms(network.featurizer, torch.rand(2, 3, size, size, device=device))
+    if cuda:
+        network.compile_featurizer()
     optimizer = optim.adam(network.parameters(), 5e-5)
     x = torch.randn(batch, 3, size, size, device=device).contiguous(memory_format=torch.channels_last)
     y = torch.randint(classes, (batch,), device=device)
@@ -110,7 +114,7 @@ def main() -> None:
                 runtime = Runtime(
                     device=args.device,
                     graphs="off" if path == "plain" or device.type != "cuda" else "on",
-                    compile=path == "compile",
+                    compile="on" if path in ("compile", "stream") else "off",
                     stream=path == "stream",
                 )
                 row |= measure(args, method, int(classes), backbone, runtime)

@@ -82,8 +82,9 @@ def train(
     precision: Annotated[str, typer.Option(help="auto (bf16 on GPUs that have it), fp32, bf16.")] = "auto",
     graphs: Annotated[str, typer.Option(help="CUDA graphs around the step: auto, on, off.")] = "auto",
     compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile the backbone (slow first step, faster ones after).")
-    ] = False,
+        str,
+        typer.Option("--compile", help="Compile backbone and augmentation: auto (long GPU runs), on, off."),
+    ] = "auto",
     stream: Annotated[
         bool, typer.Option("--stream", help="Keep images on the host even if they fit on the GPU.")
     ] = False,
@@ -121,10 +122,16 @@ def train(
         run = parse_run_config({**values, **given, "hparams": hparams})
         folder = out or Path("runs") / f"{run.method_class.info.name}-{_safe(run.target)}-{run.fingerprint()[:8]}"
     runtime = Runtime(
-        device=device, precision=_one_of("precision", precision, ("auto", "fp32", "bf16")),
-        graphs=_one_of("graphs", graphs, ("auto", "on", "off")), compile=compile_, stream=stream, cache=cache,
-        checkpoint_every=checkpoint_every, keep_model=model, save_predictions=predictions,
-    )  # fmt: skip
+        device=device,
+        precision=_one_of("precision", precision, ("auto", "fp32", "bf16")),
+        graphs=_one_of("graphs", graphs, ("auto", "on", "off")),
+        compile=_one_of("compile", compile_, ("auto", "on", "off")),
+        stream=stream,
+        cache=cache,
+        checkpoint_every=checkpoint_every,
+        keep_model=model,
+        save_predictions=predictions,
+    )
     task = make_task(run, cache, lambda label, total: progress(label, total, quiet))
 
     def announce() -> None:

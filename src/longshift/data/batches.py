@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.data.augment import Recipe, augment
+from longshift.data.augment import UNIFORMS, Recipe, augment_with
 from longshift.data.batch import Batch
 from longshift.data.draws import Draws
 
@@ -53,7 +53,7 @@ class Inputs:
     mean: Tensor  # (1, 3, 1, 1), on the device; unused for vectors
     std: Tensor
     recipe: Recipe | None
-    augment: Callable[[Tensor, Draws, Recipe], Tensor] = augment
+    augment: Callable[[Tensor, Tensor, Recipe], Tensor] = augment_with
 
     def evaluation(self, stored: Tensor) -> Tensor:
         """No augmentation."""
@@ -67,7 +67,7 @@ class Inputs:
             return stored
         images = _pixels(stored)
         if self.recipe is not None:
-            images = self.augment(images, draws, self.recipe)
+            images = self.augment(images, draws.uniform(images.shape[0], UNIFORMS), self.recipe)
         return self._normalise(images)
 
     def _normalise(self, images: Tensor) -> Tensor:

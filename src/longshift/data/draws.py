@@ -99,7 +99,8 @@ def draw(rng: np.random.Generator, request: Request) -> npt.NDArray[Any]:
     if request.kind == "normal":
         return rng.standard_normal(request.shape)
     if request.kind == "beta":
-        return np.asarray(rng.beta(*request.parameters, request.shape))
+        a, b = request.parameters
+        return np.asarray(rng.beta(a, b, request.shape))
     if request.kind == "permutation":
         return rng.permutation(request.shape[0])
     low, high = request.parameters

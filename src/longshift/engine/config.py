@@ -133,7 +133,7 @@ class Runtime:
     device: str = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     graphs: Literal["auto", "on", "off"] = "auto"  # CUDA graphs around the whole step
-    compile: bool = False
+    compile: Literal["auto", "on", "off"] = "auto"  # backbone and augmentation
     stream: bool = False  # keep the images on the host even if they would fit on the GPU
     cache: Path | None = None
     checkpoint_every: int = 0  # steps; 0 = at each evaluation

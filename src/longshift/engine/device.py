@@ -8,6 +8,8 @@ from longshift.engine.config import Runtime
 from longshift.errors import UsageError
 from longshift.nn.network import Precision
 
+COMPILE_FROM = 1500  # steps; compiling ResNet-50 takes about half a minute
+
 
 def resolve_device(name: str) -> torch.device:
     """A device by name; "auto" is the first GPU, else the CPU."""
@@ -34,6 +36,13 @@ def use_graphs(runtime: Runtime, device: torch.device) -> bool:
     if runtime.graphs == "on" and device.type != "cuda":
         raise UsageError("CUDA graphs were asked for, but the run is on the CPU; drop --graphs on")
     return device.type == "cuda" and runtime.graphs != "off"
+
+
+def compiles(runtime: Runtime, device: torch.device, steps: int) -> bool:
+    """Whether backbone and augmentation are compiled; by default on a GPU, for runs long enough to earn it back."""
+    if runtime.compile == "auto":
+        return device.type == "cuda" and steps >= COMPILE_FROM
+    return runtime.compile == "on"
 
 
 def tune(device: torch.device, precision: Precision) -> None:

@@ -47,11 +47,24 @@ def host_tensor(inputs: npt.NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(inputs)
 
 
+_RESIDENT: dict[tuple[str, torch.device], Tensor] = {}
+
+
+def resident_pool(pool: Tensor, key: str, device: torch.device) -> Tensor:
+    """The samples on the device; the last data set stays there, so that the next run on it need not copy again."""
+    if device.type == "cpu":
+        return pool
+    if (key, device) not in _RESIDENT:
+        _RESIDENT.clear()
+        _RESIDENT[key, device] = pool.to(device)
+    return _RESIDENT[key, device]
+
+
 class ResidentSource:
     """All samples on the device (on the CPU: the memory map itself)."""
 
     def __init__(self, pool: Tensor, train: TrainingSet, per_domain: int, inputs: Inputs, device: torch.device) -> None:
-        self.pool = pool.to(device)
+        self.pool = pool
         self.train, self.per_domain, self.inputs, self.device = train, per_domain, inputs, device
         self.indices = torch.as_tensor(train.indices, device=device)
         self.y = torch.as_tensor(train.y, device=device)
@@ -162,8 +175,8 @@ class StreamedSource:
 
 
 def fits(pool: Tensor, device: torch.device, share: float = 0.4) -> bool:
-    """Whether the samples may live on the device: always on the CPU, on a GPU up to a share of its free memory."""
+    """Whether the samples may live on the device: always on the CPU, on a GPU up to a share of its memory."""
     if device.type != "cuda":
         return True
-    free, _ = torch.cuda.mem_get_info(device)
-    return pool.numel() * pool.element_size() <= share * free
+    total = torch.cuda.get_device_properties(device).total_memory
+    return pool.numel() * pool.element_size() <= share * total

@@ -45,9 +45,7 @@ class Task:
         return Problem(len(self.split.classes), len(self.split.sources), counts, steps)
 
 
-def make_task(
-    config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None
-) -> Task:
+def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None) -> Task:
     """Load the data, make the split, open (or build) the store; `known`: a task on the same data and image size."""
     manifest = known.manifest if known else load_dataset(config.data)
     setting = setting_for(manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio)

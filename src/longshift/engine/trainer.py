@@ -14,24 +14,25 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.data.augment import Recipe
+from longshift.data.augment import Recipe, augment_with, compiled_augment
 from longshift.data.batches import Inputs, training_set
 from longshift.data.draws import HostDraws
 from longshift.engine import checkpoint, environment, record
 from longshift.engine.config import RunConfig, Runtime
-from longshift.engine.device import resolve_device, resolve_precision, tune, use_graphs
+from longshift.engine.device import compiles, resolve_device, resolve_precision, tune, use_graphs
 from longshift.engine.evaluation import feature_rows, predict_rows
 from longshift.engine.record import RunFolder
-from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor
+from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
 from longshift.engine.steppers import GraphStepper, PlainStepper, Stepper
 from longshift.engine.tape import TapedDraws
 from longshift.engine.task import Task
 from longshift.engine.terms import TermLog
 from longshift.errors import LongshiftError
-from longshift.files import write_json
+from longshift.files import replacing, write_json
 from longshift.methods.base import Method
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.nn.backbones import make_backbone, make_network
+from longshift.nn.fold import fold_frozen_norms
 from longshift.progress import Tick, silent
 from longshift.settings.split import save_split
 
@@ -69,13 +70,16 @@ def build_method(config: RunConfig, task: Task, runtime: Runtime, device: torch.
         method = config.method_class(network, task.problem(config.steps), hparams)
     method.to(device=device)
     method.to(memory_format=torch.channels_last)
-    if runtime.compile:
+    if config.freeze_bn and not vectors:
+        fold_frozen_norms(network.featurizer, torch.rand(2, 3, config.size, config.size, device=device))
+    if compiles(runtime, device, config.steps):
         network.compile_featurizer()
     shape = (1, 3, 1, 1)
     inputs = Inputs(
         torch.tensor(backbone.mean, device=device).reshape(shape),
         torch.tensor(backbone.std, device=device).reshape(shape),
         Recipe() if config.augmented else None,
+        compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
     )
     return method, inputs
 
@@ -131,7 +135,8 @@ class Trainer:
         pool = host_tensor(self.task.store.inputs)
         per_domain = self.method.config.batch_size
         if not self.runtime.stream and fits(pool, self.device):
-            return ResidentSource(pool, samples, per_domain, self.inputs, self.device)
+            moved = resident_pool(pool, self.task.store.fingerprint, self.device)
+            return ResidentSource(moved, samples, per_domain, self.inputs, self.device)
         return StreamedSource(pool, samples, per_domain, self.inputs, self.device, self.config.train_seed)
 
     def _make_stepper(self) -> Stepper:
@@ -318,8 +323,16 @@ class Trainer:
         return {name: self._judge(name, self.predict(name)).to_dict() for name in SETS if len(self.sets[name])}
 
     def _save_predictions(self) -> None:
-        from longshift.files import replacing
-
-        arrays = {name: self.predict(name).numpy().astype(np.float32) for name in SETS if len(self.sets[name])}
+        """Logits, features, labels and domains of each set, for later analysis; domains are manifest indices."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for name, indices in self.sets.items():
+            if not len(indices):
+                continue
+            arrays[f"{name}_logits"] = self.predict(name).numpy()
+            features = feature_rows(self.method, self.source, self.inputs, indices)
+            arrays[f"{name}_features"] = features.cpu().numpy()
+            arrays[f"{name}_labels"] = self.task.labels(indices)
+            arrays[f"{name}_domains"] = self.task.manifest.domains[indices]
+            arrays[f"{name}_indices"] = indices
         with replacing(self.folder.predictions) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)

@@ -1,0 +1,78 @@
+import copy
+from typing import Any
+
+import pytest
+import timm
+import torch
+from torch import nn
+
+from longshift.nn.fold import FoldedConv2d, fold_frozen_norms
+
+
+def _randomise(module: nn.Module) -> None:
+    """Batch norm as after training: no statistic or parameter at its initial value."""
+    generator = torch.Generator().manual_seed(0)
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            assert part.running_mean is not None
+            assert part.running_var is not None
+            for tensor, low, high in (
+                (part.weight, 0.5, 1.5),
+                (part.bias, -0.3, 0.3),
+                (part.running_mean, -0.3, 0.3),
+                (part.running_var, 0.5, 2.0),
+            ):
+                tensor.data.uniform_(low, high, generator=generator)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [("resnet18", {}, 20), ("mobilenetv2_100", {"pad_type": "same"}, 52), ("mobilenetv3_small_050", {}, 34)],
+)
+def test_folding_changes_neither_outputs_nor_gradients(name: str, options: dict[str, Any], expected: int) -> None:
+    torch.manual_seed(0)
+    plain = timm.create_model(name, num_classes=0, **options).double().eval()
+    _randomise(plain)
+    folded = copy.deepcopy(plain)
+    x = torch.randn(2, 3, 64, 64, dtype=torch.float64)
+    assert fold_frozen_norms(folded, x) == expected
+    assert list(folded.state_dict()) == list(plain.state_dict())
+    weights = torch.randn(1, plain(x).shape[1], dtype=torch.float64)
+    for model in (plain, folded):
+        (model(x) * weights).sum().backward()
+    torch.testing.assert_close(folded(x), plain(x), rtol=1e-9, atol=1e-9)
+    for (key, a), (_, b) in zip(plain.named_parameters(), folded.named_parameters(), strict=True):
+        assert a.grad is not None
+        assert b.grad is not None
+        assert torch.allclose(b.grad, a.grad, rtol=1e-7, atol=1e-8), key
+
+
+class _Shared(nn.Module):
+    """A convolution whose output is used by the batch norm and by something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.conv(x)
+        return torch.as_tensor(self.norm(y) + y)
+
+
+def test_a_convolution_that_is_used_elsewhere_is_left_alone() -> None:
+    model = _Shared().eval()
+    _randomise(model)
+    x = torch.randn(1, 3, 8, 8)
+    before = model(x)
+    assert fold_frozen_norms(model, x) == 0
+    assert type(model.conv) is nn.Conv2d
+    torch.testing.assert_close(model(x), before)
+
+
+def test_a_copy_of_a_folded_module_uses_its_own_norm() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4)).eval()
+    x = torch.randn(1, 3, 8, 8)
+    assert fold_frozen_norms(model, x) == 1
+    twin = copy.deepcopy(model)
+    assert isinstance(twin[0], FoldedConv2d)
+    assert twin[0].norm[0] is twin[1]
