@@ -45,6 +45,15 @@ def cosine(vectors: Tensor, candidates: Tensor | None = None) -> Tensor:
     return unit @ (unit if candidates is None else normalize(candidates, dim=1)).T
 
 
+def distance(vectors: Tensor, candidates: Tensor) -> Tensor:
+    """1 - cosine similarity, in float64 up to the difference.
+
+    Predictions of one class are nearly equal, and so is a mined sample to its positive when lambda is near 1: in
+    float32 the difference would be mostly rounding noise, which the logarithms of eq. con then blow up.
+    """
+    return (1 - cosine(vectors.double(), candidates.double())).to(vectors.dtype)
+
+
 def same_class(labels: Tensor) -> Tensor:
     """(B, B): whether two samples share their label."""
     return labels[:, None] == labels[None, :]
@@ -111,28 +120,28 @@ def candidate_sets(labels: Tensor, augmented_class: Tensor | None, negatives: Ne
     return torch.cat([positives, torch.zeros_like(mined)], 1), torch.cat([in_batch, mined], 1)
 
 
-def _similarities(
+def _distances(
     predictions: Tensor,
     labels: Tensor,
     augmented: Tensor | None,
     augmented_class: Tensor | None,
     negatives: Negatives | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Cosine similarities (B, C) to all candidates, P(i) and N(i)."""
+    """Cosine distances 1 - s (B, C) to all candidates, P(i) and N(i)."""
     if negatives is None:
         negatives = "batch" if augmented is None else "augmented"
     check("negatives", negatives, NEGATIVES)
     if negatives == "batch":
-        return cosine(predictions), *candidate_sets(labels, None, negatives)
+        return distance(predictions, predictions), *candidate_sets(labels, None, negatives)
     if augmented is None or augmented_class is None:
         raise ValueError(f"Expected `augmented` and `augmented_class` with negatives={negatives!r}, but got None.")
-    unit = normalize(torch.cat([predictions, augmented.to(predictions.dtype)]), dim=1)
-    return unit[: len(labels)] @ unit.T, *candidate_sets(labels, augmented_class, negatives)
+    everyone = torch.cat([predictions, augmented.to(predictions.dtype)])
+    return distance(predictions, everyone), *candidate_sets(labels, augmented_class, negatives)
 
 
-def _distance(s: Tensor) -> Tensor:
+def _positive(gap: Tensor) -> Tensor:
     # Identical predictions have distance 0 up to rounding, which may fall below 0; their gradient is 0 as well.
-    return (1 - s).clamp(min=floor_of(s.dtype))
+    return gap.clamp(min=floor_of(gap.dtype))
 
 
 @full_precision
@@ -152,8 +161,8 @@ def infonce_nd(
     samples' predictions and the class each was mined for. `negatives` is by default "augmented" where these are
     given and "batch" where they are not.
     """
-    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(_distance(s), negative, positives, normalised=normalised)
+    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(_positive(gap), negative, positives, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
 
 
@@ -169,13 +178,14 @@ def supcon_nd(
     normalised: bool = False,
 ) -> Tensor:
     """Negatives-dominant SupCon: as `infonce_nd`, with the logarithm inside the mean over negatives."""
-    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(_distance(s), negative, positives, log_inside=True, normalised=normalised)
+    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(_positive(gap), negative, positives, log_inside=True, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
 
 
-def _closeness(s: Tensor, similarity: Similarity) -> Tensor:
+def _closeness(gap: Tensor, similarity: Similarity) -> Tensor:
     check("similarity", similarity, SIMILARITIES)
+    s = 1 - gap
     return s.exp() if similarity == "exp" else s.clamp(min=floor_of(s.dtype))
 
 
@@ -192,8 +202,8 @@ def infonce(
     similarity: Similarity = "linear",
 ) -> Tensor:
     """InfoNCE led by the positives; the paper prints it with the similarity itself, not its exponential."""
-    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(_closeness(s, similarity), positives, negative, normalised=normalised)
+    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(_closeness(gap, similarity), positives, negative, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
 
 
@@ -210,8 +220,8 @@ def supcon(
     similarity: Similarity = "exp",
 ) -> Tensor:
     """SupCon led by the positives: the form of eq. align on samples, or with the similarity itself ("linear")."""
-    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
-    f = _closeness(s, similarity)
+    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
+    f = _closeness(gap, similarity)
     terms, valid = anchor_terms(f, positives, negative, log_inside=True, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
 
@@ -228,6 +238,6 @@ def released(
     normalised: bool = False,
 ) -> Tensor:
     """The authors' code in place of eq. con: a softmax of distances, no 1/|N|, class means averaged."""
-    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms((1 - s).exp(), negative, positives, averaged=False, normalised=normalised)
+    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(gap.exp(), negative, positives, averaged=False, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
