@@ -112,7 +112,8 @@ def test_order_of_samples_does_not_matter(seed: int, size: int, classes: int, ti
     if not ties:
         assert torch.equal(straight.low, low)
         assert torch.equal(straight.high, high)
-    cls = straight.cls.clamp(min=0)  # tied samples may stand in for each other: same class side, same p_k
+    # Tied samples may stand in for each other: same side, same p_k. (A one-class batch marks its class with -1.)
+    cls = torch.where(straight.cls >= 0, straight.cls, y[0])
     assert torch.equal(p[straight.low, cls], p[low, cls])
     assert torch.equal(p[straight.high, cls], p[high, cls])
     if straight.cls[0] >= 0:
