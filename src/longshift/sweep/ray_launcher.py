@@ -1,0 +1,261 @@
+"""The Ray launcher: jobs as tasks on a cluster.
+
+Ray finds a place with enough processors (and a share of a GPU) for each job. A job whose worker or node is lost is
+given out again; in a shared folder it goes on from its checkpoint. Where nodes share no folder, a job runs in a
+folder of its node and its small files come back as bytes; the command that was started holds the job's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from longshift.engine.config import Runtime
+from longshift.engine.trackers import TrackerKind
+from longshift.errors import LongshiftError, UsageError
+from longshift.files import replacing
+from longshift.sweep import claims
+from longshift.sweep.board import Board
+from longshift.sweep.execute import Outcome, disk_full, execute
+from longshift.sweep.layout import StoreFolder
+from longshift.sweep.plan import Job
+from longshift.sweep.store import FINISHED, quarantine, record_finished, state_of, write_failure
+from longshift.sweep.tasks import TaskCache
+
+MOST_LOSSES = 10  # of workers of one job; more than on one machine, because nodes come and go
+LAST = "result.json"  # written after everything else: its presence says that a job is finished
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where to run and what one job needs."""
+
+    address: str | None = None  # None: a cluster of this machine's own
+    threads: int = 1
+    jobs_per_gpu: int = 1
+    workers: int | None = None  # at most so many jobs at a time
+    device: str = "auto"
+    shared: bool = True  # whether all nodes see the store under the same path
+
+
+def run_ray(
+    board: Board,
+    cluster: Cluster,
+    runtime: Runtime,
+    stop: Callable[[], bool] = lambda: False,
+    track: TrackerKind | None = None,
+) -> None:
+    """Run all jobs of the board on a cluster; returns when nothing is left, when asked to stop, or in trouble."""
+    ray = import_ray()
+    mine = not ray.is_initialized()
+    if mine:
+        try:
+            ray.init(address=cluster.address, log_to_driver=False, **_fresh(cluster))
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise LongshiftError(f"no Ray cluster at {cluster.address!r}: {error}") from error
+    try:
+        Driver(ray, board, cluster, runtime, track).run(stop)
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def import_ray() -> Any:
+    """Ray, or words on how to get it."""
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise UsageError("the ray launcher needs Ray, which is not installed; pip install 'longshift[ray]'") from error
+
+
+def _fresh(cluster: Cluster) -> dict[str, Any]:
+    """Options for a cluster of this machine's own; none where one is joined."""
+    from longshift.sweep.slots import cores
+
+    return {} if cluster.address else {"num_cpus": cores(), "include_dashboard": False}
+
+
+class Driver:
+    """Gives jobs to the cluster and takes what comes back."""
+
+    def __init__(self, ray: Any, board: Board, cluster: Cluster, runtime: Runtime, track: TrackerKind | None) -> None:
+        self.ray, self.board, self.cluster = ray, board, cluster
+        self.runtime = dataclasses.replace(runtime, device="cpu" if cluster.device == "cpu" else "auto")
+        self.track = track
+        # The flag lives where this command runs: if that node is lost, so is the command.
+        strategies = importlib.import_module("ray.util.scheduling_strategies")
+        here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        self.flag = ray.remote(num_cpus=0, scheduling_strategy=here)(StopFlag).remote()
+        self.flights: dict[Any, tuple[Job, claims.Claim | None]] = {}
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Until nothing is left."""
+        stopping = False
+        while self.flights or (self.board.open and not stopping):
+            if not stopping and (stop() or self.board.trouble):
+                stopping = True
+                self.flag.ask.remote()
+            if not stopping:
+                self._launch()
+            ready, _ = self.ray.wait(list(self.flights), timeout=0.2) if self.flights else ([], [])
+            if not self.flights:
+                time.sleep(0.2)  # what is left runs elsewhere
+            for flight in ready:
+                self._land(flight)
+
+    def _room(self) -> int:
+        """How many jobs the cluster takes now; one more than fits keeps it busy."""
+        resources: Mapping[str, float] = self.ray.cluster_resources()
+        fits = int(resources.get("CPU", 1) // self.cluster.threads)
+        if self._gpu_share(resources):
+            fits = min(fits, int(resources["GPU"] * self.cluster.jobs_per_gpu))
+        most = max(fits, 1) + 1
+        return min(most, self.cluster.workers or most)
+
+    def _gpu_share(self, resources: Mapping[str, float]) -> float:
+        on_gpu = self.cluster.device != "cpu" and resources.get("GPU", 0) > 0
+        return 1 / self.cluster.jobs_per_gpu if on_gpu else 0.0
+
+    def _launch(self) -> None:
+        while len(self.flights) < self._room() and (job := self.board.next_job()) is not None:
+            share = self._gpu_share(self.ray.cluster_resources())
+            # Retries are ours: only we know whether the job was finished before its worker was lost.
+            options = {"num_cpus": self.cluster.threads, "num_gpus": share, "max_retries": 0}
+            store, threads = self.board.store, self.cluster.threads
+            if self.cluster.shared:
+                task = self.ray.remote(**options)(run_shared)
+                absolute = StoreFolder(store.path.resolve())
+                flight = task.remote(job, absolute, self.runtime, threads, self.flag, self.track)
+                self.flights[flight] = (job, None)
+                continue
+            claim = claims.take(store.claim(job.fingerprint))
+            if claim is None:
+                self.board.finish(job, Outcome("busy"))
+                continue
+            claim.__enter__()
+            quarantine(store, job.fingerprint)
+            task = self.ray.remote(**options)(run_apart)
+            files = read_files(store.job(job.fingerprint))
+            flight = task.remote(job, files, self.runtime, threads, self.flag)
+            self.flights[flight] = (job, claim)
+
+    def _land(self, flight: Any) -> None:
+        job, claim = self.flights.pop(flight)
+        try:
+            outcome, files = self.ray.get(flight)
+            if claim is not None:
+                outcome = self._keep(job, outcome, files)
+            self.board.finish(job, outcome)
+        except self.ray.exceptions.RayTaskError as error:  # an error outside the job itself, e.g. on import
+            text = str(error).strip()
+            write_failure(self.board.store, job.fingerprint, text.splitlines()[-1] if text else "no message", text)
+            self.board.finish(job, Outcome("failed", text))
+        except self.ray.exceptions.RayError as error:
+            self.board.died(job, f"{type(error).__name__}: {str(error).splitlines()[0]}", MOST_LOSSES)
+        finally:
+            if claim is not None:
+                claim.__exit__(None, None, None)
+
+    def _keep(self, job: Job, outcome: Outcome, files: Files) -> Outcome:
+        try:
+            write_files(self.board.store.job(job.fingerprint), files)
+            if outcome.kind == "done":
+                record_finished(self.board.store, job.fingerprint)
+                if state_of(self.board.store, job.fingerprint) not in FINISHED:
+                    return Outcome("stopped", "its result did not come back whole")
+        except (LongshiftError, OSError) as error:
+            if disk_full(error, self.board.store.path):
+                return Outcome("full", str(error))
+            raise
+        return outcome
+
+
+class StopFlag:
+    """Lives on the cluster; running jobs ask it whether to stop."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def ask(self) -> None:
+        """All jobs are to stop."""
+        self._asked = True
+
+    def asked(self) -> bool:
+        """Whether they are."""
+        return self._asked
+
+
+_tasks: dict[Path | None, TaskCache] = {}  # one per worker process: Ray uses it for many jobs
+
+
+def run_shared(
+    job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None
+) -> tuple[Outcome, Files]:
+    """On a node that sees the store."""
+    return _run(job, store, runtime, threads, flag, track), {}
+
+
+def run_apart(job: Job, files: Files, runtime: Runtime, threads: int, flag: Any) -> tuple[Outcome, Files]:
+    """On a node that does not: in a folder of its own, which stays, so that the job can go on there if it is lost."""
+    store = node_store()
+    folder = store.job(job.fingerprint)
+    if not (folder / "resume.pt").exists():
+        write_files(folder, files)
+    (folder / LAST).unlink(missing_ok=True)
+    store.failure(job.fingerprint).unlink(missing_ok=True)
+    outcome = _run(job, store, runtime, threads, flag, None)
+    found = read_files(folder)
+    if outcome.kind in ("done", "failed"):
+        for path in folder.iterdir():
+            path.unlink()
+        folder.rmdir()
+    return outcome, found
+
+
+def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None) -> Outcome:
+    import torch
+
+    torch.set_num_threads(threads)
+    ended, stop = threading.Event(), threading.Event()
+    ray = import_ray()
+
+    def watch() -> None:
+        while not ended.wait(1.0) and not stop.is_set():
+            # No answer is no reason to stop: Ray itself ends the tasks of a command that is gone.
+            with contextlib.suppress(Exception):
+                if ray.get(flag.asked.remote(), timeout=30):
+                    stop.set()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        tasks = _tasks.setdefault(runtime.cache, TaskCache(runtime.cache))
+        return execute(job, store, runtime, tasks, stop.is_set, track)
+    finally:
+        ended.set()
+
+
+def read_files(folder: Path) -> Files:
+    """The files of a job; none where there is no folder."""
+    if not folder.is_dir():
+        return {}
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file() and path.name[0] != "."}
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Put a job's files in place, the result last; a checkpoint that the job no longer has is removed."""
+    for name in sorted(files, key=lambda name: name == LAST):
+        with replacing(folder / name) as temporary:
+            temporary.write_bytes(files[name])
+    if LAST in files:
+        (folder / "resume.pt").unlink(missing_ok=True)

@@ -1,0 +1,47 @@
+"""Sweeps of a few short jobs on the embedded digits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from longshift.sweep.collect import collect, drop_machine_columns, write_runs_csv
+from longshift.sweep.plan import Plan, make_plan
+
+
+def write_sweep(folder: Path, **changes: Any) -> Path:
+    """A sweep file: 1 method x 1 setting x 2 targets x 1 trial x 2 draws of 3 steps, with changes."""
+    values: dict[str, Any] = {
+        "settings": ["TotalHeavyTail"], "targets": ["ink", "neon"], "methods": ["erm"], "trials": 1, "draws": 2,
+        "datasets": [{"path": "digits"}], "run": {"steps": 3, "eval_every": 2, "evaluate": "full"},
+        "runtime": {"checkpoint_every": 1},
+    }  # fmt: skip
+    values.update(changes)
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {name: value for name, value in values.items() if isinstance(value, dict)}
+    plain = {name: value for name, value in values.items() if not isinstance(value, dict) and name != "datasets"}
+    lines = [f"{name} = {_toml(value)}" for name, value in plain.items()]
+    for dataset in values["datasets"]:
+        lines += ["[[datasets]]", *(f"{name} = {_toml(value)}" for name, value in dataset.items())]
+    for table, content in tables.items():
+        lines += [f"[{table}]", *(f"{name} = {_toml(value)}" for name, value in content.items())]
+    (folder / "sweep.toml").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }"
+    return json.dumps(value)
+
+
+def small_plan(folder: Path, **changes: Any) -> Plan:
+    """The plan of such a sweep."""
+    return make_plan(write_sweep(folder, **changes))[1]
+
+
+def table_bytes(folder: Path) -> bytes:
+    """The finished runs as CSV, without what depends on the machine."""
+    write_runs_csv(drop_machine_columns(collect(folder)), folder / "runs.csv")
+    return (folder / "runs.csv").read_bytes()

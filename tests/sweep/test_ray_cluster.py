@@ -1,0 +1,88 @@
+"""Ray for real: two nodes on one machine, one of them lost in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longshift.engine.config import Runtime
+from longshift.sweep.board import make_board
+from longshift.sweep.execute import execute
+from longshift.sweep.ray_launcher import Cluster, node_store, run_ray
+from longshift.sweep.tasks import TaskCache
+from tests.sweep.small import small_plan, table_bytes
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'longshift[ray]'")
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+RUNTIME = Runtime(device="cpu", checkpoint_every=1, keep_model=False)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster as Nodes
+
+    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    ray.init(address=nodes.address, log_to_driver=False)
+    try:
+        yield nodes
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+
+
+def _undisturbed(folder: Path, **changes: Any) -> bytes:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        plan = small_plan(folder, **changes)
+        tasks = TaskCache()
+        for job in plan.jobs:
+            assert execute(job, plan.folder.store, RUNTIME, tasks).kind == "done"
+    finally:
+        torch.set_num_threads(before)
+    return table_bytes(folder)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, shared: bool) -> None:
+    changes: dict[str, Any] = {"draws": 3, "run": {"steps": 40, "eval_every": 10, "evaluate": "full"}}
+    expected = _undisturbed(tmp_path / "alone", **changes)
+    second = cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    plan = small_plan(tmp_path / "sweep", **changes)
+    board = make_board(plan)
+    claims = (plan.folder.store if shared else node_store()).claims
+    lost: list[int] = []
+
+    def lose_a_node() -> bool:
+        # Asked many times a second; two claims say that both nodes are at work, each of which has one processor.
+        if not lost and claims.exists() and len(list(claims.iterdir())) > 1:
+            lost.append(board.done)
+            cluster.remove_node(second, allow_graceful=False)
+        return False
+
+    run_ray(board, Cluster(threads=1, device="cpu", shared=shared), RUNTIME, lose_a_node)
+    assert lost, "the two nodes never ran at the same time"
+    assert sum(board.deaths.values()) == 1, "the node that was lost ran no job"
+    assert (board.done, board.failed, board.trouble) == (board.total, 0, "")
+    assert table_bytes(tmp_path / "sweep") == expected
+
+
+def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster: Any) -> None:
+    changes: dict[str, Any] = {"draws": 1, "run": {"steps": 120, "eval_every": 40, "evaluate": "full"}}
+    expected = _undisturbed(tmp_path / "alone", **changes)
+    plan = small_plan(tmp_path / "sweep", **changes)
+    folder = plan.folder.store.jobs
+    board = make_board(plan)
+    run_ray(board, Cluster(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt")))
+    assert board.done < board.total
+    assert any(folder.glob("*/resume.pt"))
+    again = make_board(plan)
+    run_ray(again, Cluster(device="cpu"), RUNTIME)
+    assert (again.done, again.failed) == (2, 0)
+    assert table_bytes(tmp_path / "sweep") == expected
