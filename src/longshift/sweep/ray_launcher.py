@@ -222,6 +222,11 @@ def run_apart(job: Job, files: Files, runtime: Runtime, threads: int, flag: Any)
     return outcome, found
 
 
+def node_store() -> StoreFolder:
+    """Where a node without the shared folder keeps the jobs it runs."""
+    return StoreFolder(Path(tempfile.gettempdir()) / f"longshift-ray-{os.getuid()}")
+
+
 def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None) -> Outcome:
     import torch
 
