@@ -29,7 +29,8 @@ def cluster() -> Iterator[Any]:
     try:
         yield nodes
     finally:
-        ray.shutdown()
+        shutdown: Any = ray.shutdown
+        shutdown()
         nodes.shutdown()
 
 

@@ -13,11 +13,12 @@ import torch
 
 from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.record import RunFolder, read_metrics
-from longshift.engine.trainer import SETS, Trainer
+from longshift.engine.trainer import Trainer
 from longshift.progress import Tick, silent
 from longshift.sweep.plan import Job
 from longshift.sweep.spec import run_config
 from longshift.sweep.store import FINISHED, Entry
+from longshift.sweep.summary import SETS
 from longshift.sweep.tasks import TaskCache
 
 Kind = tuple[str, str, str]  # method, backbone, dataset

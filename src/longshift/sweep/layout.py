@@ -22,6 +22,12 @@ def job_id(fingerprint: str) -> str:
     return fingerprint[:ID_LENGTH]
 
 
+def absolute(path: str, base: Path) -> str:
+    """Paths in a sweep file are meant from the file's folder."""
+    given = Path(path).expanduser()
+    return str(given if given.is_absolute() else (base / given).resolve())
+
+
 @dataclass(frozen=True)
 class SweepFolder:
     """Paths of a sweep."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import longshift
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
-from longshift.sweep.layout import SweepFolder, job_id
+from longshift.sweep.layout import SweepFolder, absolute, job_id
 from longshift.sweep.seeds import hparam_seed
 from longshift.toml import read_toml
 
@@ -78,9 +78,8 @@ def make_plan(directory: Path) -> tuple[Sweep, Plan]:
 
     sweep = read_sweep(directory)
     plan = Plan(sweep.folder, tuple(expand(sweep)))
-    head = {"key": _key(sweep.folder), "store": str(sweep.folder.store.path.resolve())}
     with replacing(sweep.folder.plan) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(head) + "\n")
+        file.write(_key(sweep.folder) + "\n")
         for job in plan.jobs:
             file.write(json.dumps(asdict(job)) + "\n")
     return sweep, plan
@@ -93,12 +92,9 @@ def load_plan(directory: Path) -> Plan:
         raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
     try:
         with folder.plan.open(encoding="utf-8") as file:
-            head = json.loads(file.readline())
-            if head["key"] == _key(folder):
-                # In a sweep that was moved as a whole, its own store moves along.
-                store = Path(head["store"])
-                own = SweepFolder(folder.path, store if store.exists() else None)
-                return Plan(own, tuple(Job(**json.loads(line)) for line in file))
+            if file.readline().strip() == _key(folder):
+                store = Path(absolute(read_toml(folder.file).get("store", "."), folder.path))
+                return Plan(SweepFolder(folder.path, store), tuple(Job(**json.loads(line)) for line in file))
     except (OSError, ValueError, KeyError, TypeError):
         pass  # missing, from an older version or damaged: it is only a cache
     try:

@@ -16,7 +16,7 @@ from longshift.engine.config import RunConfig, Runtime, parse_run_config
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
 from longshift.methods import plugins, registry
 from longshift.settings import canonical_setting, find_target, recognise, setting_for
-from longshift.sweep.layout import SweepFolder
+from longshift.sweep.layout import SweepFolder, absolute
 from longshift.toml import read_toml
 
 MOST_DRAWS = 1000  # so that the hyper-parameter seeds of two trials never meet, see `seeds.hparam_seed`
@@ -119,12 +119,12 @@ def read_sweep(directory: Path) -> Sweep:
     if mistakes or table is None:
         raise ConfigError(list(dict.fromkeys(mistakes)), str(folder.file))
     runtime = table.runtime.model_dump()
-    runtime["cache"] = Path(_absolute(table.runtime.cache, folder.path)) if table.runtime.cache else None
+    runtime["cache"] = Path(absolute(table.runtime.cache, folder.path)) if table.runtime.cache else None
     run = dict(table.run)
     if isinstance(run.get("weights"), str):
-        run["weights"] = _absolute(run["weights"], folder.path)
+        run["weights"] = absolute(run["weights"], folder.path)
     return Sweep(
-        SweepFolder(folder.path, Path(_absolute(table.store, folder.path))),
+        SweepFolder(folder.path, Path(absolute(table.store, folder.path))),
         datasets, settings, methods, table.trials, table.draws, run, overrides, Runtime(**runtime),
     )  # fmt: skip
 
@@ -163,7 +163,7 @@ def _method_name(name: str, base: Path) -> str:
     """The registered name; a method in a file of the user's keeps its path, which is how a worker finds it."""
     if plugins.is_file_spec(name):
         path, _, attribute = name.rpartition(":")
-        name = f"{_absolute(path, base)}:{attribute}"
+        name = f"{absolute(path, base)}:{attribute}"
         registry.get(name)
         return name
     return registry.get(name).info.name
@@ -172,7 +172,7 @@ def _method_name(name: str, base: Path) -> str:
 def _settings(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]:
     def check(name: str) -> str:
         if Path(name).suffix.lower() in (".json", ".csv"):
-            return _absolute(name, base)
+            return absolute(name, base)
         return canonical_setting(name)
 
     return tuple(dict.fromkeys(_each(_names(value), check, "settings", mistakes)))
@@ -245,7 +245,7 @@ def _datasets(
             table = DatasetTable.model_validate(item)
         except ValidationError:
             continue  # reported with the structure
-        data = table.path if table.path == DIGITS else _absolute(table.path, base)
+        data = table.path if table.path == DIGITS else absolute(table.path, base)
         try:
             manifest = load_dataset(data)
             known = recognise(manifest, table.benchmark) if table.benchmark else None
@@ -279,12 +279,6 @@ def _possible(
                 )
             except LongshiftError as error:
                 mistakes.append(f"{where}, setting {setting}: {error}")
-
-
-def _absolute(path: str, base: Path) -> str:
-    """Paths in the file are meant from the file's folder."""
-    given = Path(path).expanduser()
-    return str(given if given.is_absolute() else (base / given).resolve())
 
 
 def run_config(values: Mapping[str, Any]) -> RunConfig:
