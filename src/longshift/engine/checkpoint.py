@@ -27,18 +27,23 @@ def save_weights(path: Path, weights: dict[str, Tensor]) -> None:
         save_file(plain, temporary)
 
 
-def load_weights(path: Path, module: nn.Module) -> None:
-    """Load model.safetensors into a module of the same shape."""
+def require_weights(path: Path) -> None:
+    """Raise where there is no .safetensors file."""
     if path.suffix != ".safetensors":
         raise LongshiftError(f"{path} is not a .safetensors file; other formats can run code when loaded")
     if not path.exists():
         raise LongshiftError(f"no model file {path}; the run was made with --no-model, or is not finished")
+
+
+def load_weights(path: Path, module: nn.Module, prefix: str = "") -> None:
+    """Load model.safetensors into a module of the same shape; with `prefix`, only the weights below that name."""
+    require_weights(path)
     try:
         weights = load_file(path)
     except (SafetensorError, OSError) as error:
         raise LongshiftError(f"{path} is damaged: {error}") from error
     try:
-        module.load_state_dict(weights)
+        module.load_state_dict({k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)})
     except RuntimeError as error:
         raise LongshiftError(f"{path} does not fit the run's network: {error}") from error
 

@@ -8,21 +8,39 @@ import torch
 from torch import Tensor
 
 from longshift.data.batches import Inputs
-from longshift.engine.source import Source
+from longshift.engine.source import Rows
+from longshift.engine.task import Task
 from longshift.methods.base import Method
+from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 
 IntArray = npt.NDArray[np.int64]
 CHUNK = 512
+SETS = ("validation", "test", "target")
+
+
+def judge(task: Task, name: str, logits: Tensor, source: str = "") -> Evaluation:
+    """All metrics of the logits of one of a task's sets; `source` names the run in complaints."""
+    indices, split = task.split.part(name), task.split
+    sources = name != "target"
+    return evaluate_predictions(
+        logits,
+        task.labels(indices),
+        task.source_domains(indices) if sources else np.zeros(len(indices), dtype=np.int64),
+        classes=split.classes,
+        domain_names=split.sources if sources else (split.target,),
+        shots=split.shots,
+        source=f"{source} ({name})",
+    )
 
 
 @torch.no_grad()
-def predict_rows(method: Method, source: Source, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
+def predict_rows(method: Method, source: Rows, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
     """Logits (N, classes) in float32 on the CPU, in the order of `indices`."""
     return _over_chunks(method, method.predict, source, inputs, indices, chunk)
 
 
 @torch.no_grad()
-def feature_rows(method: Method, source: Source, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
+def feature_rows(method: Method, source: Rows, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
     """Features (N, feature_dim) on the device of the method."""
     return _over_chunks(method, method.network.features, source, inputs, indices, chunk, keep=True)
 
@@ -30,7 +48,7 @@ def feature_rows(method: Method, source: Source, inputs: Inputs, indices: IntArr
 def _over_chunks(
     method: Method,
     function: object,
-    source: Source,
+    source: Rows,
     inputs: Inputs,
     indices: IntArray,
     chunk: int,

@@ -6,6 +6,8 @@ split.json         which files were used for what
 metrics.jsonl      one line per evaluation: step, validation metrics, means of the logged terms
 result.json        the outcome; present only when the run is finished
 model.safetensors  the selected weights
+model.json         how to use them: structure, preprocessing, classes, temperature
+averaged.safetensors  the selected averaged weights, where weights were averaged
 resume.pt          everything needed to go on; removed when the run is finished
 """
 
@@ -60,6 +62,16 @@ class RunFolder:
     def model(self) -> Path:
         """model.safetensors."""
         return self.path / "model.safetensors"
+
+    @property
+    def description(self) -> Path:
+        """model.json."""
+        return self.path / "model.json"
+
+    @property
+    def averaged(self) -> Path:
+        """averaged.safetensors."""
+        return self.path / "averaged.safetensors"
 
     @property
     def resume(self) -> Path:

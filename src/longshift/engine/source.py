@@ -20,7 +20,15 @@ IntArray = npt.NDArray[np.int64]
 Arrived = tuple[int, Tensor, Tensor, torch.cuda.Event | None]  # step, samples, labels, when the copies are done
 
 
-class Source(Protocol):
+class Rows(Protocol):
+    """Gives evaluation inputs."""
+
+    def rows(self, indices: IntArray) -> Tensor:
+        """Stored samples on the device, for evaluation."""
+        ...
+
+
+class Source(Rows, Protocol):
     """Gives training batches and evaluation inputs."""
 
     def prepare(self, step: int) -> None:
@@ -29,10 +37,6 @@ class Source(Protocol):
 
     def batch(self, draws: Draws) -> Batch:
         """The batch of the current step; static shapes, no host work."""
-        ...
-
-    def rows(self, indices: IntArray) -> Tensor:
-        """Stored samples on the device, for evaluation."""
         ...
 
     def close(self) -> None:
@@ -172,6 +176,17 @@ class StreamedSource:
             self._queue.get_nowait()
         if self._thread is not None:
             self._thread.join(timeout=10)
+
+
+class EvaluationSource:
+    """Samples for evaluation only: they stay on the host and move over in chunks."""
+
+    def __init__(self, pool: Tensor, device: torch.device) -> None:
+        self.pool, self.device = pool, device
+
+    def rows(self, indices: IntArray) -> Tensor:
+        """Gather on the host, move over."""
+        return self.pool.index_select(0, torch.as_tensor(indices)).to(self.device)
 
 
 def fits(pool: Tensor, device: torch.device, share: float = 0.4) -> bool:

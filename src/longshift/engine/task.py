@@ -52,10 +52,11 @@ def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = No
     split = make_split(manifest, setting, config.split_seed, shrink=config.shrink)
     if known:
         return Task(manifest, split, known.store)
-    with (bar or _no_bar)(f"decoding {manifest.name}", len(manifest)) as tick:
+    with (bar or no_bar)(f"decoding {manifest.name}", len(manifest)) as tick:
         store = open_store(manifest, config.size, cache, tick)
     return Task(manifest, split, store)
 
 
-def _no_bar(label: str, total: int) -> AbstractContextManager[Tick]:
+def no_bar(label: str, total: int) -> AbstractContextManager[Tick]:
+    """Shows nothing."""
     return nullcontext(silent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable
@@ -20,7 +21,8 @@ from longshift.data.draws import HostDraws
 from longshift.engine import checkpoint, environment, record
 from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.device import compiles, resolve_device, resolve_precision, tune, use_graphs
-from longshift.engine.evaluation import feature_rows, predict_rows
+from longshift.engine.evaluation import SETS, feature_rows, judge, predict_rows
+from longshift.engine.model_file import ModelFile, describe_model, write_model_file
 from longshift.engine.record import RunFolder
 from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
 from longshift.engine.steppers import GraphStepper, PlainStepper, Stepper
@@ -30,14 +32,14 @@ from longshift.engine.terms import TermLog
 from longshift.errors import LongshiftError
 from longshift.files import replacing, write_json
 from longshift.methods.base import Method
-from longshift.metrics.evaluation import Evaluation, evaluate_predictions
+from longshift.metrics.evaluation import Evaluation
+from longshift.metrics.temperature import fit_temperature
 from longshift.nn.backbones import make_backbone, make_network
 from longshift.nn.fold import fold_frozen_norms
 from longshift.progress import Tick, silent
 from longshift.settings.split import save_split
 
 IntArray = npt.NDArray[np.int64]
-SETS = ("validation", "test", "target")
 
 
 class Interrupted(LongshiftError):
@@ -46,8 +48,14 @@ class Interrupted(LongshiftError):
     exit_code = 130
 
 
-def build_method(config: RunConfig, task: Task, runtime: Runtime, device: torch.device) -> tuple[Method, Inputs]:
-    """Network, method and input pipeline, from the train seed alone, on the device."""
+def build_method(
+    config: RunConfig, task: Task, runtime: Runtime, device: torch.device, saved: ModelFile | None = None
+) -> tuple[Method, Inputs]:
+    """Network, method and input pipeline, from the train seed alone, on the device.
+
+    With `saved`, a finished run's description, only the structure is built: all weights are about to be loaded.
+    """
+    fresh = saved is None
     hparams = config.method_config()
     precision = resolve_precision(runtime, device)
     tune(device, precision)
@@ -56,9 +64,10 @@ def build_method(config: RunConfig, task: Task, runtime: Runtime, device: torch.
         torch.manual_seed(config.train_seed)
         backbone = make_backbone(
             config.backbone_name,
-            pretrained=config.pretrained,
-            weights=Path(config.weights) if config.weights else None,
+            pretrained=config.pretrained and fresh,
+            weights=Path(config.weights) if config.weights and fresh else None,
             input_dim=task.store.inputs.shape[1] if vectors else 0,
+            pad_type=saved.pad_type if saved else "",
         )
         network = make_network(
             backbone,
@@ -76,8 +85,8 @@ def build_method(config: RunConfig, task: Task, runtime: Runtime, device: torch.
         network.compile_featurizer()
     shape = (1, 3, 1, 1)
     inputs = Inputs(
-        torch.tensor(backbone.mean, device=device).reshape(shape),
-        torch.tensor(backbone.std, device=device).reshape(shape),
+        torch.tensor(saved.mean if saved else backbone.mean, device=device).reshape(shape),
+        torch.tensor(saved.std if saved else backbone.std, device=device).reshape(shape),
         Recipe() if config.augmented else None,
         compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
     )
@@ -113,6 +122,7 @@ class Trainer:
         self.runtime = runtime or Runtime()
         self.device = resolve_device(self.runtime.device)
         self.method, self.inputs = build_method(config, task, self.runtime, self.device)
+        self.model_file = describe_model(config, task, self.method, self.inputs)
         self.progress = Progress()
         self.best: dict[str, Tensor] = {}
         split = task.split
@@ -236,17 +246,7 @@ class Trainer:
         return predict_rows(self.method, self.source, self.inputs, self.sets[name])
 
     def _judge(self, name: str, logits: Tensor) -> Evaluation:
-        indices, split = self.sets[name], self.task.split
-        sources = name != "target"
-        return evaluate_predictions(
-            logits,
-            self.task.labels(indices),
-            self.task.source_domains(indices) if sources else np.zeros(len(indices), dtype=np.int64),
-            classes=split.classes,
-            domain_names=split.sources if sources else (split.target,),
-            shots=split.shots,
-            source=f"{self.folder.path.name} ({name})",
-        )
+        return judge(self.task, name, logits, self.folder.path.name)
 
     # -- the folder --------------------------------------------------------------------------------------------
 
@@ -301,7 +301,7 @@ class Trainer:
                 self.method.load_state_dict(self.best)
                 outcome["selected"] = {"step": progress.best_step, **self._judge_all()}
             if self.runtime.keep_model:
-                checkpoint.save_weights(self.folder.model, self.best)
+                self._save_model()
             if self.runtime.save_predictions:
                 self._save_predictions()
         trained = max(progress.step, 1)
@@ -321,6 +321,13 @@ class Trainer:
 
     def _judge_all(self) -> dict[str, Any]:
         return {name: self._judge(name, self.predict(name)).to_dict() for name in SETS if len(self.sets[name])}
+
+    def _save_model(self) -> None:
+        """The selected weights (now in the method), and how to use them with calibrated probabilities."""
+        checkpoint.save_weights(self.folder.model, self.best)
+        validation = self.sets["validation"]
+        temperature = fit_temperature(self.predict("validation"), self.task.labels(validation))
+        write_model_file(self.folder.description, dataclasses.replace(self.model_file, temperature=temperature))
 
     def _save_predictions(self) -> None:
         """Logits, features, labels and domains of each set, for later analysis; domains are manifest indices."""

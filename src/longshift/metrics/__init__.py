@@ -12,6 +12,7 @@ from longshift.metrics.classification import (
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.metrics.probabilistic import expected_calibration_error, margins, negative_log_likelihood
 from longshift.metrics.scores import probabilities
+from longshift.metrics.temperature import fit_temperature
 
 __all__ = [
     "Evaluation",
@@ -19,6 +20,7 @@ __all__ = [
     "confusion_matrix",
     "evaluate_predictions",
     "expected_calibration_error",
+    "fit_temperature",
     "macro_f1",
     "margins",
     "negative_log_likelihood",

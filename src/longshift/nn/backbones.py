@@ -28,12 +28,16 @@ class Backbone:
     feature_dim: int
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
+    pad_type: str = ""  # how its convolutions pad, where that is not timm's default
 
 
-def make_backbone(name: str, *, pretrained: bool = False, weights: Path | None = None, input_dim: int = 0) -> Backbone:
+def make_backbone(
+    name: str, *, pretrained: bool = False, weights: Path | None = None, input_dim: int = 0, pad_type: str = ""
+) -> Backbone:
     """Build a featurizer: timm's `name`, "small_conv", or "mlp" for vectors of length `input_dim`.
 
-    `pretrained` asks timm for its own weights (internet or cache); `weights` is a .safetensors file of the same model.
+    `pretrained` asks timm for its own weights (internet or cache); `weights` is a .safetensors file of the same model,
+    whose header may state a `pad_type`.
     """
     if weights is not None and pretrained:
         raise UsageError("pretrained and weights were both given; choose one source of weights")
@@ -47,21 +51,22 @@ def make_backbone(name: str, *, pretrained: bool = False, weights: Path | None =
         layers = nn.Sequential(nn.LayerNorm(input_dim), nn.Linear(input_dim, hidden), nn.ReLU())
         backbone = Backbone(layers, hidden, HALF, HALF)
     else:
-        backbone = _timm_backbone(name, pretrained, weights)
+        backbone = _timm_backbone(name, pretrained, weights, pad_type)
     if weights is not None:
         load_weights(backbone.module, weights)
     return backbone
 
 
-def _timm_backbone(name: str, pretrained: bool, weights: Path | None) -> Backbone:
+def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: str) -> Backbone:
     import timm
 
     if not timm.is_model(name.split(".")[0]):
         raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, VECTOR_MLP]))
     header = weights_header(weights) if weights is not None else WeightsHeader()
     options: dict[str, Any] = {"num_classes": 0}
-    if header.pad_type:
-        options["pad_type"] = header.pad_type
+    pad_type = header.pad_type or pad_type
+    if pad_type:
+        options["pad_type"] = pad_type
     try:
         module: Any = timm.create_model(name, pretrained=pretrained, **options)
     except Exception as error:
@@ -73,7 +78,7 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None) -> Backbon
         ) from error
     config = module.pretrained_cfg
     mean, std = header.mean or config.get("mean", HALF), header.std or config.get("std", HALF)
-    return Backbone(module, int(module.num_features), tuple(mean), tuple(std))
+    return Backbone(module, int(module.num_features), tuple(mean), tuple(std), pad_type)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+"""`longshift evaluate`: measure a finished run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longshift.cli.common import JsonFlag, QuietFlag, console, print_json, print_table, progress
+from longshift.errors import LongshiftError, UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("evaluate")(evaluate)
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="The folder of a finished run, or of a fit.")],
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="validation, test or target; repeat it. Default: all.")
+    ] = None,
+    averaged: Annotated[bool, typer.Option("--averaged", help="The averaged weights (see train --average).")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Load a run's weights, measure them again on its own data, and compare with what the run recorded.
+
+    Example: `longshift evaluate runs/ndcl-ink-1a2b3c4d --set target`
+    """
+    from longshift.engine.config import Runtime
+    from longshift.engine.evaluate import evaluate as measure
+    from longshift.engine.evaluation import SETS
+
+    unknown = [name for name in sets or () if name not in SETS]
+    if unknown:
+        raise UsageError(f"--set: expected one of {', '.join(SETS)}, got {unknown[0]!r}")
+    found = measure(
+        run,
+        sets or SETS,
+        "averaged" if averaged else "selected",
+        Runtime(device=device, cache=cache),
+        lambda label, total: progress(label, total, quiet),
+    )
+    if as_json:
+        print_json(found)
+    else:
+        rows = []
+        for name in SETS:
+            if name in found:
+                part, before = found[name], found["recorded"].get(name)
+                keys = ("accuracy", "many", "medium", "few", "macro_f1", "worst_domain", "ece")
+                rows.append([name, part["n"], *[_percent(part[key]) for key in keys], _percent(before)])
+        columns = ("set", "n", "accuracy", "many", "medium", "few", "macro F1", "worst domain", "ECE", "recorded")
+        print_table(f"{found['folder']} ({found['weights']} weights)", columns, rows)
+        if found["recorded"] and found["agrees"]:
+            console.print("agrees with result.json")
+    if not found["agrees"]:
+        raise LongshiftError(
+            f"{found['folder']}: the weights do not give the accuracies in result.json; "
+            "was model.safetensors replaced, or are the images other ones?"
+        )
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f}"

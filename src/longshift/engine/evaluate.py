@@ -1,0 +1,66 @@
+"""Measure a finished run again, from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from longshift.data import load_dataset, open_store
+from longshift.engine import checkpoint
+from longshift.engine.config import Runtime
+from longshift.engine.device import resolve_device
+from longshift.engine.evaluation import SETS, judge, predict_rows
+from longshift.engine.load import Weights, model_folder, weights_file
+from longshift.engine.model_file import read_model_file
+from longshift.engine.record import read_config
+from longshift.engine.source import EvaluationSource, host_tensor
+from longshift.engine.task import Bar, Task, no_bar
+from longshift.engine.trainer import build_method
+from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.files import read_json
+from longshift.settings.split import load_split
+
+TOLERANCE = 0.005  # between devices and precisions a few samples of a thousand may change sides
+
+
+def evaluate(
+    path: Path | str,
+    sets: Sequence[str] = SETS,
+    weights: Weights = "selected",
+    runtime: Runtime | None = None,
+    bar: Bar = no_bar,
+) -> dict[str, Any]:
+    """Metrics of a run's model on its own validation, test and target sets.
+
+    The result has, per set, what `Evaluation.to_dict` gives; under "recorded" the accuracies in result.json, and
+    under "agrees" whether they are the same (to half a point, which another device may differ by).
+    """
+    for name in sets:
+        if name not in SETS:
+            raise UsageError(unknown_name("set", name, SETS))
+    folder, runtime = model_folder(path), runtime or Runtime()
+    config = read_config(folder)
+    file = weights_file(folder, weights)
+    checkpoint.require_weights(file)
+    manifest = load_dataset(config.data)
+    split = load_split(folder.split, manifest)
+    with bar(f"decoding {manifest.name}", len(manifest)) as tick:
+        task = Task(manifest, split, open_store(manifest, config.size, runtime.cache, tick))
+    device = resolve_device(runtime.device)
+    method, inputs = build_method(config, task, runtime, device, read_model_file(folder.description))
+    checkpoint.load_weights(file, method)
+    source = EvaluationSource(host_tensor(task.store.inputs), device)
+    recorded = (read_json(folder.result) if folder.result.exists() else {}).get(weights) or {}
+    found: dict[str, Any] = {"folder": str(folder.path), "weights": weights, "recorded": {}, "agrees": True}
+    for name in sets:
+        indices = split.part(name)
+        if not len(indices):
+            if len(sets) == 1:
+                raise LongshiftError(f"the {name} set of {folder.path} is empty")
+            continue
+        found[name] = judge(task, name, predict_rows(method, source, inputs, indices), folder.path.name).to_dict()
+        if name in recorded:
+            found["recorded"][name] = recorded[name]["accuracy"]
+            found["agrees"] &= abs(found[name]["accuracy"] - recorded[name]["accuracy"]) <= TOLERANCE
+    return found

@@ -1,0 +1,24 @@
+"""Fixtures that several packages' tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from longshift.engine.task import Task, make_task
+from tests.engine.runs import digits_config, train
+
+
+@pytest.fixture(scope="session")
+def digits_task() -> Task:
+    """The embedded digits, split for the target ink."""
+    return make_task(digits_config())
+
+
+@pytest.fixture(scope="session")
+def digits_run(tmp_path_factory: pytest.TempPathFactory, digits_task: Task) -> Path:
+    """The folder of a finished run on the digits; read it, don't change it."""
+    out = tmp_path_factory.mktemp("runs") / "erm-ink"
+    train(out, digits_task)
+    return out
