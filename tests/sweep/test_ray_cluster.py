@@ -24,13 +24,12 @@ RUNTIME = Runtime(device="cpu", checkpoint_every=1, keep_model=False)
 def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster as Nodes
 
-    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes: Any = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     ray.init(address=nodes.address, log_to_driver=False)
     try:
         yield nodes
     finally:
-        shutdown: Any = ray.shutdown
-        shutdown()
+        ray.shutdown()
         nodes.shutdown()
 
 
