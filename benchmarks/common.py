@@ -34,7 +34,7 @@ def made_up_task(classes: int, size: int, domains: int = 4, per_cell: int = 40) 
         names,
     )
     split = make_split(manifest, setting_for(manifest, "TotalHeavyTail", names[0]), 0, shrink=True)
-    return Task(manifest, split, Store(manifest, pixels, size, "made-up"))
+    return Task(manifest, split, Store(manifest, pixels, size, f"made-up {pixels.shape}"))
 
 
 def synchronise(device: torch.device) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import subprocess
 from importlib import metadata
@@ -31,7 +32,12 @@ def describe(device: torch.device) -> dict[str, str]:
 
 @functools.cache
 def commit() -> str:
-    """The git commit of the source tree, with "+" when it has changes; "" outside a checkout."""
+    """The git commit of the source tree, with "+" when it has changes.
+
+    Outside a checkout (a container, a copied tree) it is $LONGSHIFT_COMMIT, or "".
+    """
+    if "LONGSHIFT_COMMIT" in os.environ:
+        return os.environ["LONGSHIFT_COMMIT"]
     here = Path(__file__).parent
     try:
         head = subprocess.run(

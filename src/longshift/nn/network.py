@@ -62,7 +62,7 @@ class Network(nn.Module):
 
     def compile_featurizer(self) -> None:
         """Compile the featurizer for training steps; evaluation, whose shapes vary, stays as it is."""
-        self._compiled = (torch.compile(self.featurizer),)
+        self._compiled = (torch.compile(self.featurizer, dynamic=False),)
 
     def train(self, mode: bool = True) -> Network:
         """Switch training mode; batch-norm statistics stay frozen where the protocol asks for it."""
