@@ -1,0 +1,152 @@
+"""`longshift report`: tables, comparison with the paper, and the HTML page, from finished runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longshift.cli.common import JsonFlag, console, errors, print_json
+from longshift.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from longshift.report.compare import Published
+    from longshift.report.table import Table
+
+FORMATS = ("terminal", "markdown", "latex", "csv")
+HELP = """Tables and a page from finished runs.
+
+PATH is a sweep, a folder of runs, or a table of runs (runs.csv) written earlier.
+
+Examples:
+
+    longshift report sweeps/first                                  # all tables, on the terminal
+
+    longshift report sweeps/first --table average --format latex   # one kind, for a paper
+
+    longshift report sweeps/first --compare paper --out tables     # beside the published numbers, as files
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("report", help=HELP)(report)
+
+
+def report(
+    path: Annotated[Path, typer.Argument(help="A sweep, a folder of runs, or a CSV of runs.")],
+    format_: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
+    table: Annotated[str, typer.Option(help="average, target, worst, cost or all.")] = "all",
+    selection: Annotated[
+        str, typer.Option(help="validation (the protocol), last (last step), oracle (chosen on the target).")
+    ] = "validation",
+    compare: Annotated[str | None, typer.Option(help="'paper': put its numbers beside the measured ones.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write tables as Markdown, LaTeX and CSV to this folder.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Report on finished runs (see HELP)."""
+    from longshift.report.build import KINDS, build_tables
+    from longshift.report.compare import compare as beside
+    from longshift.report.missing import find_missing
+    from longshift.report.save import as_json as table_json
+    from longshift.report.save import save_tables
+    from longshift.sweep.collect import collect
+    from longshift.sweep.selection import RULES
+
+    _one_of("format", format_, FORMATS)
+    kinds = KINDS if table == "all" else (_one_of("table", table, KINDS, "all"),)
+    rule = next((r for r in RULES if r == selection), None)
+    if rule is None:
+        raise UsageError(f"--selection: {unknown_name('selection', selection, RULES)}")
+    if compare is not None:
+        _one_of("compare", compare, ("paper",))
+    runs = collect(path, missing=True)
+    tables = build_tables(runs, kinds, rule)
+    missing = find_missing(runs)
+    agreement, sentence = beside(tables, _paper(runs)) if compare else ([], "")
+    shown = [*tables, *agreement]
+    if out:
+        save_tables(shown, runs, missing, out)
+    if as_json:
+        print_json(
+            {
+                "path": str(path),
+                "selection": rule,
+                "runs": int((runs["status"] == "done").sum()),
+                "tables": [table_json(t) for t in shown],
+                "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
+                "comparison": sentence,
+            }
+        )
+        return
+    _print(shown, format_)
+    if sentence:
+        errors.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    for line in missing.sentences():
+        errors.print(line, markup=False, highlight=False, soft_wrap=True)
+    for written in filter(None, (out,)):
+        errors.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _print(tables: Sequence[Table], format_: str) -> None:
+    from longshift.report.csv_tables import csv_tables
+    from longshift.report.latex import latex_document
+    from longshift.report.markdown import markdown_table
+    from longshift.report.terminal import print_report
+
+    if format_ == "terminal":
+        for one in tables:
+            print_report(one, console)
+    elif format_ == "markdown":
+        typer.echo("\n".join(map(markdown_table, tables)), nl=False)
+    elif format_ == "latex":
+        typer.echo(latex_document(tables), nl=False)
+    else:
+        typer.echo(csv_tables(tables), nl=False)
+
+
+def _paper(runs: pd.DataFrame) -> Published:
+    """The paper's numbers, with the datasets and targets spelled as the runs spell them."""
+    import pandas as pd
+
+    from longshift.data import benchmarks
+    from longshift.experiments.paper import overall_results, paper_table
+    from longshift.report.compare import published
+
+    known = benchmarks.all_benchmarks()
+    names: dict[str, list[str]] = {}  # benchmark -> names of datasets that are it
+    for dataset, benchmark in sorted(set(zip(runs["dataset"], runs["benchmark"], strict=True))):
+        found = [name for name in known if benchmarks.plain(name) in map(benchmarks.plain, (benchmark, dataset))]
+        if found:
+            names.setdefault(found[0], []).append(dataset)
+    averages, worst = [], []
+    for benchmark, datasets in names.items():
+        for dataset in datasets:
+            there = overall_results()
+            averages.append(there[there["dataset"] == benchmark].assign(dataset=dataset))
+            spelled = known[benchmark].domain_spellings
+            for target in sorted(set(runs.loc[runs["dataset"] == dataset, "target"])):
+                letter = spelled.get(benchmarks.plain(target))
+                rows = paper_table("worst_domain")
+                here = rows[(rows["dataset"] == benchmark) & (rows["target"] == letter)]
+                worst.append(here.assign(dataset=dataset, target=target))
+    # Without a benchmark among the runs the paper's own names stay, so that the reader is told what it has.
+    return published(
+        "the paper",
+        pd.concat(averages or [overall_results()], ignore_index=True),
+        pd.concat(worst or [paper_table("worst_domain")], ignore_index=True),
+    )
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(k): v if isinstance(v, str) else int(v) for k, v in row.items()} for row in frame.to_dict("records")]
+
+
+def _one_of(name: str, value: str, options: Sequence[str], *more: str) -> str:
+    if value not in options:
+        raise UsageError(f"--{name}: {unknown_name(name, value, [*options, *more])}")
+    return value

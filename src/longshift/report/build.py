@@ -1,0 +1,200 @@
+"""From runs to the paper's tables: average/many/medium/few, per target, worst domain, cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from longshift.errors import LongshiftError
+from longshift.report.missing import Missing, find_missing, of
+from longshift.report.names import GROUPS, RULES, family, method_title, order_datasets, order_methods, order_settings
+from longshift.report.table import Cell, Column, Row, Table, number, with_places
+from longshift.sweep.selection import Rule, averages, choose, per_target
+
+KINDS = ("average", "target", "worst", "cost")
+SPREAD = "mean ± standard error over trials"
+
+
+def build_tables(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation") -> list[Table]:
+    """The tables of the given kinds, made from runs as `collect(path, missing=True)` gives them."""
+    if frame.empty or not (frame["status"] == "done").any():
+        states = ", ".join(f"{n} {s}" for s, n in frame["status"].value_counts().items()) or "none at all"
+        raise LongshiftError(f"no finished run to report on; found {states}. See `longshift sweep status`.")
+    missing = find_missing(frame)
+    builders: dict[str, Callable[[], list[Table]]] = {
+        "average": lambda: average_tables(frame, rule, missing),
+        "target": lambda: target_tables(frame, rule, missing),
+        "worst": lambda: worst_tables(frame, rule, missing),
+        "cost": lambda: cost_tables(frame),
+    }
+    return unique_names([table for kind in kinds for table in builders[kind]()])
+
+
+def average_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Table]:
+    """One table a setting: average, many, medium and few of each dataset, averaged over targets."""
+    found = averages(choose(frame, rule), [f"target_{m}" for m in GROUPS])
+    tables = []
+    for setting in order_settings(found["setting"]):
+        part = found[found["setting"] == setting]
+        columns = [
+            Column(title, dataset, {"dataset": dataset, "setting": setting, "target": "", "measure": f"target_{m}"})
+            for dataset in order_datasets(part["dataset"])
+            for m, title in GROUPS.items()
+        ]
+        targets = {str(d): f["target"].nunique() for d, f in frame[frame["setting"] == setting].groupby("dataset")}
+        over = ", ".join(f"{n} targets of {d}" if n > 1 else f"1 target of {d}" for d, n in targets.items())
+        tables.append(
+            _table(
+                f"average-{slug(setting)}", "average", f"Target accuracy (%) under {setting}",
+                f"Averaged within each trial over {over}; {SPREAD}.", columns, part, of(missing, setting=setting), rule,
+            )
+        )  # fmt: skip
+    return tables
+
+
+def target_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Table]:
+    """One table a dataset and setting: accuracy on each target, and their average."""
+    chosen = choose(frame, rule)
+    single, mean = per_target(chosen, ["target_accuracy"]), averages(chosen, ["target_accuracy"])
+    found = pd.concat([single, mean.assign(target="")], ignore_index=True)
+    tables = []
+    for dataset, setting in _pairs(found):
+        part = found[(found["dataset"] == dataset) & (found["setting"] == setting)]
+        columns = [
+            Column(target or "Average", "Target" if target else "", _key(dataset, setting, target, "target_accuracy"))
+            for target in [*sorted(t for t in part["target"].unique() if t), ""]
+        ]
+        tables.append(
+            _table(
+                f"target-{slug(dataset)}-{slug(setting)}", "target",
+                f"Target accuracy (%) on {dataset} under {setting}, per target", f"{SPREAD.capitalize()}.",
+                columns, part, of(missing, dataset=dataset, setting=setting), rule,
+            )
+        )  # fmt: skip
+    return tables
+
+
+def worst_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Table]:
+    """One table a setting: accuracy of the worst source domain on held-out samples, per target."""
+    if rule == "oracle":
+        return []  # source domains are not evaluated along the way
+    found = per_target(choose(frame, rule), ["test_worst_domain"])
+    tables = []
+    for setting in order_settings(found["setting"]):
+        part = found[found["setting"] == setting]
+        if part["test_worst_domain"].isna().all():
+            continue
+        columns = [
+            Column(target, dataset, _key(dataset, setting, target, "test_worst_domain"))
+            for dataset in order_datasets(part["dataset"])
+            for target in sorted(part.loc[part["dataset"] == dataset, "target"].unique())
+        ]
+        caption = f"Column T: the source domain that does worst when T is the target. {SPREAD.capitalize()}."
+        tables.append(
+            _table(
+                f"worst-{slug(setting)}", "worst", f"Worst-domain in-distribution accuracy (%) under {setting}",
+                caption, columns, part, of(missing, setting=setting), rule,
+            )
+        )  # fmt: skip
+    return tables
+
+
+def cost_tables(frame: pd.DataFrame) -> list[Table]:
+    """One table: milliseconds a training step and, where measured, GPU memory, of each dataset."""
+    good = frame[(frame["status"] == "done") & frame["seconds_per_step"].notna()]
+    if good.empty:
+        return []
+    columns: list[Column] = []
+    for dataset in order_datasets(good["dataset"]):
+        key = {"dataset": dataset, "setting": "", "target": ""}
+        columns.append(Column("ms a step", dataset, {**key, "measure": "ms_per_step"}, None))
+        if good.loc[good["dataset"] == dataset, "memory_gib"].notna().any():
+            columns.append(Column("memory (GiB)", dataset, {**key, "measure": "memory_gib"}, None))
+    rows = []
+    for method in order_methods(good["method"]):
+        cells = []
+        for column in columns:
+            part = good[(good["method"] == method) & (good["dataset"] == column.key["dataset"])]
+            step = column.key["measure"] == "ms_per_step"
+            values = (part["seconds_per_step"] * 1000 if step else part["memory_gib"]).dropna()
+            note = "" if len(values) else "no finished run"
+            mean = number(values.mean()) if len(values) else None
+            cells.append(Cell(mean, note=note, digits=1 if step else 2, runs=len(values)))
+        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
+    devices = sorted(set(good["device"]) - {""})
+    notes = [f"Measured on: {'; '.join(devices)}."] if devices else []
+    if len(devices) > 1:
+        notes.append("The runs come from different machines: times of two methods compare only if both ran on all.")
+    caption = "Mean over all finished runs, whatever their hyper-parameters; evaluation is not counted."
+    return [Table("cost", "cost", "Training cost", tuple(columns), tuple(rows), caption, "", tuple(notes))]
+
+
+def _table(
+    name: str, kind: str, title: str, caption: str, columns: Sequence[Column], found: pd.DataFrame, missing: Missing,
+    rule: str,
+) -> Table:  # fmt: skip
+    keys = ["dataset", "target"] if "target" in found else ["dataset"]
+    records = {(*(r[k] for k in keys), r["method"]): r for r in found.to_dict("records")}
+    most: dict[tuple[str, ...], int] = {}
+    for place, record in records.items():
+        most[place[:-1]] = max(most.get(place[:-1], 0), int(record["trials"]))
+    rows = []
+    for method in order_methods(found["method"]):
+        cells = []
+        for column in columns:
+            place = tuple(column.key[k] for k in keys)
+            cells.append(_cell(records.get((*place, method)), column.key["measure"], most[place]))
+        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
+    notes = missing.sentences()
+    if all(cell.runs <= 1 for row in rows for cell in row.cells):
+        notes = ("One trial: there is no standard error.", *notes)
+    caption = f"{caption} Selection: {rule} ({RULES[rule]})."
+    return with_places(Table(name, kind, title, tuple(columns), tuple(rows), caption, rule, notes))
+
+
+def _cell(row: Mapping[Hashable, Any] | None, measure: str, neighbours: int) -> Cell:
+    """A number of the paper's kind: percent, one decimal, with a note if less stands behind it than elsewhere."""
+    if row is None:
+        return Cell(note="not run here")
+    value, stderr = number(row[measure]), number(row[f"{measure}_stderr"])
+    trials, lost = int(row["trials"]), int(row["trials_missing"])
+    if value is None:
+        return Cell(note="no class in this group" if trials else "no complete trial", runs=trials)
+    note = ""
+    if trials < neighbours or lost:
+        note = f"{trials} of {max(neighbours, trials + lost)} trials"
+    elif row["missing"] or row["diverged"]:
+        parts = [f"{row[k]} {w}" for k, w in (("missing", "not finished"), ("diverged", "diverged")) if row[k]]
+        note = f"chosen among fewer draws ({', '.join(parts)})"
+    return Cell(100 * value, None if stderr is None else 100 * stderr, note=note, runs=trials)
+
+
+def _key(dataset: str, setting: str, target: str, measure: str) -> dict[str, str]:
+    return {"dataset": dataset, "setting": setting, "target": target, "measure": measure}
+
+
+def _pairs(found: pd.DataFrame) -> Iterable[tuple[str, str]]:
+    there = set(zip(found["dataset"], found["setting"], strict=True))
+    for setting in order_settings(found["setting"]):
+        for dataset in order_datasets(found["dataset"]):
+            if (dataset, setting) in there:
+                yield dataset, setting
+
+
+def slug(text: str) -> str:
+    """For names of files and anchors."""
+    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "x"
+
+
+def unique_names(tables: Sequence[Table]) -> list[Table]:
+    """Two datasets may differ only in signs that a file name does not keep; their tables get numbers."""
+    seen: dict[str, int] = {}
+    result = []
+    for table in tables:
+        seen[table.name] = seen.get(table.name, 0) + 1
+        result.append(replace(table, name=f"{table.name}-{seen[table.name]}") if seen[table.name] > 1 else table)
+    return result

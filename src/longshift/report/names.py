@@ -1,0 +1,62 @@
+"""What things are called and in which order they stand, as in the paper. Kept here so that a report needs no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# name -> (title, group of rows); the groups are the paper's, ruled off from each other in its tables.
+_METHODS = {
+    "erm": ("ERM", "dg"), "irm": ("IRM", "dg"), "groupdro": ("GroupDRO", "dg"), "mixup": ("Mixup", "dg"),
+    "mldg": ("MLDG", "dg"), "coral": ("CORAL", "dg"), "mmd": ("MMD", "dg"), "dann": ("DANN", "dg"),
+    "sagnet": ("SagNet", "dg"), "vrex": ("VREx", "dg"), "fish": ("Fish", "dg"), "fishr": ("Fishr", "dg"),
+    "eqrm": ("EQRM", "dg"), "rdm": ("RDM", "dg"), "pgrad": ("PGrad", "dg"), "tcri": ("TCRI", "dg"),
+    "focal": ("Focal", "imbalance"), "reweight": ("ReWeight", "imbalance"), "bsoftmax": ("BSoftmax", "imbalance"),
+    "ldam": ("LDAM", "imbalance"),
+    "ginidg": ("GINIDG", "idg"), "boda": ("BoDA", "idg"), "samaltdg": ("SAMALTDG", "idg"),
+    "ndcl": ("NDCL", "ndcl"),
+}  # fmt: skip
+FAMILIES = {
+    "dg": "domain generalization",
+    "imbalance": "class imbalance",
+    "idg": "imbalanced domain generalization",
+    "ndcl": "negatives-dominant contrastive learning",
+    "other": "other methods",
+}
+_DATASETS = ("VLCS", "PACS", "OfficeHome", "DomainNet")
+_SETTINGS = ("GINIDG", "TotalHeavyTail", "Duality", "Cross", "Balanced", "Natural")
+GROUPS = {"accuracy": "Average", "many": "Many", "medium": "Medium", "few": "Few"}
+RULES = {
+    "validation": "step and hyper-parameters chosen on the balanced validation set of the training domains",
+    "oracle": "step and hyper-parameters chosen on the target itself: an upper bound, not a result",
+    "last": "last step; hyper-parameters chosen by its accuracy on the balanced validation set",
+}
+
+
+def method_title(name: str) -> str:
+    """The name as printed; an unknown method keeps its own."""
+    return _METHODS.get(name, (name, ""))[0]
+
+
+def family(name: str) -> str:
+    """The group of rows a method stands in; methods the paper does not have come last."""
+    return _METHODS.get(name, ("", "other"))[1]
+
+
+def order_methods(names: Iterable[str]) -> list[str]:
+    """As in the paper, others after them by name."""
+    return _ordered(names, tuple(_METHODS))
+
+
+def order_datasets(names: Iterable[str]) -> list[str]:
+    """As in the paper, others after them by name."""
+    return _ordered(names, _DATASETS)
+
+
+def order_settings(names: Iterable[str]) -> list[str]:
+    """As in the paper, others after them by name."""
+    return _ordered(names, _SETTINGS)
+
+
+def _ordered(names: Iterable[str], known: tuple[str, ...]) -> list[str]:
+    place = {name: i for i, name in enumerate(known)}
+    return sorted(set(names), key=lambda name: (place.get(name, len(known)), name))

@@ -1,0 +1,149 @@
+"""A table as plain data: what every format is written from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+DASH = "\u2013"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number with its standard error; `note` says why it stands on less than its neighbours, or is missing."""
+
+    value: float | None = None
+    stderr: float | None = None
+    place: int | None = None  # 1, 2, 3 within its column; ties share a place
+    note: str = ""
+    digits: int = 1
+    signed: bool = False
+    runs: int = 0  # trials (or runs) behind it
+
+    @property
+    def text(self) -> str:
+        """As printed: "85.7 ± 0.4", "85.7", or a dash."""
+        if self.value is None:
+            return DASH
+        sign = "+" if self.signed else ""
+        shown = f"{self.value:{sign}.{self.digits}f}"
+        if float(shown) == 0:
+            shown = shown.replace("-", "").replace("+", "")  # "-0.0" says nothing
+        return shown if self.stderr is None else f"{shown} ± {self.stderr:.{self.digits}f}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column under a group heading; `key` holds the names that CSV needs (dataset, setting, target, measure)."""
+
+    title: str
+    group: str = ""
+    key: Mapping[str, str] = field(default_factory=dict)
+    higher_is_better: bool | None = True  # None: no places
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, usually a method; rows of one family stand together."""
+
+    name: str
+    title: str
+    family: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its title, how its numbers were chosen, and what is missing."""
+
+    name: str  # for files and anchors: lower case, digits, "-"
+    kind: str  # average, target, worst, cost, paper, agreement
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    caption: str = ""
+    rule: str = ""  # validation, oracle, last; "" where nothing was chosen
+    notes: tuple[str, ...] = ()
+    head: str = "Method"
+
+    @property
+    def footnotes(self) -> dict[str, str]:
+        """Mark -> text, in order of first appearance."""
+        texts = dict.fromkeys(cell.note for row in self.rows for cell in row.cells if cell.note)
+        return {_mark(i): text for i, text in enumerate(texts)}
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """Text of a footnote -> its mark."""
+        return {text: mark for mark, text in self.footnotes.items()}
+
+    @property
+    def has_places(self) -> bool:
+        """Whether any number is marked first, second or third."""
+        return any(cell.place for row in self.rows for cell in row.cells)
+
+    def groups(self) -> list[tuple[str, int]]:
+        """Group headings with the number of columns under each; adjacent equals are one."""
+        spans: list[tuple[str, int]] = []
+        for column in self.columns:
+            if spans and spans[-1][0] == column.group:
+                spans[-1] = (column.group, spans[-1][1] + 1)
+            else:
+                spans.append((column.group, 1))
+        return spans
+
+    def families(self) -> list[tuple[str, list[Row]]]:
+        """Rows by family, in order."""
+        blocks: list[tuple[str, list[Row]]] = []
+        for row in self.rows:
+            if blocks and blocks[-1][0] == row.family:
+                blocks[-1][1].append(row)
+            else:
+                blocks.append((row.family, [row]))
+        return blocks
+
+
+def _mark(index: int) -> str:
+    """a, b, ..., z, aa, ab, ..."""
+    letters = ""
+    index += 1
+    while index:
+        index, rest = divmod(index - 1, 26)
+        letters = chr(ord("a") + rest) + letters
+    return letters
+
+
+def places(values: Sequence[float | None], digits: int = 1, higher_is_better: bool = True) -> list[int | None]:
+    """1, 2, 3 for the best three printed values, None below; equal printed values share a place.
+
+    The next value takes the next place (1, 1, 2, 3): this gives the paper's own marks in all of its tables.
+    Nothing is marked when there are fewer than two values to compare.
+    """
+    shown = [None if v is None or math.isnan(v) else float(f"{v:.{digits}f}") for v in values]
+    present = sorted({v for v in shown if v is not None}, reverse=higher_is_better)
+    if sum(v is not None for v in shown) < 2:
+        return [None] * len(shown)
+    rank = {v: i + 1 for i, v in enumerate(present[:3])}
+    return [None if v is None else rank.get(v) for v in shown]
+
+
+def with_places(table: Table) -> Table:
+    """The table with its best three marked in each column that has a better and a worse."""
+    marked = [list(row.cells) for row in table.rows]
+    for j, column in enumerate(table.columns):
+        if column.higher_is_better is None or not marked:
+            continue
+        found = places([row[j].value for row in marked], marked[0][j].digits, column.higher_is_better)
+        for row, place in zip(marked, found, strict=True):
+            row[j] = replace(row[j], place=place)
+    rows = tuple(replace(row, cells=tuple(cells)) for row, cells in zip(table.rows, marked, strict=True))
+    return replace(table, rows=rows)
+
+
+def number(value: object) -> float | None:
+    """A plain float, or None where there is none."""
+    if value is None:
+        return None
+    found = float(value)  # type: ignore[arg-type]
+    return None if math.isnan(found) else found

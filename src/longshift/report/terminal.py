@@ -1,0 +1,70 @@
+"""Tables on the terminal. Places are also written as raised digits, since a pipe keeps no styles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import rich.table
+from rich import box
+from rich.console import Console, Group
+from rich.text import Text
+
+from longshift.report.table import Cell, Table
+
+STYLES = {1: "bold", 2: "underline", 3: "italic"}
+RAISED = {1: "¹", 2: "²", 3: "³"}
+
+
+def print_report(table: Table, console: Console) -> None:
+    """Print one table; too wide a one is cut between its columns and goes on below."""
+    console.print(Text(table.title, style="bold"))
+    if table.caption:
+        console.print(Text(table.caption, style="dim"))
+    for columns in _fitting(table, console.width):
+        console.print(_part(table, columns))
+    lines = [Text("¹ first, ² second, ³ third of each column")] if table.has_places else []
+    lines += [Text(f"{mark}: {text}") for mark, text in table.footnotes.items()]
+    lines += [Text(note) for note in table.notes]
+    console.print(Group(*lines, Text("")))
+
+
+def _fitting(table: Table, width: int) -> Iterator[list[int]]:
+    names = max([len(table.head), *(len(row.title) for row in table.rows)]) + 4
+    used, columns = names, list[int]()
+    for j, column in enumerate(table.columns):
+        texts = [_text(row.cells[j], table.marks).plain for row in table.rows]
+        own = max(map(len, [*texts, column.title, column.group])) + 3
+        if columns and used + own > width:
+            yield columns
+            used, columns = names, []
+        used, columns = used + own, [*columns, j]
+    yield columns
+
+
+def _part(table: Table, columns: list[int]) -> rich.table.Table:
+    part = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    part.add_column(Text(table.head), justify="left", no_wrap=True)
+    previous = None
+    for j in columns:
+        column = table.columns[j]
+        group = column.group if column.group != previous else ""  # a group is named above its first column
+        previous = column.group
+        part.add_column(Text(f"{group}\n{column.title}" if _grouped(table) else column.title), justify="right")
+    blocks = table.families()
+    for i, (_, rows) in enumerate(blocks):
+        for k, row in enumerate(rows):
+            cells = [_text(row.cells[j], table.marks) for j in columns]
+            part.add_row(Text(row.title), *cells, end_section=k == len(rows) - 1 and i < len(blocks) - 1)
+    return part
+
+
+def _grouped(table: Table) -> bool:
+    return any(column.group for column in table.columns)
+
+
+def _text(cell: Cell, marks: dict[str, str]) -> Text:
+    text = Text(cell.text, style=STYLES.get(cell.place or 0, ""))
+    text.append(RAISED.get(cell.place or 0, ""))
+    if cell.note:
+        text.append(f" {marks[cell.note]}", style="dim")
+    return text

@@ -1,0 +1,116 @@
+"""`longshift report` from end to end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from longshift.cli.main import main
+from longshift.sweep.collect import as_frame, write_runs_csv
+from tests.report.fake import frame, row, rows
+
+Result = tuple[int, str, str]
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """`run("report", ...)` gives exit code, standard output and standard error."""
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def call(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["longshift", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        captured = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return stopped.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.csv"
+    write_runs_csv(frame(), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("format_", "sign"),
+    [("terminal", "¹ first"), ("markdown", "| NDCL | **"), ("latex", r"\toprule"), ("csv", "table,")],
+)
+def test_formats(run: Run, runs: Path, format_: str, sign: str) -> None:
+    code, out, err = run("report", runs, "--format", format_, "--table", "average")
+    assert (code, err) == (0, "")
+    assert sign in out
+    assert "validation" in out
+
+
+def test_json_counts_and_names_what_is_missing(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    write_runs_csv(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
+    code, out, _ = run("report", path, "--table", "average", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["missing"]["count"], found["missing"]["expected"], found["runs"]) == (2, 24, 22)
+    assert found["missing"]["runs"][0]["method"] == "erm"
+    cell = next(c for c in found["tables"][0]["cells"] if c["method"] == "erm")
+    assert cell["note"] == "2 of 3 trials"
+    code, _, err = run("report", path, "--table", "average")
+    assert "2 of 24 runs have no number" in err
+
+
+def test_compare_with_the_paper(run: Run, tmp_path: Path) -> None:
+    made = [row(m, 0, target=t, dataset="mine", benchmark="PACS", value=v)
+            for m, v in (("erm", 0.6), ("coral", 0.65), ("ndcl", 0.7)) for t in ("art_painting", "photo")]  # fmt: skip
+    path = tmp_path / "runs.csv"
+    write_runs_csv(as_frame(made), path)
+    code, out, err = run("report", path, "--compare", "paper", "--format", "csv")
+    assert code == 0
+    lines = [line.split(",") for line in out.splitlines()]
+    worst = [line for line in lines if line[0] == "paper" and line[3] == "photo" and line[6] == "erm"]
+    assert [float(line[9]) for line in worst] == pytest.approx([65.0, 76.6, 65.0 - 76.6])  # 76.6: Tab. worst, PACS, P
+    average = [line for line in lines if line[0] == "paper" and line[4] == "target_accuracy" and line[6] == "ndcl"]
+    assert float(average[0][9]) == pytest.approx(70)
+    assert "numbers lie within one point of the paper" in err
+
+
+def test_compare_without_anything_in_common(run: Run, runs: Path) -> None:
+    code, _, err = run("report", runs, "--compare", "paper")
+    assert code == 0
+    assert "Nothing to compare" in err
+    assert "PACS under Duality" in err
+
+
+def test_out_writes_files(run: Run, runs: Path, tmp_path: Path) -> None:
+    code, _, err = run("report", runs, "--out", tmp_path / "tables", "--format", "markdown")
+    assert code == 0
+    assert "written:" in err
+    assert {p.name for p in (tmp_path / "tables").iterdir()} >= {"tables.md", "tables.tex", "average.csv", "runs.csv"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--format", "latx"), "did you mean latex"),
+        (("--table", "averages"), "did you mean average"),
+        (("--selection", "oracl"), "did you mean oracle"),
+        (("--compare", "papers"), "did you mean paper"),
+    ],
+)
+def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str], words: str) -> None:
+    code, _, err = run("report", runs, *flags)
+    assert code == 2
+    assert words in err
+
+
+def test_no_such_path(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("report", tmp_path / "nothing")
+    assert code == 2
+    assert "nothing" in err

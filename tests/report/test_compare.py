@@ -1,0 +1,63 @@
+"""Measured beside published numbers."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from longshift.report.build import build_tables
+from longshift.report.compare import compare, published, rank_correlation
+from longshift.sweep.collect import as_frame
+from tests.report.fake import METHODS, row
+
+AVERAGES = pd.DataFrame(
+    [
+        (m, "PACS", "Duality", g, 50.0 + i, 0.5)
+        for i, m in enumerate(METHODS)
+        for g in ("average", "many", "medium", "few")
+    ],
+    columns=["method", "dataset", "setting", "group", "mean", "stderr"],
+)
+WORST = pd.DataFrame(
+    [(m, "PACS", "Duality", "sketch", 60.0, float("nan")) for m in METHODS],
+    columns=["method", "dataset", "setting", "target", "mean", "stderr"],
+)
+
+
+def test_differences_and_order() -> None:
+    values = {"erm": 0.512, "bsoftmax": 0.50, "boda": 0.53, "ndcl": 0.54, "mine": 0.9}
+    runs = as_frame(row(m, 0, target="sketch", dataset="PACS", value=v) for m, v in values.items())
+    made, sentence = compare(build_tables(runs), published("the paper", AVERAGES, WORST))
+    agreement, beside, worst = made
+    assert [t.kind for t in made] == ["agreement", "paper", "paper"]
+    erm = next(r for r in beside.rows if r.name == "erm")
+    assert [c.text for c in erm.cells[:3]] == ["51.2", "50.0 ± 0.5", "+1.2"]
+    assert "mine" not in {r.name for r in beside.rows}
+    first = agreement.rows[0]
+    assert first.title == "PACS, Duality: Average"
+    rho, tau = (
+        stats.spearmanr([51.2, 50, 53, 54], [50, 51, 52, 53]).statistic,
+        stats.kendalltau([51.2, 50, 53, 54], [50, 51, 52, 53]).statistic,
+    )
+    assert [c.value for c in first.cells] == pytest.approx([4, (1.2 - 1 + 1 + 1) / 4, 4.2 / 4, rho, tau])
+    assert agreement.rows[4].title == "PACS, Duality: sketch (worst domain)"
+    assert agreement.rows[4].cells[3].note == "fewer than 3 methods, or all equal"
+    assert worst.rows[0].cells[1].text == "60.0"
+    assert sentence == "4 of 20 numbers lie within one point of the paper."
+
+
+def test_nothing_in_common_is_said() -> None:
+    runs = as_frame([row("erm", 0), row("ndcl", 0)])
+    made, sentence = compare(build_tables(runs), published("the paper", AVERAGES, WORST))
+    assert made == []
+    assert "Measured: digits under Duality" in sentence
+    assert "Published: PACS under Duality" in sentence
+
+
+@given(st.lists(st.integers(0, 100).map(float), min_size=3, max_size=20, unique=True))
+def test_the_same_order_is_one_and_the_reverse_minus_one(values: list[float]) -> None:
+    assert list(rank_correlation(values, values)) == pytest.approx([1, 1])
+    assert list(rank_correlation(values, [-v for v in values])) == pytest.approx([-1, -1])

@@ -1,0 +1,200 @@
+"""Numbers, marks and gaps of the tables."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longshift.errors import LongshiftError
+from longshift.experiments.paper import overall_results, paper_table
+from longshift.methods import registry
+from longshift.report.build import build_tables, slug
+from longshift.report.missing import find_missing
+from longshift.report.names import family, method_title, order_methods
+from longshift.report.table import Cell, Table, places
+from longshift.sweep.collect import as_frame
+from longshift.sweep.selection import standard_error
+from tests.report.fake import frame, row, rows
+
+
+def cell(table: Table, method: str, **key: str) -> Cell:
+    (column,) = (j for j, c in enumerate(table.columns) if all(c.key.get(k) == v for k, v in key.items()))
+    (found,) = (r.cells[column] for r in table.rows if r.name == method)
+    return found
+
+
+def test_the_best_draw_of_each_trial_is_averaged_over_targets_and_then_over_trials() -> None:
+    runs = frame()
+    table = build_tables(runs, ["average"])[0]
+    done = runs[(runs["method"] == "boda") & (runs["draw"] == 1)]  # draw 1 has the better validation accuracy
+    for measure in ("target_accuracy", "target_few"):
+        trials = []
+        for trial in range(3):
+            values = [float(v) for v in done.loc[done["trial"] == trial, measure]]
+            assert len(values) == 2
+            trials.append(sum(values) / 2)
+        found = cell(table, "boda", measure=measure)
+        assert found.value == pytest.approx(100 * sum(trials) / 3)
+        assert found.stderr == pytest.approx(100 * standard_error(pd.Series(trials)))
+        assert found.note == ""
+
+
+def test_each_kind_has_the_papers_shape() -> None:
+    runs = frame(datasets=("PACS", "VLCS"), settings=("Duality", "GINIDG"))
+    tables = build_tables(runs)
+    assert [t.name for t in tables] == [
+        "average-ginidg", "average-duality",
+        "target-vlcs-ginidg", "target-pacs-ginidg", "target-vlcs-duality", "target-pacs-duality",
+        "worst-ginidg", "worst-duality", "cost",
+    ]  # fmt: skip
+    average, target, worst, cost = tables[0], tables[2], tables[6], tables[8]
+    assert average.groups() == [("VLCS", 4), ("PACS", 4)]
+    assert [c.title for c in average.columns[:4]] == ["Average", "Many", "Medium", "Few"]
+    assert [c.title for c in target.columns] == ["chalk", "ink", "Average"]
+    assert worst.groups() == [("VLCS", 2), ("PACS", 2)]
+    assert [r.title for r in average.rows] == ["ERM", "BSoftmax", "BoDA", "NDCL"]
+    assert [f for f, _ in average.families()] == ["dg", "imbalance", "idg", "ndcl"]
+    assert cell(cost, "erm", dataset="PACS").value == pytest.approx(12.5)
+    assert "cpu: test" in cost.notes[0]
+    accuracy = cell(target, "ndcl", target="ink").value
+    other = cell(target, "ndcl", target="chalk").value
+    assert accuracy is not None
+    assert other is not None
+    assert cell(target, "ndcl", target="").value == pytest.approx((accuracy + other) / 2)
+
+
+@pytest.mark.parametrize("rule", ["validation", "oracle", "last"])
+def test_a_table_says_which_selection_made_it(rule: str) -> None:
+    table = build_tables(frame(), ["average"], rule)[0]  # type: ignore[arg-type]
+    assert table.rule == rule
+    assert f"Selection: {rule} (" in table.caption
+
+
+def test_oracle_numbers_are_the_oracles() -> None:
+    runs = as_frame([row("erm", 0, value=0.5), row("ndcl", 0, value=0.6)])
+    assert cell(build_tables(runs, ["average"], "oracle")[0], "erm", measure="target_accuracy").text == "51.0"
+    assert build_tables(runs, ["worst"], "oracle") == []
+
+
+def test_first_second_third_are_the_papers_own_marks() -> None:
+    for table, keys in (
+        (overall_results(), ["dataset", "setting", "group"]),
+        (paper_table("worst_domain"), ["dataset", "target"]),
+    ):
+        for _, column in table.groupby(keys):
+            expected = [None if pd.isna(p) else int(p) for p in column["place"]]
+            assert places([float(v) for v in column["mean"]]) == expected
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-200, 1200).map(lambda n: n / 10)), max_size=30), st.booleans())
+def test_places_are_shared_by_equals_and_skip_none(values: list[float | None], higher: bool) -> None:
+    found = places(values, higher_is_better=higher)
+    present = [v for v in values if v is not None]
+    for value, place in zip(values, found, strict=True):
+        if value is None or len(present) < 2:
+            assert place is None
+            continue
+        better = {v for v in present if (v > value if higher else v < value)}
+        assert place == (len(better) + 1 if len(better) < 3 else None)
+
+
+def test_equal_when_printed_is_equal() -> None:
+    assert places([50.01, 50.04, 49.94]) == [1, 1, 2]
+
+
+def test_a_missing_trial_is_marked_counted_and_named() -> None:
+    made = [r for r in rows() if not (r["method"] == "boda" and r["trial"] == 2 and r["target"] == "ink")]
+    made += [row("boda", 2, d, "ink", status=s) for d, s in ((0, "failed"), (1, "waiting"))]
+    runs = as_frame(made)
+    table = build_tables(runs, ["average"])[0]
+    found = cell(table, "boda", measure="target_accuracy")
+    assert found.note == "2 of 3 trials"
+    assert cell(table, "erm", measure="target_accuracy").note == ""
+    assert table.footnotes == {"a": "2 of 3 trials"}
+    (sentence,) = table.notes
+    assert sentence.startswith("2 of 48 runs have no number (1 failed, 1 waiting): ")
+    assert "BoDA on digits/Duality/ink, trial 2, draw 0 (failed)" in sentence
+    per_target = build_tables(runs, ["target"])[0]
+    assert cell(per_target, "boda", target="chalk").note == ""
+    assert cell(per_target, "boda", target="ink").note == "2 of 3 trials"
+
+
+def test_holes_in_a_folder_of_runs_are_found_without_a_plan() -> None:
+    runs = as_frame(r for r in rows(draws=1) if not (r["method"] == "ndcl" and r["target"] == "ink"))
+    missing = find_missing(runs)
+    assert (missing.count, missing.expected) == (3, 24)
+    assert missing.names()[0] == "NDCL on digits/Duality/ink, trial 0, draw 0 (no such run)"
+    table = build_tables(runs, ["average"])[0]
+    found = cell(table, "ndcl", measure="target_accuracy")
+    assert (found.text, found.note) == ("–", "no complete trial")  # noqa: RUF001
+    per_target = build_tables(runs, ["target"])[0]
+    assert cell(per_target, "ndcl", target="ink").note == "not run here"
+
+
+def test_fewer_draws_than_planned_are_said() -> None:
+    made = [r for r in rows() if not (r["method"] == "erm" and r["draw"] == 1)]
+    made += [row("erm", t, 1, x, status="diverged") for t in range(3) for x in ("chalk", "ink")]
+    table = build_tables(as_frame(made), ["average"])[0]
+    assert cell(table, "erm", measure="target_many").note == "chosen among fewer draws (6 diverged)"
+
+
+def test_many_missing_runs_do_not_flood_the_table() -> None:
+    made = [
+        r if r["method"] != "boda" else row("boda", r["trial"], r["draw"], r["target"], status="waiting")
+        for r in rows(trials=9)
+    ]
+    table = build_tables(as_frame(made), ["average"])[0]
+    assert "36 of 144 runs" in table.notes[0]
+    assert table.notes[0].endswith("and 24 more.")
+    assert cell(table, "boda", measure="target_few").note == "no complete trial"
+
+
+def test_a_group_without_classes_is_not_a_missing_run() -> None:
+    runs = frame()
+    runs["target_few"] = math.nan
+    assert cell(build_tables(runs, ["average"])[0], "erm", measure="target_few").note == "no class in this group"
+
+
+def test_one_trial_has_no_standard_error_and_one_method_no_places() -> None:
+    table = build_tables(frame(methods=("ndcl",), trials=1), ["average"])[0]
+    assert "±" not in table.rows[0].cells[0].text
+    assert table.notes == ("One trial: there is no standard error.",)
+    assert not table.has_places
+
+
+def test_nothing_finished_is_an_error_with_what_was_found() -> None:
+    with pytest.raises(LongshiftError, match="found 2 waiting"):
+        build_tables(as_frame([row("erm", t, status="waiting") for t in range(2)]))
+
+
+def test_names_and_families_are_the_registrys() -> None:
+    known = {name: cls for name, cls in registry.methods().items() if cls.__module__.startswith("longshift.methods.")}
+    for name, cls in known.items():
+        assert method_title(name) == cls.info.title
+        assert family(name) == (cls.info.family if name != "ndcl" else "ndcl")
+    paper = list(dict.fromkeys(overall_results()["method"]))
+    assert order_methods([*known, "mine"]) == [*paper, "mine"]
+    assert (method_title("mine"), family("mine")) == ("mine", "other")
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (Cell(85.66, 0.44), "85.7 ± 0.4"),
+        (Cell(-0.01, signed=True), "0.0"),
+        (Cell(1.25, signed=True), "+1.2"),
+        (Cell(100.0), "100.0"),
+    ],
+)
+def test_numbers_are_printed_with_one_decimal(made: Cell, text: str) -> None:
+    assert made.text == text
+
+
+def test_tables_of_names_that_look_alike_do_not_share_a_file() -> None:
+    tables = build_tables(frame(datasets=("a b", "a-b", "..", "/")), ["target"])
+    assert len({t.name for t in tables}) == 4
+    assert slug("../x") == "x"
