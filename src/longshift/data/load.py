@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from longshift.data import digits, table, tree
+from longshift.data import digits, embeddings, table, tree
 from longshift.data.manifest import Manifest
 from longshift.errors import LongshiftError, UsageError, unknown_name
 
@@ -14,6 +14,8 @@ TABLES = (".csv", ".parquet")
 
 def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
     """The manifest of "digits", a folder domain/class/image, the same in a .zip, a .csv or a .parquet.
+
+    Vectors come from an .npz or a .parquet of embeddings (`longshift.data.embeddings` says what is in them).
 
     `name` is what the dataset is called in reports; by default the name of the folder or file.
     """
@@ -27,9 +29,12 @@ def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
     suffix = path.suffix.lower()
     if suffix == ".zip":
         return tree.read_tree(path, name or path.stem)
+    if embeddings.holds_vectors(path):
+        return embeddings.read_embeddings(path, name or path.stem)
     if suffix in TABLES:
         return table.read_table(path, name or path.stem)
-    raise LongshiftError(f"{path} is not a dataset: expected a folder, .zip, {', '.join(TABLES)} or the word digits")
+    known = ", ".join((".zip", *TABLES, ".npz"))
+    raise LongshiftError(f"{path} is not a dataset: expected a folder, {known} or the word digits")
 
 
 def _nothing_at(path: Path) -> str:

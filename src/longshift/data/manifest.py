@@ -28,7 +28,7 @@ class Manifest:
     """Samples in a fixed order (by domain, class, path), so that an index means the same file everywhere."""
 
     name: str
-    root: Path | None  # folder or .zip that `paths` are relative to; None when the data has no files (digits)
+    root: Path | None  # folder, .zip or file of embeddings that `paths` are in; None when there is none (digits)
     paths: tuple[str, ...]  # relative, with "/" on every system
     labels: IntArray  # (N,) index into `classes`
     domains: IntArray  # (N,) index into `domain_names`
@@ -38,6 +38,7 @@ class Manifest:
     prefix: str = ""  # folder inside a .zip that `paths` are relative to: "" or "PACS/"
     empty_folders: tuple[str, ...] = ()  # "domain/class" folders that hold no image
     misplaced: tuple[str, ...] = ()  # images that are not at domain/class/image and are left out
+    vectors: bool = False  # samples are rows of a file of embeddings (`root`), and `paths` are their ids
 
     @classmethod
     def from_rows(
@@ -48,6 +49,7 @@ class Manifest:
         prefix: str = "",
         empty_folders: Iterable[str] = (),
         misplaced: Iterable[str] = (),
+        vectors: bool = False,
     ) -> Manifest:
         """Sort the rows and number their classes and domains (in order of their names)."""
         ordered = sorted(rows)
@@ -67,6 +69,7 @@ class Manifest:
             prefix=prefix,
             empty_folders=tuple(empty_folders),
             misplaced=tuple(misplaced),
+            vectors=vectors,
         )
 
     def __len__(self) -> int:

@@ -27,6 +27,7 @@ import PIL
 from PIL import Image
 
 from longshift.data import digit_styles, digits, lock
+from longshift.data.embeddings import ordered_vectors
 from longshift.data.images import BadImage, decode, resize
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
@@ -46,8 +47,8 @@ class Store:
     """The pixels of a dataset, row for row with its manifest."""
 
     manifest: Manifest
-    inputs: npt.NDArray[np.uint8]  # (N, size, size, 3), read-only
-    size: int
+    inputs: npt.NDArray[np.uint8] | npt.NDArray[np.float32]  # (N, size, size, 3) pixels or (N, D) vectors, read-only
+    size: int  # pixels; 0 for vectors
     fingerprint: str  # SHA-256 over manifest, size and pixels: the same on every machine
 
     def __len__(self) -> int:
@@ -63,8 +64,13 @@ def default_cache() -> Path:
 def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: Tick = silent) -> Store:
     """Open the store of a dataset at `size` x `size` pixels; build it first where there is none.
 
+    Vectors are read as they are: they have no size and need no cache.
+
     `tick` is called once an image while building. A second process that asks for the same store waits for the first.
     """
+    if manifest.vectors:
+        vectors, digest = ordered_vectors(manifest)
+        return Store(manifest, vectors, 0, digest)
     if not 1 <= size <= 4096:
         raise UsageError(f"expected an image size from 1 to 4096, found {size}")
     if manifest.root is None:

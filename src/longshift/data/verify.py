@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from longshift.data.embeddings import ordered_vectors
 from longshift.data.images import BadImage, decode
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
@@ -40,6 +41,10 @@ def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
     problems = list(layout_problems(manifest))
     if manifest.root is None:
         return problems
+    if manifest.vectors:
+        x, _ = ordered_vectors(manifest)
+        tick(len(x))
+        return problems + list(duplicates(manifest, [hashlib.sha256(row.tobytes()).hexdigest() for row in x]))
     checksums: list[str] = []
     with open_source(manifest) as source:
 

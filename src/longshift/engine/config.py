@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from longshift.data.embeddings import holds_vectors
 from longshift.errors import ConfigError, LongshiftError, unknown_name
 from longshift.files import content_hash
 from longshift.methods import registry
@@ -24,7 +25,7 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
-    data: str = Field(default="digits", min_length=1, description="folder, .zip, .csv, .parquet, or 'digits'")
+    data: str = Field(default="digits", min_length=1, description="folder, .zip, .csv, .parquet, .npz, or 'digits'")
     benchmark: Literal["VLCS", "PACS", "OfficeHome", "DomainNet"] | None = None
     setting: str = "TotalHeavyTail"
     target: str = Field(..., min_length=1, description="the domain that is held out")
@@ -46,23 +47,34 @@ class RunConfig(BaseModel):
     train_seed: int = Field(default=0, ge=0)
 
     @property
+    def vectors(self) -> bool:
+        """Whether the data are embeddings and not images."""
+        return holds_vectors(self.data)
+
+    @property
     def size(self) -> int:
-        """Image size in pixels."""
+        """Image size in pixels; 0 for vectors."""
+        if self.vectors:
+            return 0
         return self.image_size or (32 if self.data == "digits" else 224)
 
     @property
     def small(self) -> bool:
-        """Whether the defaults for small images apply."""
+        """Whether the defaults for small images (and for vectors) apply."""
         return self.size <= SMALL_IMAGE
 
     @property
     def augmented(self) -> bool:
         """Whether training images are augmented; small images are not, as in DomainBed."""
+        if self.vectors:
+            return False
         return self.augment == "on" or (self.augment == "auto" and not self.small)
 
     @property
     def backbone_name(self) -> str:
-        """The backbone, with "auto" resolved to the protocol's."""
+        """The backbone, with "auto" resolved: the protocol's for images, an MLP for vectors."""
+        if self.backbone == "auto" and self.vectors:
+            return "mlp"
         return ("small_conv" if self.small else "resnet50") if self.backbone == "auto" else self.backbone
 
     @property
@@ -85,8 +97,13 @@ class RunConfig(BaseModel):
         return cls.make({**base.to_dict(), **self.hparams}, self.contexts)
 
     def fingerprint(self) -> str:
-        """Content hash of everything that makes the run what it is, hyper-parameters resolved."""
+        """Content hash of everything that makes the run what it is, hyper-parameters resolved.
+
+        A benchmark counts by its name and weights by their file's, so that a run has one fingerprint on all machines.
+        """
         values = self.model_dump(exclude={"hparams"})
+        values["data"] = self.benchmark or self.data
+        values["weights"] = Path(self.weights).name if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name
         values["hparams"] = self.method_config().to_dict()
         return content_hash(values)

@@ -36,6 +36,7 @@ from longshift.metrics.evaluation import Evaluation
 from longshift.metrics.temperature import fit_temperature
 from longshift.nn.backbones import make_backbone, make_network
 from longshift.nn.fold import fold_frozen_norms
+from longshift.nn.vector_mlp import VectorMLP
 from longshift.progress import Tick, silent
 from longshift.settings.split import save_split
 
@@ -69,6 +70,8 @@ def build_method(
             input_dim=task.store.inputs.shape[1] if vectors else 0,
             pad_type=saved.pad_type if saved else "",
         )
+        if isinstance(backbone.module, VectorMLP) and fresh:
+            backbone.module.fit_inputs(torch.from_numpy(task.store.inputs[task.split.train]))
         network = make_network(
             backbone,
             len(task.split.classes),

@@ -14,6 +14,7 @@ from torch import nn
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.nn.network import Network, Precision
 from longshift.nn.small_conv import small_conv
+from longshift.nn.vector_mlp import HIDDEN, VectorMLP
 
 SMALL_CONV = "small_conv"
 VECTOR_MLP = "mlp"
@@ -41,15 +42,15 @@ def make_backbone(
     """
     if weights is not None and pretrained:
         raise UsageError("pretrained and weights were both given; choose one source of weights")
+    if input_dim > 0 and name != VECTOR_MLP:
+        raise UsageError(f"backbone {name!r} is for images, but the data are vectors of length {input_dim}; use 'mlp'")
     if name == SMALL_CONV:
         module, features = small_conv()
         backbone = Backbone(module, features, HALF, HALF)
     elif name == VECTOR_MLP:
         if input_dim < 1:
             raise UsageError("backbone 'mlp' is for vectors (embeddings), but the data are images; try 'small_conv'")
-        hidden = 256
-        layers = nn.Sequential(nn.LayerNorm(input_dim), nn.Linear(input_dim, hidden), nn.ReLU())
-        backbone = Backbone(layers, hidden, HALF, HALF)
+        backbone = Backbone(VectorMLP(input_dim), HIDDEN, HALF, HALF)
     else:
         backbone = _timm_backbone(name, pretrained, weights, pad_type)
     if weights is not None:

@@ -1,0 +1,46 @@
+"""The network for vectors (embeddings): columns standardised by the training samples, one hidden layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+HIDDEN = 256
+
+
+class Standardise(nn.Module):
+    """(x - mean) / std per column; the numbers are buffers, so that they travel with the weights."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, columns: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(columns))
+        self.register_buffer("std", torch.ones(columns))
+
+    @torch.no_grad()
+    def fit(self, x: Tensor) -> None:
+        """Take mean and standard deviation of the rows of x; a column that never changes is only centred."""
+        # In double precision: a large common offset must not eat the digits of the spread.
+        mean = x.double().mean(0)
+        std = (x.double() - mean).square().mean(0).sqrt()
+        self.mean.copy_(mean)
+        self.std.copy_(torch.where(std > 1e-6 * mean.abs().clamp_min(1e-6), std, torch.ones_like(std)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Standardise the columns."""
+        return (x - self.mean) / self.std
+
+
+class VectorMLP(nn.Sequential):
+    """Standardise, linear layer, ReLU."""
+
+    def __init__(self, columns: int, hidden: int = HIDDEN) -> None:
+        super().__init__(Standardise(columns), nn.Linear(columns, hidden), nn.ReLU())
+
+    def fit_inputs(self, x: Tensor) -> None:
+        """Learn the scale of the inputs from the training vectors."""
+        first = self[0]
+        assert isinstance(first, Standardise)
+        first.fit(x)
