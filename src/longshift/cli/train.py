@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 def train(
     data: Annotated[
-        str | None, typer.Option(help="Folder domain/class/image, .zip, .csv, .parquet, or 'digits'.")
+        str | None, typer.Option(help="Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), or 'digits'.")
     ] = None,
     benchmark: Annotated[
         str | None, typer.Option(help="VLCS, PACS, OfficeHome or DomainNet: use published counts.")
@@ -52,7 +52,7 @@ def train(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; repeat it.")
     ] = None,
     backbone: Annotated[
-        str | None, typer.Option(help="Any timm model, small_conv, mlp; auto = resnet50 or small_conv.")
+        str | None, typer.Option(help="Any timm model, small_conv, mlp; auto = resnet50, small_conv or mlp.")
     ] = None,
     pretrained: Annotated[
         bool | None, typer.Option("--pretrained/--no-pretrained", help="Start from timm's own weights.")
@@ -67,6 +67,12 @@ def train(
     eval_every: Annotated[int | None, typer.Option(help="Steps between validations (300 by protocol).")] = None,
     evaluate: Annotated[
         str | None, typer.Option("--eval", help="selected: test and target at the end; full: each time.")
+    ] = None,
+    average: Annotated[
+        str | None, typer.Option(help="Also average the weights: ema or swa; judged as a model of its own.")
+    ] = None,
+    average_from: Annotated[
+        int | None, typer.Option(help="First step of the average; default: ema 1, swa half way.")
     ] = None,
     split_seed: Annotated[int | None, typer.Option(help="Which files are training, validation, test.")] = None,
     hparam_seed: Annotated[
@@ -109,6 +115,7 @@ def train(
         "data": data, "benchmark": benchmark, "setting": setting, "target": target, "ratio": ratio, "shrink": shrink,
         "method": method, "backbone": backbone, "pretrained": pretrained, "weights": weights, "freeze_bn": freeze_bn,
         "image_size": image_size, "augment": augment, "steps": steps, "eval_every": eval_every, "evaluate": evaluate,
+        "average": average, "average_from": average_from,
         "split_seed": split_seed, "hparam_seed": hparam_seed, "train_seed": train_seed,
     }  # fmt: skip
     given = {name: value for name, value in flags.items() if value is not None}
@@ -150,8 +157,8 @@ def show_result(folder: Path, result: dict[str, Any]) -> None:
     if result["status"] == "diverged":
         errors.print(f"the loss became infinite or NaN before step {result['diverged_at']}", style="red")
     rows = []
-    for which in ("selected", "last"):
-        found = result[which]
+    for which in ("selected", "averaged", "last"):
+        found = result.get(which)
         for name in ("validation", "test", "target"):
             if found and name in found:
                 part = found[name]

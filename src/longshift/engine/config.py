@@ -42,6 +42,8 @@ class RunConfig(BaseModel):
     steps: int = Field(default=5000, ge=1)
     eval_every: int = Field(default=300, ge=1)
     evaluate: Literal["selected", "full"] = "selected"
+    average: Literal["none", "ema", "swa"] = "none"
+    average_from: int = Field(default=0, ge=0, description="first step of the average; 0 = ema: 1st, swa: half way")
     split_seed: int = Field(default=0, ge=0)
     hparam_seed: int = Field(default=0, ge=0, description="0 = defaults; n > 0 = random draw n")
     train_seed: int = Field(default=0, ge=0)
@@ -84,6 +86,13 @@ class RunConfig(BaseModel):
         return (*benchmark, "small") if self.small else benchmark
 
     @property
+    def average_start(self) -> int:
+        """How many steps pass before weights are averaged."""
+        if self.average_from:
+            return self.average_from - 1
+        return self.steps // 2 if self.average == "swa" else 0
+
+    @property
     def method_class(self) -> type[Method]:
         """The method's class."""
         return registry.get(self.method)
@@ -101,7 +110,9 @@ class RunConfig(BaseModel):
 
         A benchmark counts by its name and weights by their file's, so that a run has one fingerprint on all machines.
         """
-        values = self.model_dump(exclude={"hparams"})
+        values = self.model_dump(exclude={"hparams", "average", "average_from"})
+        if self.average != "none":  # runs without it keep the name they had before there was averaging
+            values["average"], values["average_from"] = self.average, self.average_start
         values["data"] = self.benchmark or self.data
         values["weights"] = Path(self.weights).name if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name

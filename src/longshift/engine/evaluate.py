@@ -8,6 +8,7 @@ from typing import Any
 
 from longshift.data import load_dataset, open_store
 from longshift.engine import checkpoint
+from longshift.engine.build import build_method
 from longshift.engine.config import Runtime
 from longshift.engine.device import resolve_device
 from longshift.engine.evaluation import SETS, judge, predict_rows
@@ -16,7 +17,6 @@ from longshift.engine.model_file import read_model_file
 from longshift.engine.record import read_config
 from longshift.engine.source import EvaluationSource, host_tensor
 from longshift.engine.task import Bar, Task, no_bar
-from longshift.engine.trainer import build_method
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import read_json
 from longshift.settings.split import load_split

@@ -15,14 +15,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.data.augment import Recipe, augment_with, compiled_augment
-from longshift.data.batches import Inputs, training_set
+from longshift.data.batches import training_set
 from longshift.data.draws import HostDraws
 from longshift.engine import checkpoint, environment, record
+from longshift.engine.averaging import Averager
+from longshift.engine.build import build_method
 from longshift.engine.config import RunConfig, Runtime
-from longshift.engine.device import compiles, resolve_device, resolve_precision, tune, use_graphs
+from longshift.engine.device import resolve_device, use_graphs
 from longshift.engine.evaluation import SETS, feature_rows, judge, predict_rows
-from longshift.engine.model_file import ModelFile, describe_model, write_model_file
+from longshift.engine.model_file import describe_model, write_model_file
 from longshift.engine.record import RunFolder
 from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
 from longshift.engine.steppers import GraphStepper, PlainStepper, Stepper
@@ -31,12 +32,8 @@ from longshift.engine.task import Task
 from longshift.engine.terms import TermLog
 from longshift.errors import LongshiftError
 from longshift.files import replacing, write_json
-from longshift.methods.base import Method
 from longshift.metrics.evaluation import Evaluation
 from longshift.metrics.temperature import fit_temperature
-from longshift.nn.backbones import make_backbone, make_network
-from longshift.nn.fold import fold_frozen_norms
-from longshift.nn.vector_mlp import VectorMLP
 from longshift.progress import Tick, silent
 from longshift.settings.split import save_split
 
@@ -49,53 +46,6 @@ class Interrupted(LongshiftError):
     exit_code = 130
 
 
-def build_method(
-    config: RunConfig, task: Task, runtime: Runtime, device: torch.device, saved: ModelFile | None = None
-) -> tuple[Method, Inputs]:
-    """Network, method and input pipeline, from the train seed alone, on the device.
-
-    With `saved`, a finished run's description, only the structure is built: all weights are about to be loaded.
-    """
-    fresh = saved is None
-    hparams = config.method_config()
-    precision = resolve_precision(runtime, device)
-    tune(device, precision)
-    vectors = task.store.inputs.ndim == 2
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.train_seed)
-        backbone = make_backbone(
-            config.backbone_name,
-            pretrained=config.pretrained and fresh,
-            weights=Path(config.weights) if config.weights and fresh else None,
-            input_dim=task.store.inputs.shape[1] if vectors else 0,
-            pad_type=saved.pad_type if saved else "",
-        )
-        if isinstance(backbone.module, VectorMLP) and fresh:
-            backbone.module.fit_inputs(torch.from_numpy(task.store.inputs[task.split.train]))
-        network = make_network(
-            backbone,
-            len(task.split.classes),
-            dropout=hparams.dropout,
-            freeze_bn=config.freeze_bn,
-            precision=precision,
-        )
-        method = config.method_class(network, task.problem(config.steps), hparams)
-    method.to(device=device)
-    method.to(memory_format=torch.channels_last)
-    if config.freeze_bn and not vectors:
-        fold_frozen_norms(network.featurizer, torch.rand(2, 3, config.size, config.size, device=device))
-    if compiles(runtime, device, config.steps):
-        network.compile_featurizer()
-    shape = (1, 3, 1, 1)
-    inputs = Inputs(
-        torch.tensor(saved.mean if saved else backbone.mean, device=device).reshape(shape),
-        torch.tensor(saved.std if saved else backbone.std, device=device).reshape(shape),
-        Recipe() if config.augmented else None,
-        compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
-    )
-    return method, inputs
-
-
 @dataclass
 class Progress:
     """Where a run stands: what a checkpoint holds beside the method's own state."""
@@ -106,6 +56,8 @@ class Progress:
     best_accuracy: float = -math.inf
     seconds: float = 0.0
     diverged_at: int = 0
+    averaged_step: int = 0
+    averaged_accuracy: float = -math.inf
 
 
 class Trainer:
@@ -137,6 +89,9 @@ class Trainer:
         self.log = TermLog(self.device)
         self.source = self._make_source()
         self.stepper = self._make_stepper()
+        self.averager: Averager | None = None
+        if config.average != "none":
+            self.averager = Averager(self.method, config.average, config.average_start)
 
     # -- assembly ----------------------------------------------------------------------------------------------
 
@@ -177,6 +132,8 @@ class Trainer:
                 if self.method.wants_features(index):
                     self._pass_features()
                 self.stepper.run(index)
+                if self.averager:
+                    self.averager.update(index)
                 self.progress.step = index + 1
                 tick(1, self._note())
                 if self._evaluation_due():
@@ -226,23 +183,39 @@ class Trainer:
         if not all(math.isfinite(value) for value in terms.values()):
             self.progress.diverged_at = self.progress.step
             return
-        names = SETS if self.config.evaluate == "full" else SETS[:1]
-        found = {}
-        for name in names:
-            logits = self.predict(name)
-            if not torch.isfinite(logits).all():
-                self.progress.diverged_at = self.progress.step
-                return
-            found[name] = self._judge(name, logits)
+        found = self._look()
+        if not found:
+            self.progress.diverged_at = self.progress.step
+            return
         row: dict[str, Any] = {"step": self.progress.step, "seconds": round(self.progress.seconds, 3), "terms": terms}
         for name, evaluation in found.items():
-            row[name] = {k: v for k, v in evaluation.to_dict().items() if k != "confusion"}
+            row[name] = _brief(evaluation)
+        if self.averager and self.averager.updates:
+            row |= self._evaluate_average(self.averager)
         self.progress.rows.append(row)
         self.on_row(row)
         if found["validation"].accuracy > self.progress.best_accuracy:
             self.progress.best_accuracy = found["validation"].accuracy
             self.progress.best_step = self.progress.step
             self.best = checkpoint.copy_weights(self.method)
+
+    def _look(self) -> dict[str, Evaluation]:
+        """Metrics of the current weights; nothing if a prediction is not finite."""
+        names = SETS if self.config.evaluate == "full" else SETS[:1]
+        logits = {name: self.predict(name) for name in names if len(self.sets[name])}
+        if not all(torch.isfinite(values).all() for values in logits.values()):
+            return {}
+        return {name: self._judge(name, values) for name, values in logits.items()}
+
+    def _evaluate_average(self, averager: Averager) -> dict[str, Any]:
+        """Judge the averaged weights like any other model, and select among them on their own."""
+        with averager.swapped():
+            found = self._look()
+        if found and found["validation"].accuracy > self.progress.averaged_accuracy:
+            self.progress.averaged_accuracy = found["validation"].accuracy
+            self.progress.averaged_step = self.progress.step
+            averager.keep()
+        return {f"averaged_{name}": _brief(evaluation) for name, evaluation in found.items()}
 
     def predict(self, name: str) -> Tensor:
         """Logits of the current weights on one of the sets "validation", "test", "target"."""
@@ -269,10 +242,14 @@ class Trainer:
             self.progress = Progress(**state["progress"])
             self.best = state["best"]
             self.method.load_state(state["method"])
+            if self.averager:
+                self.averager.load_state(state["averager"])
 
     def _save_state(self) -> None:
         record.write_metrics(self.folder, self.progress.rows)
         state = {"progress": vars(self.progress), "best": self.best, "method": self.method.state()}
+        if self.averager:
+            state["averager"] = self.averager.state()
         checkpoint.save_resume(self.folder.resume, state)
 
     def _finish(self, started: float) -> dict[str, Any]:
@@ -294,6 +271,7 @@ class Trainer:
             "diverged_at": progress.diverged_at or None,
             "last": None,
             "selected": None,
+            "averaged": None,
         }
         if not progress.diverged_at:
             outcome["last"] = {"step": progress.step, **self._judge_all()}
@@ -303,6 +281,9 @@ class Trainer:
             else:
                 self.method.load_state_dict(self.best)
                 outcome["selected"] = {"step": progress.best_step, **self._judge_all()}
+            if self.averager and self.averager.best:
+                with self.averager.swapped(self.averager.best):
+                    outcome["averaged"] = {"step": progress.averaged_step, **self._judge_all()}
             if self.runtime.keep_model:
                 self._save_model()
             if self.runtime.save_predictions:
@@ -328,9 +309,14 @@ class Trainer:
     def _save_model(self) -> None:
         """The selected weights (now in the method), and how to use them with calibrated probabilities."""
         checkpoint.save_weights(self.folder.model, self.best)
-        validation = self.sets["validation"]
-        temperature = fit_temperature(self.predict("validation"), self.task.labels(validation))
-        write_model_file(self.folder.description, dataclasses.replace(self.model_file, temperature=temperature))
+        labels = self.task.labels(self.sets["validation"])
+        selected, averaged = fit_temperature(self.predict("validation"), labels), 1.0
+        if self.averager and self.averager.best:
+            with self.averager.swapped(self.averager.best):
+                checkpoint.save_weights(self.folder.averaged, self.method.state_dict())
+                averaged = fit_temperature(self.predict("validation"), labels)
+        described = dataclasses.replace(self.model_file, temperature=selected, averaged_temperature=averaged)
+        write_model_file(self.folder.description, described)
 
     def _save_predictions(self) -> None:
         """Logits, features, labels and domains of each set, for later analysis; domains are manifest indices."""
@@ -346,3 +332,8 @@ class Trainer:
             arrays[f"{name}_indices"] = indices
         with replacing(self.folder.predictions) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _brief(evaluation: Evaluation) -> dict[str, Any]:
+    """A row of metrics.jsonl: everything but the confusion matrix."""
+    return {name: value for name, value in evaluation.to_dict().items() if name != "confusion"}
