@@ -83,7 +83,7 @@ def plan(
         with progress("measuring", kinds(made.jobs), quiet) as tick:
             found = estimate(made.jobs, entries, sweep.runtime, slots[0].device, tick)
         value |= {
-            "slots": len(slots), "device": slots[0].device, "hours": round(found.hours(len(slots)), 3),
+            "slots": len(slots), "device": slots[0].device, "hours": round(found.hours(len(slots)), 6),
             "seconds_per_step": {name: round(seconds, 5) for name, seconds in found.methods.items()},
         }  # fmt: skip
     if as_json:
