@@ -87,7 +87,7 @@ def test_training_notices_nothing(digits_run: Path, digits_task: Task, tmp_path:
 
 def test_it_is_selected_on_its_own_and_kept(digits_task: Task, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    result = train(folder, digits_task, average="swa", average_from=10, eval_every=5, evaluate="full")
+    result = train(folder, digits_task, average="swa", average_from=10, eval_every=5, evaluate="full", steps=30)
     rows = read_metrics(RunFolder(folder))
     assert "averaged_validation" not in rows[0]  # at step 5 there is no average yet
     scores = {row["step"]: row["averaged_validation"]["accuracy"] for row in rows if "averaged_validation" in row}
@@ -123,7 +123,7 @@ def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path,
 
 def test_runs_without_average_keep_their_name() -> None:
     assert digits_config(average_from=7).fingerprint() == digits_config().fingerprint()
-    assert digits_config(average="swa").fingerprint() == digits_config(average="swa", average_from=21).fingerprint()
+    assert digits_config(average="swa").fingerprint() == digits_config(average="swa", average_from=41).fingerprint()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")

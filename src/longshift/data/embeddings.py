@@ -78,29 +78,29 @@ def ordered_vectors(manifest: Manifest) -> tuple[FloatArray, str]:
 
 
 def read_vectors(path: Path) -> Vectors:
-    """Read and check a file of vectors."""
-    columns = _from_npz(path) if path.suffix.lower() == ".npz" else _from_parquet(path)
-    x = columns.pop("x")
+    """Read and check a file of vectors with their labels and domains."""
+    columns = _columns(path, ("label", "domain"))
+    x = _numbers(path, columns["x"])
+    labels, domains = (_texts(path, name, columns[name], len(x)) for name in ("label", "domain"))
+    return Vectors(x, labels, domains, _ids(path, columns, len(x)))
+
+
+def read_unlabelled(path: Path) -> tuple[FloatArray, list[str]]:
+    """The vectors and ids of a file; it may have no labels and domains."""
+    columns = _columns(path, ())
+    x = _numbers(path, columns["x"])
+    return x, _ids(path, columns, len(x))
+
+
+def _columns(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+    return _from_npz(path, needed) if path.suffix.lower() == ".npz" else _from_parquet(path, needed)
+
+
+def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 1 or x.dtype.kind not in "fiu":
         raise LongshiftError(
             f"{path}: expected vectors as an array (N, D) of numbers, found shape {x.shape} of {x.dtype}"
         )
-    texts: dict[str, list[str]] = {}
-    for name in NAMES:
-        if name == "id" and name not in columns:
-            width = len(str(len(x) - 1))
-            texts[name] = [f"{row:0{width}d}" for row in range(len(x))]
-            continue
-        values = columns[name]
-        if values.shape != (len(x),):
-            raise LongshiftError(f"{path}: expected {len(x)} values in `{name}`, one a vector, found {values.shape}")
-        texts[name] = ["" if value is None or value != value else str(value) for value in values.tolist()]
-        blank = [str(row) for row, text in enumerate(texts[name]) if not text]
-        if blank:
-            raise LongshiftError(f"{path} has {len(blank)} rows with an empty {name}: rows {some(blank)} (from 0)")
-    twice = sorted(name for name, times in Counter(texts["id"]).items() if times > 1)
-    if twice:
-        raise LongshiftError(f"{path} has {len(twice)} ids more than once: {some(twice)}")
     with np.errstate(over="ignore"):
         vectors = np.ascontiguousarray(x, dtype=np.float32)
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
@@ -109,14 +109,36 @@ def read_vectors(path: Path) -> Vectors:
             f"{path}: {len(bad)} of the {len(x)} vectors hold NaN, infinite or too large numbers: rows "
             f"{some([str(row) for row in bad])} (from 0). Remove those rows."
         )
-    return Vectors(vectors, texts["label"], texts["domain"], texts["id"])
+    return vectors
 
 
-def _from_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
+def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int) -> list[str]:
+    if values.shape != (n,):
+        raise LongshiftError(f"{path}: expected {n} values in `{name}`, one a vector, found {values.shape}")
+    texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
+    blank = [str(row) for row, text in enumerate(texts) if not text]
+    if blank:
+        raise LongshiftError(f"{path} has {len(blank)} rows with an empty {name}: rows {some(blank)} (from 0)")
+    return texts
+
+
+def _ids(path: Path, columns: dict[str, npt.NDArray[Any]], n: int) -> list[str]:
+    """The ids, or the numbers of the rows where there are none."""
+    if "id" not in columns:
+        width = len(str(n - 1))
+        return [f"{row:0{width}d}" for row in range(n)]
+    ids = _texts(path, "id", columns["id"], n)
+    twice = sorted(name for name, times in Counter(ids).items() if times > 1)
+    if twice:
+        raise LongshiftError(f"{path} has {len(twice)} ids more than once: {some(twice)}")
+    return ids
+
+
+def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             names = list(file.files)
-            _require(path, names, ("x", "label", "domain"), "array")
+            _require(path, names, ("x", *needed), "array")
             return {name: file[name] for name in ("x", *NAMES) if name in names}
     except ValueError as error:
         if "allow_pickle" not in str(error):
@@ -131,7 +153,7 @@ def _from_npz(path: Path) -> dict[str, npt.NDArray[Any]]:
         raise LongshiftError(f"cannot read {path} as .npz: {error}") from error
 
 
-def _from_parquet(path: Path) -> dict[str, npt.NDArray[Any]]:
+def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
     from pyarrow import compute, parquet
 
     try:
@@ -139,7 +161,7 @@ def _from_parquet(path: Path) -> dict[str, npt.NDArray[Any]]:
     except (OSError, ValueError) as error:
         raise LongshiftError(f"cannot read the table {path}: {error}") from error
     names = list(table.column_names)
-    _require(path, names, ("label", "domain"), "column")
+    _require(path, names, needed, "column")
     columns = {name: np.array(table.column(name).to_pylist(), dtype=object) for name in NAMES if name in names}
     if LISTS in names:
         lists = table.column(LISTS).combine_chunks()

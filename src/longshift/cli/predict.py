@@ -1,0 +1,88 @@
+"""`longshift predict`: classes and probabilities of new images."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.errors import LongshiftError
+
+SHOWN = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("predict")(predict)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="The folder of a run or of a fit.")],
+    images: Annotated[
+        list[str], typer.Argument(help="Images, folders, patterns ('*.jpg'); - reads a list from standard input.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write a .csv or .json file.")] = None,
+    top_k: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 3,
+    unsure: Annotated[
+        float, typer.Option(min=0, max=1, help="Mark predictions whose probability is below this.")
+    ] = 0.5,
+    averaged: Annotated[bool, typer.Option("--averaged", help="Use the averaged weights.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Predict classes with calibrated probabilities; images that cannot be read are reported and skipped.
+
+    Examples:
+
+        longshift predict fits/mysites new_site/ --out predictions.csv
+
+        find new_site -name '*.jpg' | longshift predict fits/mysites - --json
+    """
+    from longshift.engine.load import load_model
+    from longshift.engine.predict import expand
+    from longshift.engine.predict import predict as run
+    from longshift.files import write_json, write_text
+
+    items = [line for item in images for line in (_lines() if item == "-" else [item])]
+    if not items:
+        raise LongshiftError("no images: standard input is empty")
+    loaded = load_model(model, "averaged" if averaged else "selected", device)
+    files = expand(items)
+    if not files:
+        raise LongshiftError(f"no images in {', '.join(items[:3])}")
+    with progress("predicting", len(files), quiet) as tick:
+        found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
+    for path, reason in found.skipped:
+        errors.print(f"skipped {path}: {reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    if not found.rows:
+        raise LongshiftError(f"none of the {len(files)} inputs could be read")
+    if out is not None and out.suffix.lower() == ".json":
+        write_json(out, found.to_json())
+    elif out is not None:
+        write_text(out, found.to_csv())
+    if as_json:
+        print_json(found.to_json())
+        return
+    if out is None:
+        rows = [[p.path, p.label, f"{p.probability:.3f}", "unsure" if p.unsure else ""] for p in found.rows[:SHOWN]]
+        print_table("", ("path", "class", "probability", ""), rows)
+        if len(found.rows) > SHOWN:
+            console.print(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
+    counts = ", ".join(f"{name} {n}" for name, n in Counter(p.label for p in found.rows).most_common(10))
+    unsure_count = sum(p.unsure for p in found.rows)
+    console.print(
+        f"{len(found.rows)} predicted ({counts}), {unsure_count} unsure, {len(found.skipped)} skipped"
+        + (f"; written to {out}" if out else ""),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _lines() -> list[str]:
+    return [line.rstrip("\r\n") for line in sys.stdin if line.strip()]

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from longshift.cli.main import app
+from longshift.data.digits import images
+from longshift.errors import LongshiftError
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "new").mkdir()
+    for number in range(25):
+        Image.fromarray(images()[number]).save(tmp_path / "new" / f"{number:02d}.png")
+    (tmp_path / "new" / "bad.png").write_bytes(b"nothing")
+    return tmp_path / "new"
+
+
+def test_table(digits_run: Path, folder: Path) -> None:
+    shown = runner.invoke(app, ["predict", str(digits_run), str(folder), "--device", "cpu", "-q"])
+    assert shown.exit_code == 0, shown.output
+    assert "and 5 more" in shown.output
+    assert "25 predicted" in shown.output
+    assert "1 skipped" in shown.output
+    assert "bad.png: not an image" in shown.stderr
+
+
+def test_csv_and_json_files(digits_run: Path, folder: Path, tmp_path: Path) -> None:
+    for name in ("p.csv", "p.json"):
+        arguments = ["predict", str(digits_run), str(folder), "--out", str(tmp_path / name), "--top-k", "2", "-q"]
+        assert runner.invoke(app, [*arguments, "--device", "cpu"]).exit_code == 0
+    table = pd.read_csv(tmp_path / "p.csv", dtype={"class": str})
+    value = json.loads((tmp_path / "p.json").read_text())
+    assert table["class"].tolist() == [row["class"] for row in value["predictions"]]
+    assert len(value["predictions"][0]["top"]) == 2
+    assert [Path(row["path"]).name for row in value["skipped"]] == ["bad.png"]
+
+
+def test_list_from_standard_input(digits_run: Path, folder: Path) -> None:
+    listed = f"{folder / '03.png'}\n{folder / '01.png'}\n\n"
+    found = runner.invoke(app, ["predict", str(digits_run), "-", "--json", "-q", "--device", "cpu"], input=listed)
+    assert [Path(row["path"]).name for row in json.loads(found.stdout)["predictions"]] == ["03.png", "01.png"]
+    empty = runner.invoke(app, ["predict", str(digits_run), "-"], input="")
+    assert "standard input is empty" in str(empty.exception)
+
+
+def test_only_unreadable_inputs_fail(digits_run: Path, folder: Path) -> None:
+    failed = runner.invoke(app, ["predict", str(digits_run), str(folder / "bad.png"), "-q", "--device", "cpu"])
+    assert isinstance(failed.exception, LongshiftError)
+    assert failed.exit_code == 1
+    assert "none of the 1 inputs could be read" in str(failed.exception)
+
+
+def test_an_empty_folder(digits_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    failed = runner.invoke(app, ["predict", str(digits_run), str(tmp_path / "empty")])
+    assert "no images in" in str(failed.exception)
