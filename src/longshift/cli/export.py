@@ -1,0 +1,56 @@
+"""`longshift export`: a model for use elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longshift.cli.common import JsonFlag, console, print_json
+from longshift.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("export")(export)
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="The folder of a run or of a fit.")],
+    format: Annotated[str, typer.Option(help="onnx, or torch (torch.export, .pt2).")] = "onnx",
+    out: Annotated[Path | None, typer.Option(help="The file; default model.onnx or model.pt2 in the folder.")] = None,
+    averaged: Annotated[bool, typer.Option("--averaged", help="Export the averaged weights.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the model as ONNX or torch.export, checked against PyTorch on random and real inputs.
+
+    The graph takes uint8 pixels (batch, size, size, 3) and normalises them itself; a JSON beside the file tells the
+    rest: how to resize, the classes, the temperature.
+
+    Example: `longshift export fits/mysites --out mysites.onnx`
+    """
+    from longshift.engine.export import export as write
+
+    if format not in ("onnx", "torch"):
+        raise UsageError(f"--format: expected onnx or torch, got {format!r}")
+    done = write(model, "onnx" if format == "onnx" else "torch", out, "averaged" if averaged else "selected")
+    if as_json:
+        print_json(
+            {
+                "file": str(done.file),
+                "description": str(done.description),
+                "difference": done.difference,
+                "random_inputs": done.random,
+                "real_inputs": done.real,
+            }
+        )
+        return
+    real = f"{done.real} images or vectors of its own data" if done.real else "no own data (it could not be read)"
+    console.print(
+        f"wrote {done.file} ({done.file.stat().st_size / 1e6:.1f} MB) and {done.description.name}\n"
+        f"largest difference to PyTorch {done.difference:.1e}, on {done.random} random inputs and {real}",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )

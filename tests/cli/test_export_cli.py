@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from longshift.cli.main import app
+from longshift.errors import UsageError
+
+runner = CliRunner()
+
+
+def test_export(digits_run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.pt2"
+    done = runner.invoke(app, ["export", str(digits_run), "--format", "torch", "--out", str(out), "--json"])
+    value = json.loads(done.stdout)
+    assert value["file"] == str(out)
+    assert value["difference"] < 1e-4
+    assert json.loads(Path(value["description"]).read_text())["classes"] == list("0123456789")
+    shown = runner.invoke(app, ["export", str(digits_run), "--format", "torch", "--out", str(out)])
+    assert "100 random inputs and 100 images" in shown.output
+
+
+def test_unknown_format(digits_run: Path) -> None:
+    failed = runner.invoke(app, ["export", str(digits_run), "--format", "tflite"])
+    assert isinstance(failed.exception, UsageError)
+    assert "expected onnx or torch, got 'tflite'" in str(failed.exception)
