@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,6 +30,8 @@ Examples:
 
     longshift report sweeps/first --table average --format latex   # one kind, for a paper
 
+    longshift report sweeps/first --html report.html               # one page with everything, no network needed
+
     longshift report sweeps/first --compare paper --out tables     # beside the published numbers, as files
 """
 
@@ -45,7 +49,11 @@ def report(
         str, typer.Option(help="validation (the protocol), last (last step), oracle (chosen on the target).")
     ] = "validation",
     compare: Annotated[str | None, typer.Option(help="'paper': put its numbers beside the measured ones.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write tables as Markdown, LaTeX and CSV to this folder.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Where the images lie now, if not where they were when training (for --html).")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Report on finished runs (see HELP)."""
@@ -71,6 +79,14 @@ def report(
     shown = [*tables, *agreement]
     if out:
         save_tables(shown, runs, missing, out)
+    if html:
+        from longshift.report.page import write_page
+        from longshift.report.report_page import report_page
+
+        command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
+        write_page(
+            report_page(path, runs, shown, missing, html, rule, sentence if agreement else "", data, command), html
+        )
     if as_json:
         print_json(
             {
@@ -83,12 +99,13 @@ def report(
             }
         )
         return
-    _print(shown, format_)
+    if not html or format_ != "terminal":
+        _print(shown, format_)
     if sentence:
         errors.print(sentence, markup=False, highlight=False, soft_wrap=True)
     for line in missing.sentences():
         errors.print(line, markup=False, highlight=False, soft_wrap=True)
-    for written in filter(None, (out,)):
+    for written in filter(None, (html, out)):
         errors.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -24,19 +24,19 @@ def build_tables(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule =
     if frame.empty or not (frame["status"] == "done").any():
         states = ", ".join(f"{n} {s}" for s, n in frame["status"].value_counts().items()) or "none at all"
         raise LongshiftError(f"no finished run to report on; found {states}. See `longshift sweep status`.")
-    missing = find_missing(frame)
+    missing, chosen = find_missing(frame), choose(frame, rule)
     builders: dict[str, Callable[[], list[Table]]] = {
-        "average": lambda: average_tables(frame, rule, missing),
-        "target": lambda: target_tables(frame, rule, missing),
-        "worst": lambda: worst_tables(frame, rule, missing),
+        "average": lambda: average_tables(chosen, missing),
+        "target": lambda: target_tables(chosen, missing),
+        "worst": lambda: worst_tables(chosen, missing),
         "cost": lambda: cost_tables(frame),
     }
     return unique_names([table for kind in kinds for table in builders[kind]()])
 
 
-def average_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Table]:
+def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
     """One table a setting: average, many, medium and few of each dataset, averaged over targets."""
-    found = averages(choose(frame, rule), [f"target_{m}" for m in GROUPS])
+    found = averages(chosen, [f"target_{m}" for m in GROUPS])
     tables = []
     for setting in order_settings(found["setting"]):
         part = found[found["setting"] == setting]
@@ -45,20 +45,19 @@ def average_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Ta
             for dataset in order_datasets(part["dataset"])
             for m, title in GROUPS.items()
         ]
-        targets = {str(d): f["target"].nunique() for d, f in frame[frame["setting"] == setting].groupby("dataset")}
+        targets = {str(d): f["target"].nunique() for d, f in chosen[chosen["setting"] == setting].groupby("dataset")}
         over = ", ".join(f"{n} targets of {d}" if n > 1 else f"1 target of {d}" for d, n in targets.items())
         tables.append(
             _table(
                 f"average-{slug(setting)}", "average", f"Target accuracy (%) under {setting}",
-                f"Averaged within each trial over {over}; {SPREAD}.", columns, part, of(missing, setting=setting), rule,
+                f"Averaged within each trial over {over}; {SPREAD}.", columns, part, of(missing, setting=setting),
             )
         )  # fmt: skip
     return tables
 
 
-def target_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Table]:
+def target_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
     """One table a dataset and setting: accuracy on each target, and their average."""
-    chosen = choose(frame, rule)
     single, mean = per_target(chosen, ["target_accuracy"]), averages(chosen, ["target_accuracy"])
     found = pd.concat([single, mean.assign(target="")], ignore_index=True)
     tables = []
@@ -72,17 +71,17 @@ def target_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Tab
             _table(
                 f"target-{slug(dataset)}-{slug(setting)}", "target",
                 f"Target accuracy (%) on {dataset} under {setting}, per target", f"{SPREAD.capitalize()}.",
-                columns, part, of(missing, dataset=dataset, setting=setting), rule,
+                columns, part, of(missing, dataset=dataset, setting=setting),
             )
         )  # fmt: skip
     return tables
 
 
-def worst_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Table]:
+def worst_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
     """One table a setting: accuracy of the worst source domain on held-out samples, per target."""
-    if rule == "oracle":
+    if (chosen["rule"] == "oracle").any():
         return []  # source domains are not evaluated along the way
-    found = per_target(choose(frame, rule), ["test_worst_domain"])
+    found = per_target(chosen, ["test_worst_domain"])
     tables = []
     for setting in order_settings(found["setting"]):
         part = found[found["setting"] == setting]
@@ -97,7 +96,7 @@ def worst_tables(frame: pd.DataFrame, rule: Rule, missing: Missing) -> list[Tabl
         tables.append(
             _table(
                 f"worst-{slug(setting)}", "worst", f"Worst-domain in-distribution accuracy (%) under {setting}",
-                caption, columns, part, of(missing, setting=setting), rule,
+                caption, columns, part, of(missing, setting=setting),
             )
         )  # fmt: skip
     return tables
@@ -135,7 +134,6 @@ def cost_tables(frame: pd.DataFrame) -> list[Table]:
 
 def _table(
     name: str, kind: str, title: str, caption: str, columns: Sequence[Column], found: pd.DataFrame, missing: Missing,
-    rule: str,
 ) -> Table:  # fmt: skip
     keys = ["dataset", "target"] if "target" in found else ["dataset"]
     records = {(*(r[k] for k in keys), r["method"]): r for r in found.to_dict("records")}
@@ -152,6 +150,7 @@ def _table(
     notes = missing.sentences()
     if all(cell.runs <= 1 for row in rows for cell in row.cells):
         notes = ("One trial: there is no standard error.", *notes)
+    rule = str(found["rule"].iloc[0])
     caption = f"{caption} Selection: {rule} ({RULES[rule]})."
     return with_places(Table(name, kind, title, tuple(columns), tuple(rows), caption, rule, notes))
 

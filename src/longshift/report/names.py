@@ -26,9 +26,9 @@ _DATASETS = ("VLCS", "PACS", "OfficeHome", "DomainNet")
 _SETTINGS = ("GINIDG", "TotalHeavyTail", "Duality", "Cross", "Balanced", "Natural")
 GROUPS = {"accuracy": "Average", "many": "Many", "medium": "Medium", "few": "Few"}
 RULES = {
-    "validation": "step and hyper-parameters chosen on the balanced validation set of the training domains",
-    "oracle": "step and hyper-parameters chosen on the target itself: an upper bound, not a result",
-    "last": "last step; hyper-parameters chosen by its accuracy on the balanced validation set",
+    "validation": "by accuracy on the balanced validation set of the training domains",
+    "oracle": "by accuracy on the target itself: an upper bound, not a result",
+    "last": "last step, hyper-parameters by its accuracy on the balanced validation set",
 }
 
 

@@ -30,14 +30,23 @@ def print_report(table: Table, console: Console) -> None:
 
 def _fitting(table: Table, width: int) -> Iterator[list[int]]:
     names = max([len(table.head), *(len(row.title) for row in table.rows)]) + 4
-    used, columns = names, list[int]()
-    for j, column in enumerate(table.columns):
-        texts = [_text(row.cells[j], table.marks).plain for row in table.rows]
-        own = max(map(len, [*texts, column.title, column.group])) + 3
-        if columns and used + own > width:
+    widths = [
+        max(len(text) for text in [*(_text(row.cells[j], table.marks).plain for row in table.rows), c.title, c.group])
+        + 3
+        for j, c in enumerate(table.columns)
+    ]
+    used, columns, start = names, list[int](), 0
+    for _, span in table.groups():
+        group = list(range(start, start + span))
+        start += span
+        if columns and used + sum(widths[j] for j in group) > width:  # a group goes on a line of its own if it can
             yield columns
             used, columns = names, []
-        used, columns = used + own, [*columns, j]
+        for j in group:
+            if columns and used + widths[j] > width:
+                yield columns
+                used, columns = names, []
+            used, columns = used + widths[j], [*columns, j]
     yield columns
 
 

@@ -1,0 +1,54 @@
+"""The critical-difference diagram: average ranks, bars join methods that do not differ significantly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from longshift.report.svg import FAINT, INK, LINE, Svg, colour
+
+WIDTH, SIDE, ROW = 680.0, 130.0, 16.0
+
+
+def rank_diagram(
+    ranks: dict[str, float], critical_difference: float, groups: Sequence[Sequence[str]], cases: int
+) -> Markup:
+    """`ranks`: method -> average rank, 1 the best; `groups` as `analysis.rank_groups` gives them."""
+    names = sorted(ranks, key=lambda name: ranks[name])
+    count = len(names)
+    axis = 58.0
+
+    def px(rank: float) -> float:
+        return SIDE + (rank - 1) / max(count - 1, 1) * (WIDTH - 2 * SIDE)
+
+    half = (count + 1) // 2
+    bars = axis + 14 + 7 * len(groups)
+    svg = Svg(WIDTH, bars + ROW * half + 18, f"Average ranks of {count} methods over {cases} cases", least=560)
+    end = px(1 + min(critical_difference, count - 1))
+    more = " (wider than the axis)" if critical_difference > count - 1 else ""
+    svg.line(px(1), 20, end, 20, INK, stroke_width=2)
+    for x in (px(1), end):
+        svg.line(x, 15, x, 25, INK, stroke_width=2)
+    svg.text(px(1), 11, f"critical difference {critical_difference:.2f}{more}", 11, fill=INK)
+    svg.line(px(1), axis, px(count), axis, INK)
+    every = 1 if count <= 13 else 2
+    for rank in range(1, count + 1, every):
+        svg.line(px(rank), axis - 5, px(rank), axis, INK)
+        svg.text(px(rank), axis - 9, str(rank), 10, "middle", FAINT)
+    for g, group in enumerate(groups):
+        y = axis + 10 + 7 * g
+        first, last = min(ranks[m] for m in group), max(ranks[m] for m in group)
+        svg.add(
+            "line", f"no significant difference: {', '.join(group)}", x1=px(first) - 3, x2=px(last) + 3, y1=y, y2=y,
+            stroke=colour(1), stroke_width=4, stroke_linecap="round",
+        )  # fmt: skip
+    for i, name in enumerate(names):
+        left = i < half
+        y = bars + ROW * ((i if left else count - 1 - i) + 0.5) + 8
+        x, edge = px(ranks[name]), SIDE - 8 if left else WIDTH - SIDE + 8
+        svg.add("polyline", points=f"{x:.1f},{axis} {x:.1f},{y:.1f} {edge:.1f},{y:.1f}", fill="none", stroke=LINE)
+        svg.add("circle", f"{name}: average rank {ranks[name]:.2f}", cx=x, cy=axis, r=3.5, fill=colour(0))
+        text = f"{name} {ranks[name]:.2f}" if left else f"{ranks[name]:.2f} {name}"
+        svg.text(edge + (-4 if left else 4), y + 4, text, 11, "end" if left else "start")
+    return svg.render()

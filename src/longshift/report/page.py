@@ -1,0 +1,100 @@
+"""One self-contained HTML page: a title, a summary in plain words, sections. Needs no network.
+
+Text is escaped by the template; only `Markup` (made by this package's figures and templates) goes in as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import longshift
+from longshift.files import write_text
+from longshift.report.build import slug
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page; `body` is HTML, `intro` text that says what to look at.
+
+    A section may hold others: they stand side by side where there is room, `wide` ones alone.
+    """
+
+    title: str
+    body: Markup = field(default_factory=Markup)
+    intro: str = ""
+    name: str = ""  # anchor; by default made from the title
+    parts: Sequence[Section] = ()
+    wide: bool = False
+    folded: bool = False  # its parts can be opened and are closed at first
+
+    @property
+    def anchor(self) -> str:
+        """The id of the section."""
+        return self.name or slug(self.title)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that is shown. `facts` is a short list of (what, value) under the title."""
+
+    title: str
+    summary: Sequence[str]
+    sections: Sequence[Section]
+    facts: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    command: str = ""  # how to make it again
+
+
+@cache
+def templates() -> Environment:
+    """The templates, with everything escaped that is not marked as HTML."""
+    return Environment(
+        loader=PackageLoader("longshift.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def fragment(template: str, **values: object) -> Markup:
+    """A template as HTML."""
+    return Markup(templates().get_template(template).render(**values))  # escaped inside
+
+
+def render_page(page: Page) -> str:
+    """The page as one text."""
+    folder = resources.files("longshift.report") / "templates"
+    style = (folder / "page.css").read_text(encoding="utf-8")
+    script = (folder / "page.js").read_text(encoding="utf-8")
+    return templates().get_template("page.html.j2").render(
+        page=page, style=Markup(style), script=Markup(script), version=longshift.__version__
+    )  # fmt: skip
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Write the page to a file."""
+    write_text(path, render_page(page))
+
+
+def figure(svg: Markup, caption: str = "") -> Markup:
+    """An SVG with a caption, in a frame that scrolls sideways on narrow screens."""
+    return fragment("figure.html.j2", svg=svg, caption=caption)
+
+
+def paragraphs(*texts: str) -> Markup:
+    """Plain text as paragraphs."""
+    return Markup("").join(Markup("<p>{}</p>").format(text) for text in texts)
+
+
+def stack(*parts: Markup) -> Markup:
+    """One after the other."""
+    return Markup("").join(parts)
+
+
+def fold(title: str, body: Markup, opened: bool = False) -> Markup:
+    """A part that can be opened and closed."""
+    return fragment("fold.html.j2", title=title, body=body, opened=opened)

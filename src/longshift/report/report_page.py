@@ -1,0 +1,122 @@
+"""The page of a sweep: summary, tables, ranks, and for each dataset and setting the figures of the best methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from longshift.report.build import slug
+from longshift.report.missing import Missing
+from longshift.report.names import RULES, method_title, order_datasets, order_settings
+from longshift.report.page import Page, Section
+from longshift.report.records import Record, by_method, read_records, run_folders
+from longshift.report.sections.classes import class_section, confusion_section
+from longshift.report.sections.curves import Margins, margin_section, validation_section
+from longshift.report.sections.ranks import rank_section
+from longshift.report.sections.runs import run_section
+from longshift.report.sections.splits import SplitPicture, split_section
+from longshift.report.sections.tables import table_section
+from longshift.report.sections.weak import weak_section
+from longshift.report.standing import Standing, standing
+from longshift.report.summary import summarise
+from longshift.report.table import Table
+from longshift.sweep.selection import Rule, choose
+
+OPENED = 4  # datasets and settings; where there are more, their figures are folded away
+DRAWN = 3  # best methods in the figures; the baseline comes on top
+BASELINE = "erm"
+TITLES = {
+    "average": ("Average, many, medium, few", "Accuracy on domains never seen in training. Click a heading to sort."),
+    "target": ("Target by target", ""),
+    "worst": ("Worst domain", "Accuracy on held-out samples of the domain that does worst among those trained on."),
+    "cost": ("Training cost", ""),
+    "agreement": ("Agreement with published numbers", ""),
+    "paper": ("Beside the published numbers", ""),
+}  # fmt: skip
+
+
+def report_page(
+    path: Path,
+    runs: pd.DataFrame,
+    tables: Sequence[Table],
+    missing: Missing,
+    page: Path,
+    rule: Rule = "validation",
+    comparison: str = "",
+    data: str | None = None,
+    command: str = "",
+) -> Page:
+    """Everything about the runs under `path`; `page` is where the file will lie, for links to the records."""
+    chosen = choose(runs, rule)
+    result = standing(chosen)
+    methods = drawn_methods(result)
+    records = read_records(chosen, run_folders(path), methods)
+    sections = [
+        table_section(title, [t for t in tables if t.kind == kind], intro, kind)
+        for kind, (title, intro) in TITLES.items()
+        if any(t.kind == kind for t in tables)
+    ]
+    sections.insert(1, rank_section(result))
+    pairs = [(d, s) for s in order_settings(runs["setting"]) for d in order_datasets(runs["dataset"])]
+    for dataset, setting in pairs:
+        own = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
+        if own:
+            sections.append(place_section(dataset, setting, own, methods, data, folded=len(pairs) > OPENED))
+    finished = int((runs["status"] == "done").sum())
+    if records:
+        sections.append(run_section(records, page, finished))
+    facts = [
+        ("Runs", f"{finished} finished, {missing.count} without a number" if missing.count else f"{finished} finished"),
+        ("Methods", str(runs["method"].nunique())),
+        ("Datasets", ", ".join(order_datasets(runs["dataset"]))),
+        ("Settings", ", ".join(order_settings(runs["setting"]))),
+        ("Selection", f"{rule}: {RULES[rule]}"),
+    ]
+    sentences = [*summarise(chosen, result, missing), *filter(None, [comparison])]
+    name = ", ".join(order_datasets(runs["dataset"]))
+    return Page(f"Domain generalization under imbalance: {name}", sentences, sections, facts, command)
+
+
+def place_section(
+    dataset: str,
+    setting: str,
+    records: Sequence[Record],
+    methods: Sequence[str],
+    data: str | None = None,
+    folded: bool = False,
+) -> Section:
+    """The figures of one dataset and setting; the first of `methods` with runs is the one looked at closely."""
+    name = f"{slug(dataset)}-{slug(setting)}"
+    groups = by_method(records, methods)
+    best = next(iter(groups.values()))
+    kept = [Margins.of(method_title(method), runs) for method, runs in groups.items()]
+    parts = [
+        class_section(groups, f"classes-{name}"),
+        confusion_section(best, f"confusions-{name}"),
+        margin_section([one for one in kept if one is not None], f"margins-{name}"),
+        validation_section(groups, f"training-{name}"),
+        weak_section(best, data, f"weak-{name}"),
+        split_section(split_pictures(best), f"data-{name}"),
+    ]
+    names = ", ".join(method_title(method) for method in groups)
+    intro = f"Figures of the best methods and the baseline ({names}); {best[0].title} is looked at closely."
+    return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
+
+
+def split_pictures(records: Sequence[Record]) -> list[SplitPicture]:
+    """One a target, of its first trial."""
+    first = {record.target: record for record in sorted(records, key=lambda r: (r.target, -r.trial))}
+    made = []
+    for target, record in first.items():
+        split = record.result["split"]
+        title = f"Unseen domain {target}"
+        made.append(SplitPicture(title, split["classes"], split["sources"], split["counts"], split["shots"]))
+    return made
+
+
+def drawn_methods(result: Standing) -> list[str]:
+    """The best few, and the baseline."""
+    best = list(result.order[:DRAWN])
+    return best if BASELINE in best or BASELINE not in result.order else [*best, BASELINE]

@@ -1,0 +1,30 @@
+"""Links to the records of single runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from longshift.report.page import Section, fold, fragment
+from longshift.report.records import Record
+
+
+def run_section(records: Sequence[Record], page: Path, total: int) -> Section:
+    """A table of the runs behind the figures; links are relative to the page, so that both can move together."""
+    rows = [
+        {
+            "method": record.title,
+            "dataset": record.dataset,
+            "setting": record.setting,
+            "target": record.target,
+            "trial": record.trial,
+            "accuracy": 100 * float(record.chosen["target"]["accuracy"]),
+            "href": quote(Path(os.path.relpath(record.folder / "result.json", page.parent)).as_posix()),
+            "name": record.folder.name,
+        }
+        for record in records
+    ]
+    intro = f"The {len(rows)} chosen runs behind the figures, out of {total} finished ones."
+    return Section("Run records", fold(f"{len(rows)} runs", fragment("runs.html.j2", rows=rows)), intro, "runs")

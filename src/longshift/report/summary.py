@@ -1,0 +1,116 @@
+"""The summary in plain words: who won, how sure that is, where it is weak, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from longshift.report.missing import Missing
+from longshift.report.names import RULES, method_title
+from longshift.report.standing import SURE, Standing
+from longshift.sweep.selection import averages, per_target
+
+
+def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[str]:
+    """Sentences, most important first."""
+    rule = str(chosen["rule"].iloc[0])
+    sentences = [_winner(result), *_how_sure(result), *_weak(chosen, result)]
+    if rule != "validation":
+        sentences.append(f"Step and hyper-parameters are chosen {RULES[rule]}.")
+    if missing.count:
+        share = f"{missing.count} of {missing.expected} runs have no number"
+        sentences.append(f"Not complete: {share}; tables mark every cell that stands on less than its neighbours.")
+    return [sentence for sentence in sentences if sentence]
+
+
+def _winner(result: Standing) -> str:
+    name, mean = method_title(result.winner), 100 * result.mean[result.winner]
+    if len(result.order) == 1:
+        return f"{name} reaches {mean:.1f} % on unseen domains (mean over {_number(result.cases, 'case')})."
+    second = method_title(result.order[1])
+    first = ""
+    if result.comparisons > 1:
+        first = f" It is first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
+    lead = f", {100 * result.lead:.1f} points ahead of {second}" if result.lead is not None and result.lead > 0 else ""
+    return (
+        f"{name} is the best of {len(result.order)} methods on unseen domains: {mean:.1f} % on average over "
+        f"{_number(result.cases, 'case')}{lead}.{first}"
+    )
+
+
+def _how_sure(result: Standing) -> list[str]:
+    if len(result.order) == 1:
+        return ["There is only one method, so nothing can be said about which is better."]
+    name, second = method_title(result.winner), method_title(result.order[1])
+    sentences = []
+    if result.lead is not None and result.lead_stderr is not None:
+        sure = result.lead_p is not None and result.lead_p < SURE
+        judged = "more than trials differ by chance" if sure else "which may be chance: do not rely on it"
+        sentences.append(
+            f"How sure: the difference to {second} is {100 * result.lead:+.1f} points with a standard error of "
+            f"{100 * result.lead_stderr:.1f} over trials, {judged}."
+        )
+    elif result.lead is not None:
+        sentences.append("How sure: one trial only, so the spread between trials is unknown. Run more trials.")
+    found = result.significance
+    if found is None:
+        return [*sentences, f"No significance test: {result.why_not}."]
+    p = f"p {_p(found.test.f_p)}"
+    over = _number(found.test.cases, "case")
+    if not found.differs:
+        return [*sentences, f"Over {over} a Friedman test sees no difference between the methods at all ({p})."]
+    worse = [method_title(m) for m in found.worse_than(result.winner)]
+    rest = len(found.test.ranks) - 1 - len(worse)
+    better = f"{name} is significantly better than {_list(worse)}" if worse else f"{name} stands out from none"
+    also = f", not from the other {rest}" if worse and rest else ""
+    return [
+        *sentences,
+        f"Over {over} the methods differ (Friedman test, {p}); by Nemenyi's test {better}{also} "
+        f"(critical difference of average ranks {found.critical_difference:.2f}).",
+    ]
+
+
+def _weak(chosen: pd.DataFrame, result: Standing) -> list[str]:
+    name = method_title(result.winner)
+    own = averages(chosen[chosen["method"] == result.winner], ["target_many", "target_few", "target_accuracy"]).mean(
+        numeric_only=True
+    )
+    sentences = []
+    many, few = own["target_many"], own["target_few"]
+    if pd.notna(many) and pd.notna(few):
+        if few < many:
+            sentences.append(
+                f"Where it is weak: classes with few training samples reach {100 * few:.1f} %, "
+                f"{100 * (many - few):.1f} points less than those with many."
+            )
+        else:
+            sentences.append(
+                f"Classes with few training samples reach {100 * few:.1f} %, those with many {100 * many:.1f} %."
+            )
+    single = per_target(chosen, ["target_accuracy"])
+    mine = single[single["method"] == result.winner].dropna(subset=["target_accuracy"])
+    if len(mine) > 1:
+        worst = mine.sort_values("target_accuracy", kind="stable").iloc[0]
+        place = f"{worst['target']} ({worst['dataset']}, {worst['setting']})"
+        sentences.append(f"The hardest target for {name} is {place} with {100 * worst['target_accuracy']:.1f} %.")
+    best = single.loc[single.groupby(["dataset", "setting", "target"])["target_accuracy"].idxmax().dropna()]
+    others = best[best["method"] != result.winner]
+    if len(others) and len(result.order) > 1:
+        names = _list([method_title(m) for m in dict.fromkeys(others["method"])], 4)
+        sentences.append(f"Another method is better on {len(others)} of {len(best)} targets ({names}).")
+    return sentences
+
+
+def _list(names: Sequence[str], most: int = 6) -> str:
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
