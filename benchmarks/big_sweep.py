@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -39,15 +38,25 @@ path = "digits"
 steps = 2
 eval_every = 1
 """
-STATUS = "from longshift.cli.main import main; main()"
-COLLECT = """
-import sys
+# The most memory a process had, as the kernel counts it; getrusage would count its parent's as well.
+MEMORY = """
+import atexit, pathlib, sys
+def tell():
+    status = pathlib.Path("/proc/self/status").read_text()
+    sys.stderr.write(status.split("VmHWM:")[1].split("kB")[0])
+atexit.register(tell)
+"""
+STATUS = MEMORY + "from longshift.cli.main import main; main()"
+COLLECT = (
+    MEMORY
+    + """
 from longshift.sweep.collect import collect
 from longshift.sweep.selection import averages, choose, per_target
 frame = collect(sys.argv[1], missing=True)
 chosen = choose(frame)
 print(len(frame), "runs,", len(per_target(chosen)), "cells,", len(averages(chosen)), "averages")
 """
+)
 
 
 def fill(folder: Path) -> int:
@@ -75,13 +84,10 @@ def fill(folder: Path) -> int:
 def timed(label: str, *command: str) -> None:
     """Run a command; print its time and the most memory it had."""
     begun = time.monotonic()
-    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    text = process.stdout.read()
-    _, code, usage = os.wait4(process.pid, 0)
+    process = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True)
     seconds = time.monotonic() - begun
-    lines = [line for line in text.splitlines() if line.strip()]
-    print(f"{label}: {seconds:.2f} s, {usage.ru_maxrss / 2**20:.2f} GiB, exit code {code}; {lines[0]}", flush=True)
+    lines = [line.strip() for line in process.stdout.splitlines() if line.strip()]
+    print(f"{label}: {seconds:.2f} s, {int(process.stderr.split()[-1]) / 2**20:.2f} GiB; {lines[0]}", flush=True)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -33,10 +34,16 @@ def register(name: str, *, title: str, family: Family, paper: str, idea: str) ->
 
 def load_all() -> None:
     """Import every module of this package and every installed plugin, so that all methods are registered."""
+    _load_package()
+    plugins.load_entry_points()
+
+
+@functools.cache
+def _load_package() -> None:
+    """Once per process: listing the folder each time would take most of the time of naming a sweep's jobs."""
     package = importlib.import_module("longshift.methods")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"longshift.methods.{module.name}")
-    plugins.load_entry_points()
 
 
 def methods() -> dict[str, type[Method]]:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,20 +57,21 @@ class Plan:
 
 def expand(sweep: Sweep) -> Iterator[Job]:
     """All jobs, first trials and draws first: a sweep that is stopped early has something of everything."""
+    from longshift.methods import registry
     from longshift.sweep.spec import run_config
 
-    for trial in range(sweep.trials):
-        for draw in range(sweep.draws):
-            seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
-            for dataset in sweep.datasets:
-                for setting in sweep.settings:
-                    for target in dataset.targets:
-                        place = {"data": dataset.data, "benchmark": dataset.benchmark}
-                        place |= {"setting": setting, "target": target}
-                        for method in sweep.methods:
-                            config = run_config({**sweep.values(method), **place, "method": method, **seeds})
-                            name = config.method_class.info.name
-                            yield Job(config.fingerprint(), dataset.name, name, trial, draw, config.model_dump())
+    methods = [(registry.get(method).info.name, {**sweep.values(method), "method": method}) for method in sweep.methods]
+    places = [
+        (dataset.name, {"data": dataset.data, "benchmark": dataset.benchmark, "setting": setting, "target": target})
+        for dataset in sweep.datasets
+        for setting in sweep.settings
+        for target in dataset.targets
+    ]
+    for trial, draw in product(range(sweep.trials), range(sweep.draws)):
+        seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
+        for (dataset, place), (method, values) in product(places, methods):
+            config = run_config({**values, **place, **seeds})
+            yield Job(config.fingerprint(), dataset, method, trial, draw, config.model_dump())
 
 
 def make_plan(directory: Path) -> tuple[Sweep, Plan]:
