@@ -28,7 +28,7 @@ class RunConfig(BaseModel):
     data: str = Field(default="digits", min_length=1, description="folder, .zip, .csv, .parquet, .npz, or 'digits'")
     benchmark: Literal["VLCS", "PACS", "OfficeHome", "DomainNet"] | None = None
     setting: str = "TotalHeavyTail"
-    target: str = Field(..., min_length=1, description="the domain that is held out")
+    target: str = Field(..., description="the domain that is held out; empty: none is, for a final model")
     ratio: float | None = Field(default=None, gt=1, description="imbalance ratio of a generated setting")
     shrink: bool = False
     method: str = "ndcl"

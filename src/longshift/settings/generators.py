@@ -18,7 +18,7 @@ import numpy as np
 from longshift.data.manifest import IntArray
 from longshift.errors import UsageError, unknown_name
 from longshift.settings.curves import FloatArray, cut_to_ratio, cut_to_tail, heavy_tail
-from longshift.settings.setting import Counts, Setting, as_counts
+from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts
 from longshift.settings.shots import terciles
 
 
@@ -67,9 +67,9 @@ class CountsGenerator(ABC):
     name: ClassVar[str]
 
     def generate(self, totals: Counts, target: str) -> Setting:
-        """The setting for `target`, made from the counts of the other domains."""
+        """The setting for `target`, made from the counts of the other domains (of all, if there is no target)."""
         pool = self._pool(totals, target)
-        table = self._table(pool, list(totals).index(target))
+        table = self._table(pool, list(totals).index(target) if target != NO_TARGET else len(totals))
         many, few = terciles(table)
         return Setting(
             self.name,
@@ -85,7 +85,7 @@ class CountsGenerator(ABC):
         """Training counts, sources x classes; `turn` is the target's place among the domains."""
 
     def _pool(self, totals: Counts, target: str) -> Pool:
-        if target not in totals:
+        if target not in totals and target != NO_TARGET:
             raise UsageError(unknown_name("target domain", target, totals))
         if self.validation < 0:
             raise UsageError(f"Expected `validation` to be at least 0, but got {self.validation}")

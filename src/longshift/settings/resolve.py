@@ -15,7 +15,7 @@ from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.settings.explicit import explicit_setting, read_counts
 from longshift.settings.generators import GENERATORS, Generator, TailGenerator
 from longshift.settings.paper import published, published_settings
-from longshift.settings.setting import SETTING_NAMES, Counts, Setting, canonical_setting
+from longshift.settings.setting import NO_TARGET, SETTING_NAMES, Counts, Setting, canonical_setting
 from longshift.settings.shots import terciles
 
 Wanted = str | Path | Counts | Setting | Generator
@@ -36,7 +36,8 @@ def setting_for(
     `setting` is a name (published counts if the dataset is a benchmark, else generated from its own counts), a
     file of counts (.json, .csv), counts as a mapping, a generator or a ready setting. `benchmark` says which
     benchmark the dataset is ("none": not one); by default it is recognised by its classes and domains. A stated
-    `ratio` (largest over smallest class) always generates. `validation` is per class and source.
+    `ratio` (largest over smallest class) always generates. `validation` is per class and source. With the target ""
+    no domain is held out, and no sample is kept back for a test.
     """
     known = recognise(manifest, benchmark)
     goal = find_target(manifest, target, known)
@@ -77,7 +78,7 @@ def recognise(manifest: Manifest, benchmark: str | None = None) -> str | None:
 
 def find_target(manifest: Manifest, target: str, benchmark: str | None = None) -> str:
     """The dataset's own name of a domain given in any case or, in a benchmark, by its short name ("A")."""
-    if target in manifest.domain_names:
+    if target in manifest.domain_names or target == NO_TARGET:
         return target
     spellings = {benchmarks.plain(name): name for name in manifest.domain_names}
     if benchmark is not None:
@@ -100,7 +101,7 @@ def default_validation(manifest: Manifest, target: str) -> int:
 def _named(
     manifest: Manifest, name: str, target: str, benchmark: str | None, ratio: float | None, validation: int | None
 ) -> Setting:
-    if benchmark is not None and ratio is None and name in published_settings(benchmark):
+    if benchmark is not None and ratio is None and target != NO_TARGET and name in published_settings(benchmark):
         return _published(manifest, name, target, benchmark)
     if name not in GENERATORS:
         raise UsageError(
@@ -113,6 +114,8 @@ def _named(
             with_ratio = ", ".join(n for n, cls in GENERATORS.items() if issubclass(cls, TailGenerator))
             raise UsageError(f"{name} takes no ratio; settings that do: {with_ratio}")
         options["ratio"] = ratio
+    if target == NO_TARGET:
+        return GENERATORS[name](**options, test=0.0).generate(manifest.counts(), target)
     return _leave_a_test(manifest, GENERATORS[name](**options).generate(manifest.counts(), target))
 
 

@@ -15,6 +15,7 @@ Counts = Mapping[str, Mapping[str, int]]  # domain -> class -> number of samples
 # The names a user may ask for. GINIDG exists as published counts only; the others can be generated.
 SETTING_NAMES = ("GINIDG", "TotalHeavyTail", "Duality", "Cross", "Balanced", "Natural")
 _ALIASES = {"idg": "GINIDG"}
+NO_TARGET = ""  # no domain is held out: the final model for a site that is not in the data
 
 
 @dataclass(frozen=True)

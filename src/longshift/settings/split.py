@@ -18,7 +18,7 @@ import numpy as np
 from longshift.data.manifest import IntArray, Manifest
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
 from longshift.settings.recipe import Recipe, read_recipe, write_recipe
-from longshift.settings.setting import Setting
+from longshift.settings.setting import NO_TARGET, Setting
 
 PARTS = ("train", "validation", "test", "target")
 
@@ -77,7 +77,7 @@ def make_split(manifest: Manifest, setting: Setting, split_seed: int = 0, shrink
         counts=wanted,
         validation=held,
         available=available,
-        target_available=table[manifest.domain_names.index(setting.target)],
+        target_available=_target_row(manifest, setting.target),
         many=float(setting.many),
         few=float(setting.few),
     )
@@ -103,7 +103,7 @@ def recipe_of(split: Split, manifest: Manifest) -> Recipe:
         counts=split.counts,
         validation=validation,
         available=table[list(rows)],
-        target_available=table[manifest.domain_names.index(split.target)],
+        target_available=_target_row(manifest, split.target),
         many=split.many,
         few=split.few,
         fingerprint=split.fingerprint,
@@ -148,7 +148,8 @@ def _assemble(manifest: Manifest, recipe: Recipe) -> Split:
             parts["validation"].append(np.sort(order[:first]))
             parts["train"].append(np.sort(order[first:second]))
             parts["test"].append(np.sort(order[second:]))
-    parts["target"] = _by_class(manifest, recipe.target)
+    nothing = [np.zeros(0, dtype=np.int64)]
+    parts["target"] = nothing if recipe.target == NO_TARGET else _by_class(manifest, recipe.target)
     joined = {part: np.concatenate(pieces) for part, pieces in parts.items()}
     return Split(
         dataset=recipe.dataset,
@@ -167,6 +168,14 @@ def _assemble(manifest: Manifest, recipe: Recipe) -> Split:
         counts=recipe.counts,
         fingerprint=_fingerprint(manifest, joined),
     )
+
+
+def _target_row(manifest: Manifest, target: str) -> IntArray:
+    """Samples of each class in the target; none where no domain is held out."""
+    if target == NO_TARGET:
+        return np.zeros(len(manifest.classes), dtype=np.int64)
+    row: IntArray = manifest.count_table()[manifest.domain_names.index(target)]
+    return row
 
 
 def _bytes(text: str) -> bytes:
@@ -207,7 +216,7 @@ def _check(manifest: Manifest, setting: Setting) -> None:
     mistakes = [
         unknown_name(f"domain of {manifest.name}", domain, manifest.domain_names)
         for domain in (setting.target, *setting.sources)
-        if domain not in manifest.domain_names
+        if domain not in manifest.domain_names and domain != NO_TARGET
     ]
     mistakes += [
         unknown_name(f"class of {manifest.name}", name, manifest.classes)
@@ -233,10 +242,11 @@ def _check(manifest: Manifest, setting: Setting) -> None:
 def _refuse_shortages(recipe: Recipe) -> None:
     # One sample at least must stay for the in-distribution test of a class that is there.
     asked = recipe.counts + recipe.validation
-    asked = asked + (asked > 0)
+    one = "" if recipe.target == NO_TARGET else " + 1 test"
+    asked = asked + (asked > 0) if one else asked
     lines = [
         f"  - {recipe.sources[d]}, {recipe.classes[k]}: {recipe.counts[d, k]} training + {recipe.validation[d, k]} "
-        f"validation + 1 test = {asked[d, k]}, but there are {recipe.available[d, k]}: "
+        f"validation{one} = {asked[d, k]}, but there are {recipe.available[d, k]}: "
         f"{asked[d, k] - recipe.available[d, k]} too few"
         for d, k in zip(*np.nonzero(asked > recipe.available), strict=True)
     ]
@@ -258,11 +268,12 @@ def _differences(recipe: Recipe, manifest: Manifest) -> list[str]:
             f"expected the {len(recipe.classes)} classes of the split, but found {len(manifest.classes)}; "
             f"missing: {', '.join(lost) or 'none'}; new: {', '.join(new) or 'none'}"
         ]
-    absent = [name for name in (*recipe.sources, recipe.target) if name not in manifest.domain_names]
+    named = (*recipe.sources, recipe.target) if recipe.target != NO_TARGET else recipe.sources
+    absent = [name for name in named if name not in manifest.domain_names]
     if absent:
         return [f"no domain {name!r}; it has {', '.join(manifest.domain_names)}" for name in absent]
     table = manifest.count_table()
-    expected = [*zip(recipe.sources, recipe.available, strict=True), (recipe.target, recipe.target_available)]
+    expected = list(zip(named, [*recipe.available, recipe.target_available], strict=False))
     return [
         f"{domain}, {name}: expected {row[k]} samples, but found {found}"
         for domain, row in expected

@@ -1,0 +1,47 @@
+"""Without a target every domain is a source: the final model for a site that is not in the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longshift.data.manifest import Manifest, Row
+from longshift.errors import LongshiftError
+from longshift.settings import load_split, make_split, save_split, setting_for
+from longshift.settings.setting import NO_TARGET
+
+
+def dataset(counts: list[list[int]]) -> Manifest:
+    rows = [
+        Row(f"site{d}", f"class{k}", f"{d}/{k}/{i}")
+        for d, row in enumerate(counts)
+        for k, n in enumerate(row)
+        for i in range(n)
+    ]
+    return Manifest.from_rows("made", None, rows)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=2, max_size=4), st.integers(0, 9))
+def test_training_takes_all_that_validation_leaves(counts: list[list[int]], seed: int) -> None:
+    manifest = dataset([*counts, [3, 4, 5], [1, 0, 2]])
+    split = make_split(manifest, setting_for(manifest, "Natural", NO_TARGET), seed, shrink=True)
+    assert split.sources == manifest.domain_names
+    assert len(split.target_indices) == len(split.test) == 0
+    assert sorted([*split.train, *split.validation]) == list(range(len(manifest)))
+    present = manifest.count_table() > 0
+    assert np.array_equal(split.counts > 0, present)  # a class that is there is trained on
+
+
+def test_it_is_saved_and_made_again(tmp_path: Path) -> None:
+    manifest = dataset([[9, 3, 20], [4, 8, 3]])
+    split = make_split(manifest, setting_for(manifest, "Natural", NO_TARGET), 3, shrink=True)
+    save_split(split, manifest, tmp_path / "split.json")
+    again = load_split(tmp_path / "split.json", manifest)
+    assert again.fingerprint == split.fingerprint
+    with pytest.raises(LongshiftError, match="expected 9 samples, but found 8"):
+        load_split(tmp_path / "split.json", dataset([[8, 3, 20], [4, 8, 3]]))
