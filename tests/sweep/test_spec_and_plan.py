@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longshift.engine.config import RunConfig, hparam_rng
+from longshift.engine.config import RunConfig, Runtime, hparam_rng
 from longshift.errors import ConfigError, UsageError
 from longshift.methods import registry
 from longshift.sweep.plan import load_plan, make_plan
@@ -48,6 +48,9 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         ({"draws": 1001}, "draws"),
         ({"settings": ["GINIDG"]}, "published counts"),
         ({"runtime": {"keep_modle": True}}, "[runtime] unknown key 'keep_modle'; did you mean keep_model"),
+        ({"runtime": {"checkpoint_every": -1}}, "[runtime] checkpoint_every"),
+        ({"runtime": {"device": "cpu"}}, "[runtime] unknown key 'device'"),
+        ({"datasets": [{"path": "digits", "benchmrk": "PACS"}]}, "[[datasets]] unknown key 'benchmrk'"),
         ({"trails": 3}, "unknown key 'trails'; did you mean trials"),
     ],
 )
@@ -121,6 +124,11 @@ def test_the_plan_file_is_used_only_while_it_fits(tmp_path: Path) -> None:
     assert len(load_plan(tmp_path).jobs) == 6
     (tmp_path / "plan.jsonl").write_text("{broken")
     assert len(load_plan(tmp_path).jobs) == 6
+
+
+def test_runtime_keys_are_those_of_a_run(tmp_path: Path) -> None:
+    sweep = read_sweep(write_sweep(tmp_path, runtime={"cache": "pixels", "precision": "fp32", "compile": "off"}))
+    assert sweep.runtime == Runtime(precision="fp32", compile="off", cache=tmp_path / "pixels", keep_model=False)
 
 
 def test_two_sweeps_may_share_a_store(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,6 +98,7 @@ def train(
     cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
     checkpoint_every: Annotated[int, typer.Option(help="Steps between checkpoints; 0 = at each validation.")] = 0,
     model: Annotated[bool, typer.Option("--model/--no-model", help="Keep the selected weights.")] = True,
+    track: Annotated[str | None, typer.Option(help="tensorboard (in the run's folder) or mlflow (beside it).")] = None,
     predictions: Annotated[
         bool, typer.Option("--predictions", help="Keep the logits of validation, test and target.")
     ] = False,
@@ -109,6 +111,7 @@ def train(
     from longshift.engine.interrupt import graceful_stop
     from longshift.engine.record import RunFolder, read_config
     from longshift.engine.task import make_task
+    from longshift.engine.trackers import open_tracker, tracker_kind
     from longshift.engine.trainer import Trainer
 
     flags: dict[str, Any] = {
@@ -139,13 +142,18 @@ def train(
         keep_model=model,
         save_predictions=predictions,
     )
+    tracking = open_tracker(tracker_kind(track), folder, run) if track else nullcontext()
     task = make_task(run, cache, lambda label, total: progress(label, total, quiet))
 
     def announce() -> None:
         errors.print("stopping after this step; press Ctrl-C again to stop at once")
 
-    with graceful_stop(announce) as stop, progress(f"{run.method} on {run.target}", run.steps, quiet) as tick:
-        result = Trainer(run, task, folder, runtime, stop).run(tick, resume=resume is not None)
+    label = f"{run.method} on {run.target}"
+    with graceful_stop(announce) as stop, progress(label, run.steps, quiet) as tick, tracking as tracker:
+        on_row = tracker.row if tracker else (lambda row: None)
+        result = Trainer(run, task, folder, runtime, stop, on_row).run(tick, resume=resume is not None)
+        if tracker:
+            tracker.finish(result)
     if as_json:
         print_json({"folder": str(folder), **result})
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -103,6 +104,7 @@ class MLflow:
 
     def __init__(self, folder: Path, root: Path, params: Mapping[str, Any]) -> None:
         client_class = _need("mlflow.tracking").MlflowClient
+        logging.getLogger("mlflow").setLevel(logging.WARNING)  # it tells of every table it makes
         root = root.resolve()
         root.mkdir(parents=True, exist_ok=True)
         note = folder / "mlflow.json"

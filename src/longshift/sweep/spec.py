@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, create_model
 
 from longshift.data import load_dataset
 from longshift.data.digits import NAME as DIGITS
@@ -35,19 +36,15 @@ class DatasetTable(BaseModel):
     targets: Literal["all"] | list[str] | None = None
 
 
-class RuntimeTable(BaseModel):
-    """[runtime]: how jobs are executed; no part of what they are."""
+def _runtime_table() -> type[BaseModel]:
+    """[runtime]: the fields of `Runtime`, except the device, which the launcher gives. Weights are not kept."""
+    kinds = {**get_type_hints(Runtime), "checkpoint_every": NonNegativeInt}
+    defaults: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Runtime)} | {"keep_model": False}
+    fields: dict[str, Any] = {name: (kinds[name], defaults[name]) for name in defaults if name != "device"}
+    return create_model("RuntimeTable", __config__=ConfigDict(extra="forbid", frozen=True), **fields)
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    graphs: Literal["auto", "on", "off"] = "auto"
-    compile: bool = False
-    stream: bool = False
-    cache: str | None = None
-    checkpoint_every: int = Field(0, ge=0)
-    keep_model: bool = False
-    save_predictions: bool = False
+RuntimeTable = _runtime_table()
 
 
 class SweepTable(BaseModel):
@@ -64,7 +61,7 @@ class SweepTable(BaseModel):
     store: str = "."
     run: dict[str, Any] = Field(default_factory=dict)
     overrides: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    runtime: RuntimeTable = Field(default_factory=lambda: RuntimeTable.model_validate({}))
+    runtime: dict[str, Any] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,8 @@ def read_sweep(directory: Path) -> Sweep:
     try:
         table = SweepTable.model_validate(raw)
     except ValidationError as error:
-        mistakes += _structure(error)
+        mistakes += _structure(error, SweepTable)
+    runtime = _runtime(raw.get("runtime", {}), folder.path, mistakes)
     # Each part is looked at on its own, so that a slip in one does not hide those in another.
     methods = _methods(raw.get("methods", "all"), folder.path, mistakes)
     settings = _settings(raw.get("settings"), folder.path, mistakes)
@@ -118,35 +116,43 @@ def read_sweep(directory: Path) -> Sweep:
     datasets = _datasets(raw, folder.path, settings, raw.get("run", {}), mistakes)
     if mistakes or table is None:
         raise ConfigError(list(dict.fromkeys(mistakes)), str(folder.file))
-    runtime = table.runtime.model_dump()
-    runtime["cache"] = Path(absolute(table.runtime.cache, folder.path)) if table.runtime.cache else None
     run = dict(table.run)
     if isinstance(run.get("weights"), str):
         run["weights"] = absolute(run["weights"], folder.path)
     return Sweep(
         SweepFolder(folder.path, Path(absolute(table.store, folder.path))),
-        datasets, settings, methods, table.trials, table.draws, run, overrides, Runtime(**runtime),
+        datasets, settings, methods, table.trials, table.draws, run, overrides, runtime,
     )  # fmt: skip
 
 
-def _structure(error: ValidationError) -> list[str]:
+def _structure(error: ValidationError, model: type[BaseModel], where: str = "") -> list[str]:
     mistakes = []
     for problem in error.errors():
         # Branches of "all" or a list are told apart by pydantic in the path; the user only knows the key.
         parts = [str(p) for p in problem["loc"] if not str(p).startswith(("literal[", "list["))]
         name = ".".join(parts)
         if problem["type"] == "extra_forbidden":
-            tables: dict[str, type[BaseModel]] = {"datasets": DatasetTable, "runtime": RuntimeTable}
-            known = tables.get(parts[0], SweepTable).model_fields
-            where = f"[{parts[0]}] " if parts[0] in tables else ""
-            mistakes.append(where + unknown_name("key", parts[-1], known))
+            known = DatasetTable.model_fields if parts[0] == "datasets" else model.model_fields
+            place = "[[datasets]] " if parts[0] == "datasets" else where
+            mistakes.append(place + unknown_name("key", parts[-1], known))
         elif problem["type"] == "missing":
-            mistakes.append(f"{name}: is required")
+            mistakes.append(f"{where}{name}: is required")
         elif problem["type"] == "literal_error" and parts[-1] in ("methods", "targets"):
             mistakes.append(f'{name}: expected "all" or a list of names, got {problem["input"]!r}')
         elif not (problem["type"] == "list_type" and parts[-1] in ("methods", "targets")):
-            mistakes.append(f"{name}: {problem['msg'].lower()}, got {problem['input']!r}")
+            mistakes.append(f"{where}{name}: {problem['msg'].lower()}, got {problem['input']!r}")
     return mistakes
+
+
+def _runtime(table: object, base: Path, mistakes: list[str]) -> Runtime:
+    try:
+        values = RuntimeTable.model_validate(table if isinstance(table, Mapping) else {}).model_dump()
+    except ValidationError as error:
+        mistakes += _structure(error, RuntimeTable, "[runtime] ")
+        return Runtime()
+    if values["cache"] is not None:
+        values["cache"] = Path(absolute(str(values["cache"]), base))
+    return Runtime(**values)
 
 
 def _names(value: object) -> list[str]:
