@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from longshift.engine.record import RunFolder
+from longshift.engine.source import ResidentSource
+from longshift.engine.task import Task, make_task
+from longshift.engine.trainer import Interrupted, Trainer
+from longshift.errors import LongshiftError
+from tests.engine.small_runs import CPU, config, train
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return make_task(config())
+
+
+def _weights(folder: Path) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = load_file(RunFolder(folder).model)
+    return found
+
+
+def _same(a: Path, b: Path) -> bool:
+    left, right = _weights(a), _weights(b)
+    return left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
+
+
+def test_a_run_leaves_a_complete_folder(task: Task, tmp_path: Path) -> None:
+    result = train(config(method="ndcl"), tmp_path / "run", task)
+    folder = RunFolder(tmp_path / "run")
+    for path in (folder.config, folder.environment, folder.split, folder.metrics, folder.result, folder.model):
+        assert path.exists(), path
+    assert not folder.resume.exists()
+    assert json.loads(folder.result.read_text()) == result
+    rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+    assert [row["step"] for row in rows] == [3, 6]
+    assert rows[0]["terms"].keys() == {"loss", "ce", "con", "const"}
+    assert result["status"] == "done"
+    assert result["environment"]["torch"] == torch.__version__.split("+")[0]
+    selected = result["selected"]
+    assert selected["step"] in (3, 6)
+    assert selected["target"]["n"] == len(task.split.target_indices)
+    assert set(selected["validation"]["per_domain"]) == set(task.split.sources)
+    assert list(selected["target"]["per_domain"]) == ["ink"]
+
+
+def test_selection_takes_the_first_best_validation(task: Task, tmp_path: Path) -> None:
+    result = train(config(steps=40, eval_every=10, hparams={"lr": 3e-3}), tmp_path / "run", task)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    accuracies = [row["validation"]["accuracy"] for row in rows]
+    best = rows[int(np.argmax(accuracies))]
+    assert result["selected"]["step"] == best["step"]
+    assert result["selected"]["validation"]["accuracy"] == best["validation"]["accuracy"]
+    assert result["last"]["step"] == 40
+
+
+def test_same_seeds_same_weights_and_another_seed_others(task: Task, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(config(method="ndcl", train_seed=seed), tmp_path / name, task)
+    assert _same(tmp_path / "a", tmp_path / "b")
+    assert not _same(tmp_path / "a", tmp_path / "c")
+
+
+@pytest.mark.parametrize("stop_after", [1, 3, 4])
+def test_a_stopped_run_goes_on_to_the_same_weights(task: Task, tmp_path: Path, stop_after: int) -> None:
+    run = config(method="ndcl", hparams={"dropout": 0.5}, steps=8)
+    train(run, tmp_path / "whole", task)
+    trainer = Trainer(run, task, tmp_path / "broken", CPU, stop=lambda: trainer.progress.step >= stop_after)
+    with pytest.raises(Interrupted, match=f"step {stop_after} of 8") as caught:
+        trainer.run()
+    assert caught.value.exit_code == 130
+    assert RunFolder(tmp_path / "broken").resume.exists()
+    with pytest.raises(LongshiftError, match="unfinished"):
+        train(run, tmp_path / "broken", task)
+    train(run, tmp_path / "broken", task, resume=True)
+    assert _same(tmp_path / "whole", tmp_path / "broken")
+    whole, broken = (json.loads((tmp_path / n / "result.json").read_text()) for n in ("whole", "broken"))
+    assert whole["selected"] == broken["selected"]
+    assert whole["last"] == broken["last"]
+
+
+def test_a_folder_holds_one_run(task: Task, tmp_path: Path) -> None:
+    train(config(), tmp_path, task)
+    with pytest.raises(LongshiftError, match="finished run"):
+        train(config(), tmp_path, task)
+    RunFolder(tmp_path).result.unlink()
+    with pytest.raises(LongshiftError, match=r"another run.*steps"):
+        train(config(steps=7), tmp_path, task)
+
+
+def test_a_diverged_run_says_so(task: Task, tmp_path: Path) -> None:
+    result = train(config(hparams={"lr": 1e30}, steps=9), tmp_path, task)
+    assert result["status"] == "diverged"
+    assert result["diverged_at"] is not None
+    assert result["last"] is None
+    json.dumps(result, allow_nan=False)
+
+
+def test_full_evaluation_measures_the_target_each_time(task: Task, tmp_path: Path) -> None:
+    train(config(evaluate="full"), tmp_path, task)
+    for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
+        assert {"validation", "test", "target"} <= json.loads(line).keys()
+
+
+def test_predictions_are_those_of_the_selected_weights(task: Task, tmp_path: Path) -> None:
+    runtime = dataclasses.replace(CPU, save_predictions=True)
+    result = train(config(), tmp_path, task, runtime)
+    arrays = np.load(tmp_path / "predictions.npz")
+    found = (arrays["target_logits"].argmax(1) == arrays["target_labels"]).mean()
+    assert found == pytest.approx(result["selected"]["target"]["accuracy"])
+    assert arrays["test_features"].shape[0] == len(task.split.test)
+
+
+def test_streamed_and_resident_data_give_the_same_weights(task: Task, tmp_path: Path) -> None:
+    run = config(method="ndcl")
+    train(run, tmp_path / "resident", task)
+    train(run, tmp_path / "streamed", task, dataclasses.replace(CPU, stream=True))
+    assert _same(tmp_path / "resident", tmp_path / "streamed")
+
+
+def test_batches_are_domain_major_and_drawn_with_replacement(task: Task) -> None:
+    trainer = Trainer(config(hparams={"batch_size": 64}), task, Path("unused"), CPU)
+    assert isinstance(trainer.source, ResidentSource)
+    batch = trainer.source.batch(trainer.method.draws)
+    assert batch.x.shape == (3 * 64, 3, 32, 32)
+    assert batch.d.tolist() == [0] * 64 + [1] * 64 + [2] * 64
+    pool = {tuple(row) for row in task.store.inputs[task.split.train].reshape(len(task.split.train), -1)[:, :50]}
+    mean, std = trainer.inputs.mean, trainer.inputs.std
+    seen = (batch.x * std + mean).mul(255).round().to(torch.uint8).permute(0, 2, 3, 1).reshape(192, -1)[:, :50]
+    assert {tuple(row) for row in seen.numpy()} <= pool
+
+
+def test_erm_learns_the_digits(task: Task, tmp_path: Path) -> None:
+    run = config(setting="Balanced", steps=60, eval_every=60, hparams={"lr": 3e-3, "batch_size": 16})
+    result = train(run, tmp_path)
+    assert result["last"]["test"]["accuracy"] > 0.3, "chance is 0.1"
