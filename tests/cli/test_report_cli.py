@@ -12,6 +12,7 @@ import pytest
 from longshift.cli.main import main
 from longshift.sweep.collect import as_frame, write_runs_csv
 from tests.report.fake import frame, row, rows
+from tests.report.folders import write_runs
 
 Result = tuple[int, str, str]
 Run = Callable[..., Result]
@@ -114,3 +115,23 @@ def test_no_such_path(run: Run, tmp_path: Path) -> None:
     code, _, err = run("report", tmp_path / "nothing")
     assert code == 2
     assert "nothing" in err
+
+
+def test_html_from_a_folder_of_runs(run: Run, tmp_path: Path) -> None:
+    write_runs(tmp_path / "runs", ("erm", "ndcl"))
+    code, out, err = run("report", tmp_path / "runs", "--html", tmp_path / "out" / "page.html", "--selection", "last")
+    assert (code, out) == (0, "")
+    assert "written:" in err
+    html = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
+    assert "NDCL is the best of 2 methods" in html
+    assert "Selection: last (last step," in html
+    assert "../runs/ndcl-0-Duality-0/result.json" in html
+
+
+def test_html_from_a_csv_has_tables_but_no_figures_of_runs(run: Run, runs: Path, tmp_path: Path) -> None:
+    code, _, _ = run("report", runs, "--html", tmp_path / "page.html")
+    assert code == 0
+    html = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Target accuracy (%) under Duality" in html
+    assert "Run records" not in html
+    assert "No figures of single runs" in html

@@ -129,7 +129,11 @@ def cost_tables(frame: pd.DataFrame) -> list[Table]:
     if len(devices) > 1:
         notes.append("The runs come from different machines: times of two methods compare only if both ran on all.")
     caption = "Mean over all finished runs, whatever their hyper-parameters; evaluation is not counted."
-    return [Table("cost", "cost", "Training cost", tuple(columns), tuple(rows), caption, "", tuple(notes))]
+    return [
+        Table(
+            "cost", "cost", "Time and memory of a training step", tuple(columns), tuple(rows), caption, "", tuple(notes)
+        )
+    ]
 
 
 def _table(

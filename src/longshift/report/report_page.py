@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 from longshift.report.build import slug
 from longshift.report.missing import Missing
 from longshift.report.names import RULES, method_title, order_datasets, order_settings
-from longshift.report.page import Page, Section
+from longshift.report.page import Page, Section, paragraphs
 from longshift.report.records import Record, by_method, read_records, run_folders
 from longshift.report.sections.classes import class_section, confusion_section
 from longshift.report.sections.curves import Margins, margin_section, validation_section
@@ -67,6 +67,9 @@ def report_page(
     finished = int((runs["status"] == "done").sum())
     if records:
         sections.append(run_section(records, page, finished))
+    else:
+        why = f"No figures of single runs: {path} holds no run folders of {_names(methods)}."
+        sections.append(Section("Single runs", paragraphs(why), name="runs"))
     facts = [
         ("Runs", f"{finished} finished, {missing.count} without a number" if missing.count else f"{finished} finished"),
         ("Methods", str(runs["method"].nunique())),
@@ -94,14 +97,13 @@ def place_section(
     kept = [Margins.of(method_title(method), runs) for method, runs in groups.items()]
     parts = [
         class_section(groups, f"classes-{name}"),
-        confusion_section(best, f"confusions-{name}"),
         margin_section([one for one in kept if one is not None], f"margins-{name}"),
         validation_section(groups, f"training-{name}"),
+        confusion_section(best, f"confusions-{name}"),
         weak_section(best, data, f"weak-{name}"),
         split_section(split_pictures(best), f"data-{name}"),
     ]
-    names = ", ".join(method_title(method) for method in groups)
-    intro = f"Figures of the best methods and the baseline ({names}); {best[0].title} is looked at closely."
+    intro = f"Figures of the best methods and the baseline ({_names(groups)}); {best[0].title} is looked at closely."
     return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
 
 
@@ -120,3 +122,7 @@ def drawn_methods(result: Standing) -> list[str]:
     """The best few, and the baseline."""
     best = list(result.order[:DRAWN])
     return best if BASELINE in best or BASELINE not in result.order else [*best, BASELINE]
+
+
+def _names(methods: Iterable[str]) -> str:
+    return ", ".join(method_title(method) for method in methods)

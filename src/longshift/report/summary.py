@@ -17,7 +17,7 @@ def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[
     rule = str(chosen["rule"].iloc[0])
     sentences = [_winner(result), *_how_sure(result), *_weak(chosen, result)]
     if rule != "validation":
-        sentences.append(f"Step and hyper-parameters are chosen {RULES[rule]}.")
+        sentences.append(f"Selection: {rule} ({RULES[rule]}).")
     if missing.count:
         share = f"{missing.count} of {missing.expected} runs have no number"
         sentences.append(f"Not complete: {share}; tables mark every cell that stands on less than its neighbours.")
@@ -63,7 +63,7 @@ def _how_sure(result: Standing) -> list[str]:
     worse = [method_title(m) for m in found.worse_than(result.winner)]
     rest = len(found.test.ranks) - 1 - len(worse)
     better = f"{name} is significantly better than {_list(worse)}" if worse else f"{name} stands out from none"
-    also = f", not from the other {rest}" if worse and rest else ""
+    also = f", not than the other {rest}" if worse and rest else ""
     return [
         *sentences,
         f"Over {over} the methods differ (Friedman test, {p}); by Nemenyi's test {better}{also} "

@@ -11,6 +11,8 @@ from longshift.report.names import method_title
 from longshift.report.page import Section, figure
 from longshift.report.records import Record, mean_per_class
 
+NARROW = 20  # classes whose confusions fit into half the page
+
 
 def class_section(records: Mapping[str, Sequence[Record]], name: str = "") -> Section:
     """Target accuracy of each class over targets and trials: bars of the first method, marks of the others."""
@@ -36,4 +38,5 @@ def confusion_section(records: Sequence[Record], name: str = "") -> Section:
         f"{records[0].title}, {len(records)} runs together, percent of the true class. Blue: right. Orange: wrong; "
         "shades follow the square root, so that rare confusions can be seen."
     )
-    return Section("What is taken for what", figure(svg, caption), name=name)
+    wide = len(records[0].classes) > NARROW
+    return Section("What is taken for what", figure(svg, caption), name=name, wide=wide)

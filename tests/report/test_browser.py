@@ -1,0 +1,99 @@
+"""The page in a real browser: sorting, hovering, a quiet console, nothing from outside."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longshift.experiments.paper import overall_results
+from longshift.report.build import build_tables
+from longshift.report.missing import find_missing
+from longshift.report.page import render_page
+from longshift.report.report_page import report_page
+from longshift.sweep.collect import collect
+from tests.report.chromium import needs_browser, open_page
+from tests.report.folders import write_runs
+
+pytestmark = [needs_browser, pytest.mark.slow]
+
+# Clicks like a user, and leaves what it saw in the document for the test to read.
+PROBE = """
+<script>
+addEventListener("load", () => {
+  const table = document.querySelector("table.sortable"), body = table.tBodies[0];
+  const names = () => [...body.rows].map((row) => row.cells[0].textContent);
+  const heads = [...table.querySelectorAll("thead tr:last-child th")];
+  const seen = { start: names(), values: [...body.rows].map((row) => row.cells[1].dataset.value) };
+  const click = (column) => { heads[column].querySelector("button").click(); return names(); };
+  seen.down = click(1); seen.sort = heads[1].getAttribute("aria-sort"); seen.up = click(1); seen.back = click(1);
+  seen.name = click(0);
+  const mark = document.querySelector("svg [data-tip]"), box = mark.getBoundingClientRect();
+  mark.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.x, clientY: box.y }));
+  const tip = document.getElementById("tip");
+  seen.tip = tip.hidden ? null : tip.textContent; seen.expected = mark.dataset.tip;
+  seen.titles = document.querySelectorAll("svg title").length;
+  seen.wide = document.documentElement.scrollWidth > innerWidth;
+  seen.loaded = performance.getEntriesByType("resource").map((entry) => entry.name);
+  document.body.dataset.seen = JSON.stringify(seen);
+});
+</script></body>
+"""
+
+
+def build(root: Path, out: Path, methods: Sequence[str] = ("erm", "bsoftmax", "boda", "ndcl"), **options: Any) -> str:
+    write_runs(root, methods, **options)
+    runs = collect(root)
+    return render_page(report_page(root, runs, build_tables(runs), find_missing(runs), out))
+
+
+def test_sorting_hovering_and_silence(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    html = build(tmp_path / "runs", page, predictions=True)
+    page.write_text(html.replace("</body>", PROBE), encoding="utf-8")
+    document, console = open_page(page, tmp_path / "profile")
+    assert console == []
+    found = re.search(r'data-seen="([^"]*)"', document)
+    assert found is not None
+    seen = json.loads(unescape(found[1]))
+    by_value = sorted(zip(map(float, seen["values"]), seen["start"], strict=True))
+    assert seen["start"] == ["ERM", "BSoftmax", "BoDA", "NDCL"]
+    assert seen["down"] == [name for _, name in reversed(by_value)]
+    assert seen["sort"] == "descending"
+    assert seen["up"] == [name for _, name in by_value]
+    assert seen["back"] == seen["start"]
+    assert seen["name"] == ["BoDA", "BSoftmax", "ERM", "NDCL"]
+    assert seen["tip"] == seen["expected"]
+    assert seen["tip"]
+    assert seen["titles"] == 0
+    assert not seen["wide"]
+    assert [name for name in seen["loaded"] if not name.startswith("data:")] == []
+
+
+def test_a_broken_script_would_be_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><title>x</title><script>throw new Error('broken')</script>", encoding="utf-8")
+    _, console = open_page(page, tmp_path / "profile")
+    assert any("broken" in line for line in console)
+
+
+def test_24_methods_and_65_classes_with_wild_names(tmp_path: Path) -> None:
+    methods = list(dict.fromkeys(overall_results()["method"]))
+    assert len(methods) == 24
+    classes = [f"</script><script>throw {k}</script>" if k % 2 else f"class {k} " + "x" * k for k in range(65)]
+    page = tmp_path / "page.html"
+    html = build(tmp_path / "runs", page, methods=methods, classes=classes, trials=1, targets=("<b>sketch", '"photo"'))
+    page.write_text(html.replace("</body>", PROBE), encoding="utf-8")
+    document, console = open_page(page, tmp_path / "profile", "--window-size=500,900")
+    assert console == []
+    found = re.search(r'data-seen="([^"]*)"', document)
+    assert found is not None
+    seen = json.loads(unescape(found[1]))
+    assert len(seen["start"]) == 24
+    assert not seen["wide"]  # on a phone nothing sticks out; wide things scroll inside
+    assert len(html) < 2_000_000

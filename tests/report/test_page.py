@@ -1,0 +1,229 @@
+"""The page: words of the summary, sections, escaping, pictures of mistakes."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from markupsafe import Markup
+from scipy import stats
+
+from longshift.engine.config import Runtime, parse_run_config
+from longshift.engine.task import make_task
+from longshift.engine.trainer import Trainer
+from longshift.report.build import build_tables
+from longshift.report.missing import find_missing
+from longshift.report.page import Page, Section, figure, paragraphs, render_page, write_page
+from longshift.report.records import Record, read_records, run_folders
+from longshift.report.report_page import report_page
+from longshift.report.sections.curves import Margins, margin_section
+from longshift.report.sections.weak import weak_classes, weak_domains, weak_section
+from longshift.report.standing import standing
+from longshift.report.summary import summarise
+from longshift.sweep.collect import as_frame, collect
+from longshift.sweep.selection import choose, standard_error
+from tests.report.fake import frame, row
+from tests.report.folders import write_run, write_runs
+
+WILD = "<script>alert(1)</script>"
+
+
+class Tags(HTMLParser):
+    """Collects tags, ids and what a page would load or link to."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.handlers: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("src", "srcset", "data", "poster", "action") or (name == "href" and tag == "link"):
+                self.loads.append(value or "")
+            if name == "href" and tag == "a":
+                self.links.append(value or "")
+            if name.startswith("on"):
+                self.handlers.append(name)
+
+
+def page_of(root: Path, **options: Any) -> str:
+    runs = collect(root)
+    return render_page(report_page(root, runs, build_tables(runs), find_missing(runs), root / "page.html", **options))
+
+
+def words(runs: pd.DataFrame) -> str:
+    chosen = choose(runs)
+    return " ".join(summarise(chosen, standing(chosen), find_missing(runs)))
+
+
+def test_names_from_data_never_become_html(tmp_path: Path) -> None:
+    wild: dict[str, Any] = {
+        "classes": (WILD, '"><img src=x onerror=alert(1)>', "dog"),
+        "targets": (f"t{WILD}", "photo"),
+    }
+    write_runs(tmp_path, ("erm", "ndcl", "mine<b>"), predictions=True, **wild)
+    found = Tags(page_of(tmp_path))
+    assert found.tags.count("script") == 1
+    assert found.handlers == []
+    assert "b" not in found.tags
+    assert "img" not in found.tags
+    title = render_page(Page(WILD, [WILD], [Section(WILD, paragraphs(WILD), WILD)], [(WILD, WILD)], WILD))
+    assert Tags(title).tags.count("script") == 1
+    assert title.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 9
+
+
+def test_nothing_is_loaded_from_outside(tmp_path: Path) -> None:
+    write_runs(tmp_path, ("erm", "ndcl"))
+    html = page_of(tmp_path)
+    found = Tags(html)
+    assert all(load.startswith("data:") for load in found.loads)
+    assert not re.search(r"url\(|@import|https?://", html)
+    assert all(not re.match(r"[a-z]+:", link) for link in found.links)
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_links_lead_to_the_records(tmp_path: Path) -> None:
+    write_runs(tmp_path / "some runs", ("erm", "ndcl"), trials=1)
+    runs = collect(tmp_path / "some runs")
+    page = report_page(tmp_path / "some runs", runs, build_tables(runs), find_missing(runs), tmp_path / "p" / "x.html")
+    links = [link for link in Tags(render_page(page)).links if link.endswith("result.json")]
+    assert "../some%20runs/ndcl-0-Duality-0/result.json" in links
+    assert len(links) == 4
+
+
+def test_a_page_of_your_own(tmp_path: Path) -> None:
+    body = figure(Markup("<svg></svg>"), "a < b")
+    write_page(Page("Mine", ["Look at this."], [Section("One", body)]), tmp_path / "new" / "page.html")
+    text = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+    assert "<li>Look at this.</li>" in text
+    assert "<figcaption>a &lt; b</figcaption>" in text
+    assert "<nav" not in text
+
+
+def test_the_winner_and_its_lead() -> None:
+    runs = frame(trials=3, draws=1)
+    chosen = choose(runs)
+    result = standing(chosen)
+    assert result.winner == "ndcl"
+    assert (result.cases, result.comparisons, result.firsts["ndcl"]) == (2, 1, 1)
+    leads = []
+    for trial in range(3):
+        one = runs[runs["trial"] == trial]
+        value = {m: float(one.loc[one["method"] == m, "target_accuracy"].mean()) for m in result.order[:2]}
+        leads.append(value["ndcl"] - value["boda"])
+    assert result.lead is not None
+    assert result.lead == pytest.approx(sum(leads) / 3)
+    assert result.lead_stderr == pytest.approx(standard_error(pd.Series(leads)))
+    assert result.lead_p == pytest.approx(stats.ttest_1samp(leads, 0).pvalue)
+    text = words(runs)
+    assert f"NDCL is the best of 4 methods on unseen domains: {100 * result.mean['ndcl']:.1f} %" in text
+    assert f"{100 * result.lead:.1f} points ahead of BoDA" in text
+
+
+def test_a_friedman_test_over_enough_cases() -> None:
+    runs = frame(targets=tuple("abcdefgh"), draws=1)
+    result = standing(choose(runs))
+    assert result.significance is not None
+    values = [[float(runs[(runs["method"] == m) & (runs["target"] == t)]["target_accuracy"].mean()) for t in "abcdefgh"]
+              for m in ("erm", "bsoftmax", "boda", "ndcl")]  # fmt: skip
+    assert result.significance.test.chi2 == pytest.approx(stats.friedmanchisquare(*values).statistic)
+    text = words(runs)
+    assert "Over 8 cases the methods differ (Friedman test, p < 0.001)" in text
+    assert "NDCL is significantly better than" in text
+    assert "ERM" in text
+
+
+def test_no_difference_is_said() -> None:
+    made = [row(m, t, target=x, value=0.5) for m in ("erm", "ndcl") for t in range(2) for x in "abc"]
+    assert "sees no difference between the methods at all" in words(as_frame(made))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"methods": ("ndcl",)}, "There is only one method"),
+        ({"targets": ("ink",)}, "No significance test: a test over cases needs at least 2"),
+        ({"trials": 1}, "How sure: one trial only"),
+    ],
+)
+def test_what_cannot_be_said_is_said(options: dict[str, Any], sentence: str) -> None:
+    assert sentence in words(frame(**options))
+
+
+def test_weakness_and_gaps_are_named() -> None:
+    made = [row("ndcl", t, target=x, value=v) for t in range(2) for x, v in (("easy", 0.9), ("hard", 0.4))]
+    made += [row("erm", t, target=x, value=v) for t in range(2) for x, v in (("easy", 0.5), ("hard", 0.41))]
+    made += [row("mmd", 0, target="easy", value=0.99)]
+    text = words(as_frame(made))
+    assert "NDCL is the best of 2 methods" in text  # MMD lacks a target: it cannot win
+    assert "classes with few training samples reach 35.0 %, 20.0 points less" in text
+    assert "The hardest target for NDCL is hard (digits, Duality) with 40.0 %" in text
+    assert "Not complete: 3 of 12 runs have no number" in text
+
+
+def test_weak_classes_and_domains(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "ndcl", "sketch", classes=("cat", "dog", "owl"))
+    write_run(tmp_path / "b", "ndcl", "photo", classes=("cat", "dog", "owl"), skill=3.0)
+    chosen = choose(collect(tmp_path))
+    records = read_records(chosen, run_folders(tmp_path), ["ndcl"])
+    weak = weak_classes(records)
+    accuracy = {c: np.mean([r.chosen["target"]["per_class"][c] for r in records]) for c in ("cat", "dog", "owl")}
+    assert [w.accuracy for w in weak] == pytest.approx(sorted(accuracy.values()))
+    assert [w.name for w in weak_domains(records)] == ["sketch", "photo"]
+    body = weak_section(records).body
+    assert "No example images: the runs kept no predictions" in body
+
+
+def record_with(record: Record, **run: Any) -> Record:
+    values = {**vars(record), "result": {**record.result, "run": {**record.result["run"], **run}}}
+    return Record(**values)
+
+
+def test_images_that_are_gone_or_changed_are_a_sentence(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "ndcl", "sketch", predictions=True, data=str(tmp_path / "gone"))
+    (record,) = read_records(choose(collect(tmp_path)), run_folders(tmp_path), ["ndcl"])
+    assert "No example images: the images of" in weak_section([record]).body
+    assert "has changed since the run" in weak_section([record_with(record, data="digits")]).body
+
+
+def test_margin_curves_are_the_distribution_of_margins() -> None:
+    section = margin_section([Margins("A", np.array([-0.5, 0.0, 0.5, 1.0]))])
+    tips = dict(re.findall(r"<title>A: margin δ (\S+), (\S+) %</title>", section.body))
+    assert tips["-0.52"] == "0"
+    assert tips["-0.5"] == "25"
+    assert tips["0.98"] == "75"
+    assert tips["1"] == "100"
+    assert "Average margin: A 0.250" in section.body
+    assert "no run kept them" in margin_section([]).body
+
+
+@pytest.mark.slow
+def test_a_real_run_shows_what_it_got_wrong(tmp_path: Path) -> None:
+    values = {"data": "digits", "setting": "Duality", "target": "ink", "method": "erm", "steps": 3, "eval_every": 3}
+    config = parse_run_config(values)
+    Trainer(config, make_task(config), tmp_path / "run", Runtime(device="cpu", save_predictions=True)).run()
+    html = page_of(tmp_path)
+    found = Tags(html)
+    assert found.tags.count("img") >= 8
+    assert all(load.startswith("data:") for load in found.loads)
+    assert "Average margin: ERM" in html
+    (record,) = read_records(choose(collect(tmp_path)), run_folders(tmp_path), ["erm"])
+    arrays = record.predictions()
+    assert arrays is not None
+    wrong = arrays["target_logits"].argmax(axis=1) != arrays["target_labels"]
+    shown = re.findall(r'alt="(\d), taken for (\d)"', html)
+    true = set(zip(arrays["target_labels"][wrong], arrays["target_logits"].argmax(axis=1)[wrong], strict=True))
+    assert {(int(a), int(b)) for a, b in shown} <= {(int(a), int(b)) for a, b in true}
+    assert "There is only one method" in html
