@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -59,13 +61,16 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
             yield lambda done=1, note="": bar.update(task, advance=done, note=note)
     else:
         state = {"done": 0, "shown": 0}
+        started = time.monotonic()
 
         def tick(done: int = 1, note: str = "") -> None:
             state["done"] += done
             tenth = 10 * state["done"] // max(total, 1)
             if tenth > state["shown"]:
                 state["shown"] = tenth
-                errors.print(f"{label}: {state['done']}/{total} {note}".rstrip(), highlight=False, markup=False)
+                left = (time.monotonic() - started) * max(total - state["done"], 0) / state["done"]
+                text = f"{label}: {state['done']}/{total}, about {timedelta(seconds=round(left))} left {note}".rstrip()
+                errors.print(text, highlight=False, markup=False, soft_wrap=True)
 
         yield tick
 

@@ -137,7 +137,7 @@ class Trainer:
                 self.progress.step = index + 1
                 tick(1, self._note())
                 if self._evaluation_due():
-                    self._synchronise()
+                    self.synchronise()
                     self.progress.seconds += time.perf_counter() - clock
                     self._evaluate()
                     self._save_state()
@@ -165,7 +165,8 @@ class Trainer:
         rows = self.progress.rows
         return f"validation {rows[-1]['validation']['accuracy']:.3f}" if rows else ""
 
-    def _synchronise(self) -> None:
+    def synchronise(self) -> None:
+        """Wait until the device has done all that was asked of it."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 

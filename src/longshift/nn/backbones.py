@@ -89,10 +89,11 @@ class WeightsHeader:
     pad_type: str = ""  # TensorFlow-born weights want TensorFlow's padding ("same")
     mean: tuple[float, float, float] | None = None
     std: tuple[float, float, float] | None = None
+    name: str = ""  # of the model
 
 
 def weights_header(path: Path) -> WeightsHeader:
-    """Read the safetensors header: `arch` may hold "pad_type=same", `input` may hold "mean 0.5 std 0.5"."""
+    """Read the safetensors header: `arch` may hold "timm NAME pad_type=same", `input` may hold "mean 0.5 std 0.5"."""
     _require_safetensors(path)
     try:
         with safe_open(path, framework="pt") as file:
@@ -100,12 +101,14 @@ def weights_header(path: Path) -> WeightsHeader:
     except SafetensorError as error:
         raise LongshiftError(f"cannot read {path} as safetensors: {error}") from error
     pad = re.search(r"\bpad_type=(\w+)", header.get("arch", ""))
+    name = re.match(r"(?:timm[ /:])?([A-Za-z]\w*)", header.get("arch", ""))
     scale = re.search(r"\bmean ([0-9.]*[0-9]) std ([0-9.]*[0-9])", header.get("input", ""))
     mean, std = (float(scale[1]), float(scale[2])) if scale else (None, None)
     return WeightsHeader(
         pad[1] if pad else "",
         (mean, mean, mean) if mean is not None else None,
         (std, std, std) if std is not None else None,
+        name[1] if name else "",
     )
 
 

@@ -1,0 +1,91 @@
+"""The model card: one Markdown page that should travel with the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from longshift.experiments.fit.look import Look
+from longshift.experiments.fit.plan import Plan
+from longshift.experiments.fit.scores import LEVEL
+from longshift.experiments.fit.summary import Summary
+from longshift.files import write_text
+from longshift.methods.registry import get
+from longshift.report.markdown import escape
+
+
+def write_card(path: Path, look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
+    """Write MODEL_CARD.md."""
+    write_text(path, card(look, plan, summary, final, path.parent))
+
+
+def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path) -> str:
+    """The text of the card."""
+    info, run = get(plan.method).info, final["run"]
+    lines = [
+        f"# Model card: {escape(look.name)}",
+        "",
+        f"A classifier of {len(look.classes)} classes, trained on {len(look.sites)} sites, for a site not among them.",
+        "",
+        "## Data",
+        "",
+        *[f"- {escape(sentence)}" for sentence in (*look.sentences(), *look.warnings())],
+        "",
+        "| site | " + " | ".join(escape(name) for name in look.classes) + " |",
+        "|---" * (len(look.classes) + 1) + "|",
+        *[
+            f"| {escape(site)} | " + " | ".join(map(str, row)) + " |"
+            for site, row in zip(look.sites, look.counts.tolist(), strict=True)
+        ],
+        "",
+        "## Method",
+        "",
+        f"- {info.title} ({escape(info.paper)}): {escape(info.idea)}.",
+        f"- {escape(plan.reason)} {run['steps']} steps, seed {run['train_seed']}, longshift "
+        f"{final['environment']['longshift']}, torch {final['environment']['torch']}.",
+        "- Weights were chosen on a validation set with the same number of samples of each class where there are "
+        "enough; probabilities are calibrated on it (temperature scaling).",
+        "",
+        "## Expected accuracy at a new site",
+        "",
+        f"- right: **{summary.accuracy.words()}**",
+        f"- averaged over classes: **{summary.balanced.words()}**",
+        "",
+        f"Each site was held out in turn, and a model trained on the others was measured there. The interval holds "
+        f"for one further site with probability {100 * LEVEL:.0f} %, if that site is drawn like these.",
+        "",
+        "| held-out site | samples | accuracy | averaged over classes |",
+        "|---|---|---|---|",
+        *[f"| {escape(s.site)} | {s.n} | {100 * s.accuracy:.1f} | {100 * s.balanced:.1f} |" for s in summary.own],
+        "",
+        "## Weak points",
+        "",
+        f"- Hardest site while unseen: {escape(summary.worst_site.site)} "
+        f"({100 * summary.worst_site.accuracy:.0f} % right).",
+        *[
+            f"- {escape(c.name)}: {100 * c.recall:.0f} % of {c.n} recognised"
+            + (f", mostly taken for {escape(c.taken_for)}." if c.taken_for else ".")
+            for c in summary.weak
+        ],
+        *([] if summary.weak else ["- No class stands out."]),
+        *(["", "## Compared with other methods", "", escape(summary.verdict)] if summary.verdict else []),
+        "",
+        "## Use",
+        "",
+        "```",
+        f"longshift predict {folder} NEW_SITE/ --out predictions.csv",
+        f"longshift export {folder} --out model.onnx",
+        "```",
+        "",
+        "```python",
+        "import longshift",
+        f"found = longshift.predict({str(folder)!r}, ['NEW_SITE/'])",
+        "```",
+        "",
+        "Probabilities are calibrated for the sites above; at a new site they tend to be too high. Look at what is "
+        "marked unsure, and label a few samples of the new site to check the estimate. Not for decisions without "
+        "a person where a mistake does harm.",
+        "",
+    ]
+    return "\n".join(lines)

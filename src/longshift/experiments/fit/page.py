@@ -1,0 +1,107 @@
+"""The HTML report of a fit, from the parts of the report package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longshift.experiments.fit.look import Look
+from longshift.experiments.fit.plan import Job, Plan
+from longshift.experiments.fit.summary import Summary
+from longshift.report.page import Page, Section, paragraphs, stack, write_page
+from longshift.report.records import Record
+from longshift.report.sections.classes import class_section, confusion_section
+from longshift.report.sections.curves import validation_section
+from longshift.report.sections.runs import run_section
+from longshift.report.sections.splits import SplitPicture, split_section
+from longshift.report.sections.tables import table_html
+from longshift.report.sections.weak import weak_section
+from longshift.report.table import Cell, Column, Row, Table
+
+
+def write_report(
+    path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]]
+) -> None:
+    """Write report.html."""
+    write_page(fit_page(path, look, plan, summary, runs), path)
+
+
+def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]]) -> Page:
+    """The page; `path` is where it will lie, for links to the runs."""
+    records = [
+        Record(job.folder, job.method, look.name, job.config.setting, job.site, 0, result, "validation")
+        for job, result in runs
+        if job.site
+    ]
+    own = [record for record in records if record.method == plan.method]
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.method, []).append(record)
+    data = split_section([SplitPicture("All sites", look.classes, look.sites, look.counts.tolist())], "data")
+    warnings = look.warnings()
+    seen = paragraphs(*look.sentences(), *warnings)
+    sections = [
+        Section("A site nobody has seen", table_html(site_table(summary)), _site_intro(summary), "sites"),
+        Section("Classes at unseen sites", table_html(class_table(summary, look)), "Weakest first.", "class-table"),
+        weak_section(own, name="weak"),
+        class_section(groups, "classes"),
+        confusion_section(own, "confusions"),
+        Section("The data", stack(seen, data.body), data.intro, "data", wide=True),
+        validation_section(groups, "training"),
+        run_section(records, path, len(records)),
+    ]
+    facts = [
+        ("Data", f"{look.total} {look.noun}, {len(look.sites)} sites, {len(look.classes)} classes"),
+        ("Method", summary.title),
+        ("Network", plan.reason),
+        ("Expected at a new site", summary.accuracy.words()),
+        ("Averaged over classes", summary.balanced.words()),
+    ]
+    return Page(f"{look.name}: what to expect at a new site", summary.sentences, sections, facts)
+
+
+def site_table(summary: Summary) -> Table:
+    """Sites by models: accuracy, and accuracy averaged over classes."""
+    columns = tuple(
+        Column(title, name, higher_is_better=None) for name in summary.scores for title in ("right", "over classes")
+    )
+    rows = []
+    for index, score in enumerate(summary.own):
+        cells = []
+        for scores in summary.scores.values():
+            cells += [Cell(100 * scores[index].accuracy), Cell(100 * scores[index].balanced)]
+        rows.append(Row(score.site, score.site, "", tuple(cells)))
+    means: list[float] = []
+    for scores in summary.scores.values():
+        means += [
+            100 * float(np.mean([s.accuracy for s in scores])),
+            100 * float(np.mean([s.balanced for s in scores])),
+        ]
+    rows.append(Row("mean", "mean", "mean", tuple(Cell(value) for value in means)))
+    return Table(
+        "sites", "sites", "Accuracy at each site while it was held out", columns, tuple(rows), head="Held-out site",
+        caption="Percent right, and the mean of the percentages of each class.",
+    )  # fmt: skip
+
+
+def class_table(summary: Summary, look: Look) -> Table:
+    """Recall of each class over all held-out sites."""
+    columns = (
+        Column("samples", higher_is_better=None),
+        Column("recognised, %", higher_is_better=None),
+    )
+    totals = dict(zip(look.classes, look.counts.sum(axis=0).tolist(), strict=True))
+    rows = tuple(
+        Row(score.name, score.name + (f" (mostly taken for {score.taken_for})" if score.taken_for else ""), "",
+            (Cell(float(totals[score.name]), digits=0), Cell(100 * score.recall)))
+        for score in summary.classes
+    )  # fmt: skip
+    return Table("recall", "recall", "Each class at sites not seen in training", columns, rows, head="Class")
+
+
+def _site_intro(summary: Summary) -> str:
+    worst = summary.worst_site
+    return f"Hardest: {worst.site}, with {100 * worst.accuracy:.0f} % right when the model had not seen it."

@@ -1,0 +1,124 @@
+"""What a fit will train: one run per site held out (and method compared), then the final model on all sites."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from longshift.engine.config import RunConfig, Runtime, parse_run_config
+from longshift.engine.load import FINAL
+from longshift.engine.task import Task
+from longshift.engine.trainer import Trainer
+from longshift.errors import LongshiftError
+from longshift.files import read_json, write_json
+from longshift.report.build import slug
+from longshift.settings.setting import NO_TARGET
+
+SCHEMA = 1
+COMPARED = ("erm", "bsoftmax")
+# Passes over the training samples, and the least and most steps, by kind of network.
+EFFORT = {"mlp": (20, 200, 400), "small_conv": (40, 300, 1500), "timm": (20, 200, 3000)}
+FEWEST = 20  # steps; below this nothing is learnt
+WARM, TIMED = 3, 5
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of the fit."""
+
+    method: str
+    site: str  # held out; "" for the final model
+    folder: Path
+    config: RunConfig
+
+    @property
+    def label(self) -> str:
+        """What the progress bar says."""
+        return f"{self.method} without {self.site}" if self.site else "final model on all sites"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides what is trained."""
+
+    method: str
+    sites: tuple[str, ...]  # held out in turn
+    base: dict[str, Any]  # values of RunConfig that all runs share
+    reason: str  # why this network
+    fingerprint: str  # of the manifest
+
+    def job(self, method: str, site: str, out: Path) -> Job:
+        """A run; methods that are only compared take the method's own defaults."""
+        values = {**self.base, "method": method, "target": site}
+        if method != self.method:
+            values["hparams"] = {}
+        if site == NO_TARGET:
+            folder = out / FINAL
+        else:
+            folder = out / "sites" / f"{slug(method)}-{self.sites.index(site) + 1}-{slug(site)}"
+        return Job(method, site, folder, parse_run_config(values, "the fit"))
+
+    def jobs(self, out: Path, compare: bool) -> list[Job]:
+        """All runs in order: sites first, so that the estimate comes before the final model."""
+        methods = (self.method, *(name for name in COMPARED if compare and name != self.method))
+        held_out = [self.job(method, site, out) for method in methods for site in self.sites]
+        return [*held_out, self.job(self.method, NO_TARGET, out)]
+
+
+def usual_steps(samples: int, domains: int, config: RunConfig) -> int:
+    """How long to train: some passes over the data, within limits."""
+    passes, least, most = EFFORT.get(config.backbone_name, EFFORT["timm"])
+    batch = config.method_config().batch_size * domains
+    return min(max(round(passes * samples / batch), least), most)
+
+
+def seconds_per_step(config: RunConfig, task: Task, runtime: Runtime) -> float:
+    """Measure a few steps."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = Trainer(config, task, Path(folder), runtime)
+        trainer.method.train()
+        for index in range(WARM):
+            trainer.stepper.run(index)
+        trainer.synchronise()
+        started = time.perf_counter()
+        for index in range(WARM, WARM + TIMED):
+            trainer.stepper.run(index)
+        trainer.synchronise()
+        elapsed = time.perf_counter() - started
+        trainer.source.close()
+    return elapsed / TIMED
+
+
+def steps_within(minutes: float, runs: int, per_step: float, usual: int, share: float = 0.75) -> int:
+    """Steps of each run so that all fit into the time; a share of it is for evaluation, loading and the report."""
+    affordable = int(60 * minutes * share / (max(per_step, 1e-6) * runs))
+    if affordable < FEWEST:
+        needed = FEWEST * per_step * runs / (60 * share)
+        raise LongshiftError(
+            f"{minutes:g} minutes allow {affordable} steps for each of the {runs} runs, at least {FEWEST} are needed: "
+            f"give {needed:.1f} minutes, fewer sites (--target SITE) or a smaller network (--backbone small_conv)"
+        )
+    return min(affordable, usual)
+
+
+def recall_plan(path: Path, request: dict[str, Any], make: Callable[[], Plan]) -> Plan:
+    """The plan of an earlier, broken-off fit in the same folder, or a new one, which is kept."""
+    if path.exists():
+        kept = read_json(path)
+        if not isinstance(kept, dict) or kept.get("schema") != SCHEMA:
+            raise LongshiftError(f"{path} is not the plan of a fit; choose another --out")
+        changed = [name for name, value in request.items() if kept["request"].get(name) != value]
+        if changed:
+            raise LongshiftError(
+                f"{path.parent} holds another fit (it differs in {', '.join(changed)}). "
+                "Choose another --out, or remove the folder."
+            )
+        values = kept["plan"]
+        return Plan(**{**values, "sites": tuple(values["sites"])})
+    plan = make()
+    write_json(path, {"schema": SCHEMA, "request": request, "plan": {**vars(plan), "sites": list(plan.sites)}})
+    return plan

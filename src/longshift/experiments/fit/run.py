@@ -1,0 +1,227 @@
+"""`fit`: from a folder of one's own to a model, an honest estimate and a report; broken off, it goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from longshift.data import load_dataset
+from longshift.data.manifest import Manifest
+from longshift.engine.config import Runtime, parse_run_config
+from longshift.engine.device import resolve_device
+from longshift.engine.load import LoadedModel, load_model
+from longshift.engine.record import RunFolder
+from longshift.engine.task import Bar, Task, make_task, no_bar
+from longshift.engine.trainer import Interrupted, Trainer
+from longshift.errors import LongshiftError
+from longshift.experiments.fit.card import write_card
+from longshift.experiments.fit.look import Look, look_at
+from longshift.experiments.fit.network import choose_network
+from longshift.experiments.fit.page import write_report
+from longshift.experiments.fit.plan import Job, Plan, recall_plan, seconds_per_step, steps_within, usual_steps
+from longshift.experiments.fit.scores import SiteScore, site_score
+from longshift.experiments.fit.summary import Summary, summarise
+from longshift.files import read_json, write_json
+from longshift.progress import Tick
+from longshift.report.build import slug
+from longshift.settings.resolve import find_target
+from longshift.settings.setting import NO_TARGET
+
+Say = Callable[[str], None]
+SPARE_BYTES = 200 * 2**20
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Where everything lies, and what was found."""
+
+    folder: Path
+    look: Look
+    plan: Plan
+    summary: Summary
+
+    @property
+    def report(self) -> Path:
+        """The HTML page."""
+        return self.folder / "report.html"
+
+    @property
+    def card(self) -> Path:
+        """The model card."""
+        return self.folder / "MODEL_CARD.md"
+
+    def model(self, device: str = "auto") -> LoadedModel:
+        """The final model."""
+        return load_model(self.folder, device=device)
+
+
+def fit(
+    data: str | Path,
+    *,
+    target: str | None = None,
+    method: str = "ndcl",
+    out: str | Path | None = None,
+    minutes: float | None = None,
+    compare: bool = False,
+    steps: int | None = None,
+    backbone: str = "auto",
+    weights: str | Path | None = None,
+    pretrained: bool | None = None,
+    image_size: int = 0,
+    average: Literal["none", "ema", "swa"] = "none",
+    hparams: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    runtime: Runtime | None = None,
+    bar: Bar = no_bar,
+    say: Say = lambda text: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> FitResult:
+    """Train on all sites of a dataset after holding out each in turn (or only `target`) for an honest estimate.
+
+    `data` is what `load_dataset` takes: a folder site/class/image, a table, or a file of embeddings. Everything is
+    written to `out` (by default fits/NAME); the same call goes on where an earlier one was broken off. `minutes`
+    limits the time, `compare` also trains ERM and BSoftmax and says whether the method was worth it.
+    """
+    runtime = runtime or Runtime()
+    manifest = load_dataset(data)
+    folder = Path(out) if out else Path("fits") / slug(manifest.name)
+    _need_room(folder)
+    with bar(f"looking at {manifest.name}", len(manifest)) as tick:
+        look = look_at(manifest, tick)
+    for sentence in (*look.sentences(), *look.warnings()):
+        say(sentence)
+    request = {
+        "data": str(data), "target": target, "method": method, "steps": steps, "backbone": backbone,
+        "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
+        "average": average, "hparams": dict(hparams or {}), "seed": seed, "minutes": minutes,
+    }  # fmt: skip
+    tasks = _Tasks(runtime.cache, bar)
+    plan = recall_plan(
+        folder / "plan.json", request, lambda: _make_plan(manifest, request, runtime, tasks, compare, folder)
+    )
+    if plan.fingerprint != manifest.fingerprint():
+        raise LongshiftError(
+            f"the files of {manifest.name} changed since the fit in {folder} began. Remove that folder and run again."
+        )
+    jobs = plan.jobs(folder, compare)
+    say(f"{plan.reason} {len(jobs)} runs of {jobs[0].config.steps} steps.")
+    results = _train_all(jobs, tasks, runtime, bar, stop, folder)
+    scores = _scores(jobs, results)
+    summary = summarise(look, plan, scores, results[jobs[-1].folder])
+    for sentence in summary.sentences:
+        say(sentence)
+    done = FitResult(folder, look, plan, summary)
+    write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs])
+    write_card(done.card, look, plan, summary, results[jobs[-1].folder])
+    write_json(folder / "fit.json", {"schema": 1, "data": str(data), **summary.to_json()})
+    return done
+
+
+class _Tasks:
+    """Splits of one dataset: it is read and decoded once."""
+
+    def __init__(self, cache: Path | None, bar: Bar) -> None:
+        self.cache, self.bar = cache, bar
+        self.known: Task | None = None
+
+    def get(self, job: Job) -> Task:
+        self.known = make_task(job.config, self.cache, self.bar, self.known)
+        return self.known
+
+
+def _make_plan(
+    manifest: Manifest, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool, folder: Path
+) -> Plan:
+    gpu = resolve_device(runtime.device).type == "cuda"
+    chosen, reason = choose_network(
+        manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"]
+    )
+    sites = manifest.domain_names
+    if request["target"] is not None:
+        sites = (find_target(manifest, request["target"]),)
+    base: dict[str, Any] = {
+        "data": request["data"], "setting": "Natural", "shrink": True, "hparams": request["hparams"],
+        "average": request["average"], "split_seed": request["seed"], "train_seed": request["seed"], **chosen,
+    }  # fmt: skip
+    draft = parse_run_config({**base, "method": request["method"], "target": NO_TARGET}, "the fit")
+    steps = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft)
+    plan = Plan(draft.method_class.info.name, sites, {**base, "steps": steps}, reason, manifest.fingerprint())
+    if request["minutes"] is not None:
+        jobs = plan.jobs(folder, compare)
+        per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
+        steps = steps_within(request["minutes"], len(jobs), per_step, steps)
+    return replace(plan, base={**base, "steps": steps, "eval_every": max(steps // 10, 1)})
+
+
+def _train_all(
+    jobs: list[Job], tasks: _Tasks, runtime: Runtime, bar: Bar, stop: Callable[[], bool], out: Path
+) -> dict[Path, dict[str, Any]]:
+    results: dict[Path, dict[str, Any]] = {}
+    # Decoding has a bar of its own, which must not run inside that of training.
+    tasks.get(jobs[0])
+    tasks.bar = no_bar
+    with bar("fitting", sum(job.config.steps for job in jobs)) as tick:
+        for number, job in enumerate(jobs, start=1):
+            done = RunFolder(job.folder)
+            if done.finished():
+                results[job.folder] = read_json(done.result)
+                tick(job.config.steps, "")
+                continue
+            task = tasks.get(job)
+            keep = replace(
+                runtime,
+                keep_model=job.site == NO_TARGET,
+                save_predictions=job.site != NO_TARGET and not task.manifest.vectors,
+            )
+            try:
+                trainer = Trainer(job.config, task, job.folder, keep, stop)
+                results[job.folder] = trainer.run(_noted(tick, f"{number}/{len(jobs)} {job.label}"), resume=True)
+            except Interrupted:
+                raise Interrupted(
+                    f"stopped in run {number} of {len(jobs)}; nothing is lost. "
+                    f"Go on with the same command (and --out {out})"
+                ) from None
+    for job in jobs:
+        if not results[job.folder]["selected"]:
+            raise LongshiftError(
+                f"{job.label}: the loss became infinite or NaN before the first evaluation; "
+                f"try a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
+            )
+    return results
+
+
+def _noted(tick: Tick, label: str) -> Tick:
+    def noted(done: int = 1, note: str = "") -> None:
+        tick(done, f"{label} {note}".rstrip())
+
+    return noted
+
+
+def _scores(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> dict[str, list[SiteScore]]:
+    """Scores by the name of the model as printed: "NDCL", "NDCL + EMA", "ERM"."""
+    scores: dict[str, list[SiteScore]] = {}
+    for job in jobs:
+        if job.site == NO_TARGET:
+            continue
+        title, result = job.config.method_class.info.title, results[job.folder]
+        scores.setdefault(title, []).append(site_score(job.site, result["selected"]))
+        if result.get("averaged"):
+            name = f"{title} + {job.config.average.upper()}"
+            scores.setdefault(name, []).append(site_score(job.site, result["averaged"]))
+    return scores
+
+
+def _need_room(folder: Path) -> None:
+    """Refuse early what would fail late."""
+    place = folder.resolve()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < SPARE_BYTES:
+        raise LongshiftError(
+            f"only {free / 2**20:.0f} MiB are free in {place}, a fit needs at least {SPARE_BYTES / 2**20:.0f}; "
+            "free some space or choose another --out"
+        )

@@ -1,0 +1,136 @@
+"""What held-out sites say about a site nobody has seen: estimates, weak points, whether a method was worth it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.8  # of the intervals: with a handful of sites, 95 % would say nothing
+WORTH = 0.005  # half a point
+
+
+@dataclass(frozen=True)
+class SiteScore:
+    """How a model that never saw a site does there."""
+
+    site: str
+    n: int
+    accuracy: float
+    balanced: float  # mean over the classes that the site has
+    seen: float | None  # accuracy on held-out samples of the sites it was trained on
+    per_class: Mapping[str, float | None]
+    confusion: tuple[tuple[int, ...], ...]
+
+
+def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
+    """From the evaluations in a run's result ("selected" or "averaged")."""
+    target = evaluations["target"]
+    present = [value for value in target["per_class"].values() if value is not None]
+    test = evaluations.get("test")
+    return SiteScore(
+        site,
+        int(target["n"]),
+        float(target["accuracy"]),
+        float(np.mean(present)),
+        float(test["accuracy"]) if test else None,
+        dict(target["per_class"]),
+        tuple(tuple(row) for row in target["confusion"]),
+    )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An expected value for a new site with an interval that holds with probability `LEVEL`."""
+
+    mean: float
+    low: float
+    high: float
+    sites: int
+
+    def words(self) -> str:
+        """In percent: "81 % (80 % interval 70 to 92 %, from 4 sites)"."""
+        sites = f"{self.sites} site{'s' * (self.sites > 1)}"
+        return (
+            f"{100 * self.mean:.0f} % ({100 * LEVEL:.0f} % interval {100 * self.low:.0f} to {100 * self.high:.0f} %, "
+            f"from {sites})"
+        )
+
+
+def expect(values: Sequence[float], n: int) -> Estimate:
+    """A prediction interval for one more site: Student's t over sites; with one site only, Wilson's over its n samples.
+
+    With one site nothing is known of how sites differ, so that interval is too narrow; the words must say so.
+    """
+    mean, k = float(np.mean(values)), len(values)
+    if k == 1:
+        z = float(stats.norm.ppf((1 + LEVEL) / 2))
+        middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
+        return Estimate(mean, max(middle - half, 0.0), min(middle + half, 1.0), 1)
+    spread = float(np.std(values, ddof=1))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, k - 1)) * spread * math.sqrt(1 + 1 / k)
+    return Estimate(mean, max(mean - half, 0.0), min(mean + half, 1.0), k)
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How a class is recognised at unseen sites, all of them together."""
+
+    name: str
+    n: int
+    recall: float
+    taken_for: str  # the class it is most often mistaken for; "" if never
+
+
+def class_scores(classes: Sequence[str], scores: Sequence[SiteScore]) -> list[ClassScore]:
+    """Weakest first; a class that no held-out site has is left out."""
+    confusion = np.sum([np.asarray(score.confusion, dtype=np.int64) for score in scores], axis=0)
+    found = []
+    for k, name in enumerate(classes):
+        n = int(confusion[k].sum())
+        if n:
+            wrong = confusion[k].copy()
+            wrong[k] = 0
+            taken = classes[int(wrong.argmax())] if wrong.any() else ""
+            found.append(ClassScore(name, n, float(confusion[k, k]) / n, taken))
+    return sorted(found, key=lambda score: (score.recall, score.name))
+
+
+def weak_classes(scores: Sequence[ClassScore], overall: float, most: int = 5) -> list[ClassScore]:
+    """Those recognised less than half of the time, or 15 points worse than the average."""
+    return [score for score in scores if score.recall < 0.5 or score.recall < overall - 0.15][:most]
+
+
+def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
+    """Whether the method was worth it, in words; the measure is accuracy averaged over classes, at unseen sites."""
+    own = [score.balanced for score in scores[method]]
+    others = {name: [s.balanced for s in rows] for name, rows in scores.items() if name != method}
+    if not others:
+        return ""
+    best = max(others, key=lambda name: float(np.mean(others[name])))
+    gains = np.array(own) - np.array(others[best])
+    mean, wins, k = float(gains.mean()), int((gains > 0).sum()), len(gains)
+    numbers = (
+        f"{100 * float(np.mean(own)):.1f} % against {100 * float(np.mean(others[best])):.1f} % for {best}, the best of "
+        f"the others (mean over classes, at sites not seen in training); better at {wins} of {k} sites"
+    )
+    if mean > WORTH and wins * 2 > k:
+        sure = _certainty(gains)
+        return f"{method} was worth it: {numbers}.{sure}"
+    if mean < -WORTH:
+        return f"{method} was not worth it here: {numbers}. Fit again with the better method."
+    return f"{method} made no clear difference: {numbers}. The simpler method would do."
+
+
+def _certainty(gains: np.ndarray[Any, Any]) -> str:
+    if len(gains) < 3 or float(np.std(gains)) == 0:
+        return " So few sites cannot rule out chance."
+    p = float(stats.ttest_1samp(gains, 0.0).pvalue)
+    return f" A paired t-test over sites gives p = {p:.2g}" + (
+        "." if p < 0.05 else ": with so few sites this may still be chance."
+    )

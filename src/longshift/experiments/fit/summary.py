@@ -1,0 +1,107 @@
+"""The outcome of a fit: numbers for programs, sentences for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from longshift.experiments.fit.look import Look
+from longshift.experiments.fit.plan import Plan
+from longshift.experiments.fit.scores import (
+    ClassScore,
+    Estimate,
+    SiteScore,
+    class_scores,
+    expect,
+    verdict,
+    weak_classes,
+)
+from longshift.methods.registry import get
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What to expect of the final model at a site it has not seen."""
+
+    title: str  # of the method
+    scores: Mapping[str, Sequence[SiteScore]]  # by model: "NDCL", "NDCL + EMA", "ERM"
+    accuracy: Estimate
+    balanced: Estimate
+    classes: Sequence[ClassScore]  # weakest first
+    weak: Sequence[ClassScore]
+    verdict: str
+    sentences: Sequence[str]
+
+    @property
+    def own(self) -> Sequence[SiteScore]:
+        """The scores of the method itself."""
+        return self.scores[self.title]
+
+    @property
+    def worst_site(self) -> SiteScore:
+        """The site that was hardest while unseen."""
+        return min(self.own, key=lambda score: score.accuracy)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "method": self.title,
+            "expected_accuracy": asdict(self.accuracy),
+            "expected_balanced_accuracy": asdict(self.balanced),
+            "sites": {name: [asdict(score) for score in rows] for name, rows in self.scores.items()},
+            "classes": [asdict(score) for score in self.classes],
+            "weak_classes": [score.name for score in self.weak],
+            "worst_site": self.worst_site.site,
+            "verdict": self.verdict,
+            "sentences": list(self.sentences),
+        }
+
+
+def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]], final: Mapping[str, Any]) -> Summary:
+    """Numbers and sentences from the scores at held-out sites and the result of the final model."""
+    title = get(plan.method).info.title
+    own = scores[title]
+    n = sum(score.n for score in own)
+    accuracy, balanced = expect([s.accuracy for s in own], n), expect([s.balanced for s in own], n)
+    classes = class_scores(look.classes, own)
+    weak = weak_classes(classes, balanced.mean)
+    worst = min(own, key=lambda score: score.accuracy)
+    said = [
+        f"At a site it has not seen, expect {title} to be right {accuracy.words()}; "
+        f"averaged over classes, {balanced.words()}."
+    ]
+    if len(own) == 1:
+        said.append("With one held-out site the interval does not know how much sites differ; hold out each for that.")
+    else:
+        said.append(f"The hardest site was {worst.site}, with {100 * worst.accuracy:.0f} % while unseen.")
+    seen = [score.seen for score in own if score.seen is not None]
+    if seen:
+        gap = sum(seen) / len(seen) - accuracy.mean
+        if gap > 0.05:
+            said.append(
+                f"On further samples of the sites it was trained on it is right {100 * (gap + accuracy.mean):.0f} %: a "
+                f"new site costs about {100 * gap:.0f} points. Samples of the new site would help most."
+            )
+    if weak:
+        listed = "; ".join(
+            f"{score.name} ({100 * score.recall:.0f} % of {score.n}"
+            + (f", mostly taken for {score.taken_for})" if score.taken_for else ")")
+            for score in weak
+        )
+        said.append(f"Weak classes: {listed}.")
+    else:
+        said.append("No class stands out as weak.")
+    judgement = verdict(title, scores)
+    if judgement:
+        said.append(judgement)
+    averaged = next((name for name in scores if name.startswith(f"{title} + ")), None)
+    if averaged:
+        gain = expect([s.balanced for s in scores[averaged]], n).mean - balanced.mean
+        said.append(
+            f"With averaged weights ({averaged}) the accuracy averaged over classes changes by {100 * gain:+.1f} points"
+            + ("; use them with --averaged." if gain > 0 else ".")
+        )
+    validation = final["selected"]["validation"]["accuracy"]
+    said.append(f"The final model is trained on all {len(look.sites)} sites (validation {100 * validation:.0f} %).")
+    return Summary(title, scores, accuracy, balanced, classes, weak, judgement, said)
