@@ -26,7 +26,9 @@ app = typer.Typer(
 )
 
 # verb -> module under longshift.cli; each has `register(app)`, which adds its commands.
-VERBS = ("data", "split", "methods", "train", "evaluate", "sweep", "report", "reproduce", "fit", "predict", "export")
+VERBS = (
+    "demo", "data", "split", "methods", "train", "evaluate", "sweep", "report", "reproduce", "fit", "predict", "export",
+)  # fmt: skip
 
 
 def _version(value: bool) -> None:

@@ -1,0 +1,106 @@
+"""Step time of every method as a ratio to ERM, in one run, beside the paper's cost table.
+
+    python -m benchmarks.methods                                  # small conv net; on a GPU: ResNet-50, batch 3 x 32
+    python -m benchmarks.methods --write                          # also update src/longshift/methods/cost.csv
+
+ERM is measured again after every method and the ratio taken to the mean of the two neighbours, so that a machine
+that slows down half-way slows down both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import longshift.methods
+from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, seconds_per_step
+from longshift.engine.device import resolve_device
+from longshift.engine.task import Task
+from longshift.experiments.paper import paper_table
+from longshift.methods import registry
+
+COST = Path(longshift.methods.__file__).parent / "cost.csv"
+
+
+def measure(method: str, task: Task, args: argparse.Namespace, cuda: bool) -> float:
+    """Seconds a step."""
+    config = RunConfig(
+        data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
+        steps=args.warm + args.steps, augment="on" if cuda else "off", hparams={"batch_size": args.batch},
+    )  # fmt: skip
+    runtime = Runtime(device=args.device, compile="on" if cuda else "off")
+    with tempfile.TemporaryDirectory() as out:
+        trainer = Trainer(config, task, Path(out), runtime)
+        return seconds_per_step(trainer, args.warm, args.steps)[0]
+
+
+def paper_ratios() -> dict[str, float]:
+    """The paper's seconds per batch on PACS as ratios to its BSoftmax, which costs what ERM costs (not printed)."""
+    table = paper_table("cost")
+    pacs = table[(table["dataset"] == "PACS") & (table["variant"] == "full")]
+    values = dict(zip(pacs["method"], pacs["mean"].astype(float), strict=True))
+    return {name: value / values["bsoftmax"] for name, value in values.items()}
+
+
+def main() -> None:
+    """Measure, print a line each, write a CSV."""
+    cuda = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backbone", default="resnet50" if cuda else "small_conv")
+    parser.add_argument("--size", type=int, default=224 if cuda else 32)
+    parser.add_argument("--batch", type=int, default=32, help="images per domain; three source domains")
+    parser.add_argument("--classes", type=int, default=7)
+    parser.add_argument("--warm", type=int, default=10 if cuda else 3)
+    parser.add_argument("--steps", type=int, default=50 if cuda else 10)
+    parser.add_argument("--methods", default="all")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--write", action="store_true", help="replace this hardware's rows in the package's cost.csv")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    names = list(registry.methods()) if args.methods == "all" else args.methods.split(",")
+    task = made_up_task(args.classes, args.size)
+    published = paper_ratios()
+    who = machine(resolve_device(args.device))
+    hardware = who["device"] if who["device"] != "cpu" else who["cpu"]
+    before = measure("erm", task, args, cuda)
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        seconds = measure(name, task, args, cuda)
+        after = measure("erm", task, args, cuda)
+        row = {
+            "method": name,
+            "ratio": round(seconds / ((before + after) / 2), 2),
+            "seconds": round(seconds, 5),
+            "paper_ratio": round(published[name], 2) if name in published else "",
+            "hardware": hardware,
+            "backbone": args.backbone,
+            "batch": 3 * args.batch,
+            "torch": who["torch"],
+            "commit": who["commit"],
+        }
+        before = after
+        rows.append(row)
+        print(
+            json.dumps(row) if args.json else f"{name:10s} {row['ratio']:6.2f}  (paper {row['paper_ratio']})",
+            flush=True,
+        )
+    for path in filter(None, (args.out, COST if args.write else None)):
+        kept = []
+        if path == COST and COST.exists():
+            with COST.open(newline="") as file:
+                kept = [r for r in csv.DictReader(file) if (r["hardware"], r["backbone"]) != (hardware, args.backbone)]
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows([*kept, *rows])
+
+
+if __name__ == "__main__":
+    main()

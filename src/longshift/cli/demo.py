@@ -1,0 +1,64 @@
+"""`longshift demo`: ERM against NDCL on the embedded data, in about two minutes."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longshift.cli.common import QuietFlag, console, errors
+from longshift.errors import LongshiftError
+
+DEMO_HELP = """Train ERM and NDCL on the embedded digits and write one page of results.
+
+Two imbalance settings, four unseen styles, three seeds: 48 small runs, about two minutes on two processors.
+No download. Stopped half-way, it goes on where it was.
+
+Example:
+
+    longshift demo --out demo          # then open demo/index.html
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("demo", help=DEMO_HELP)(demo)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the runs, the pictures and index.html.")] = Path("demo"),
+    quiet: QuietFlag = False,
+) -> None:
+    """Run the demonstration."""
+    from longshift.cli.sweep import run
+    from longshift.data import load_dataset
+    from longshift.experiments.demo.page import SETTINGS, demo_page, what_to_look_at
+    from longshift.files import write_text
+    from longshift.report.build import build_tables
+    from longshift.report.page import write_page
+    from longshift.report.terminal import print_report
+    from longshift.settings.plot import plot_settings
+    from longshift.settings.resolve import setting_for
+    from longshift.settings.split import make_split, recipe_of
+    from longshift.sweep.collect import collect
+
+    given = (resources.files("longshift.experiments.demo") / "sweep.toml").read_text(encoding="utf-8")
+    spec = out / "sweep.toml"
+    if spec.exists() and spec.read_text(encoding="utf-8") != given:
+        raise LongshiftError(f"{spec} is not this version's demonstration; choose another --out or remove {out}")
+    write_text(spec, given)
+    digits = load_dataset("digits")
+    for setting in SETTINGS:
+        splits = [make_split(digits, setting_for(digits, setting, t, ratio=10)) for t in digits.domain_names]
+        recipes = [recipe_of(split, digits) for split in splits]
+        plot_settings(recipes, out / f"split-{setting}.png")
+    run(out, quiet=quiet)
+    runs = collect(out)
+    for table in build_tables(runs, ("average",)):
+        print_report(table, console)
+    for sentence in what_to_look_at(runs):
+        console.print(sentence, highlight=False)
+    write_page(demo_page(out, out / "index.html"), out / "index.html")
+    errors.print(f"written: {out / 'index.html'}", highlight=False)
