@@ -48,7 +48,7 @@ def build_method(
             freeze_bn=config.freeze_bn,
             precision=precision,
         )
-        method = config.method_class(network, task.problem(config.steps), hparams)
+        method = config.method_class(network, task.problem(config.steps, config.pooled), hparams)
     method.to(device=device)
     method.to(memory_format=torch.channels_last)
     if config.freeze_bn and not vectors:

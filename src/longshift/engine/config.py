@@ -39,6 +39,9 @@ class RunConfig(BaseModel):
     freeze_bn: bool = True
     image_size: int = Field(default=0, ge=0, le=1024, description="0 = 32 for digits, 224 otherwise")
     augment: Literal["auto", "on", "off"] = "auto"
+    sampling: Literal["domain", "pooled"] = Field(
+        default="domain", description="domain: as many samples from each; pooled: all sources are one domain"
+    )
     steps: int = Field(default=5000, ge=1)
     eval_every: int = Field(default=300, ge=1)
     evaluate: Literal["selected", "full"] = "selected"
@@ -80,6 +83,11 @@ class RunConfig(BaseModel):
         return ("small_conv" if self.small else "resnet50") if self.backbone == "auto" else self.backbone
 
     @property
+    def pooled(self) -> bool:
+        """Whether training knows no domains."""
+        return self.sampling == "pooled"
+
+    @property
     def contexts(self) -> tuple[str, ...]:
         """Which variants of hyper-parameter defaults and spaces apply, the most specific first."""
         benchmark = (self.benchmark,) if self.benchmark else ()
@@ -110,7 +118,9 @@ class RunConfig(BaseModel):
 
         A benchmark counts by its name and weights by their file's, so that a run has one fingerprint on all machines.
         """
-        values = self.model_dump(exclude={"hparams", "average", "average_from"})
+        values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling"})
+        if self.sampling != "domain":  # as below: older runs keep their names
+            values["sampling"] = self.sampling
         if self.average != "none":  # runs without it keep the name they had before there was averaging
             values["average"], values["average_from"] = self.average, self.average_start
         values["data"] = self.benchmark or self.data
@@ -149,9 +159,22 @@ def parse_run_config(values: Mapping[str, Any], source: str = "the run's configu
         mistakes.extend(f"hparams.{mistake}" for mistake in error.mistakes)
     except LongshiftError as error:
         mistakes.append(f"method: {error}")
+    if config is not None and config.sampling == "pooled" and not mistakes:
+        mistakes += _pooled_mistakes(config)
     if mistakes or config is None:
         raise ConfigError(mistakes, source)
     return config
+
+
+def _pooled_mistakes(config: RunConfig) -> list[str]:
+    """Methods that compare domains have nothing to compare where all sources are one."""
+    info = config.method_class.info
+    if info.name == "erm" or info.family == "imbalance":
+        return []
+    alone = [name for name, cls in registry.methods().items() if cls.info.family == "imbalance"]
+    return [
+        f"sampling: pooled goes with methods that do not compare domains (erm, {', '.join(alone)}), not {info.name}"
+    ]
 
 
 @dataclass(frozen=True)

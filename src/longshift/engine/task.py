@@ -39,10 +39,15 @@ class Task:
         place = {self.manifest.domain_names.index(name): i for i, name in enumerate(self.split.sources)}
         return np.array([place[int(d)] for d in self.manifest.domains[indices]], dtype=np.int64)
 
-    def problem(self, steps: int) -> Problem:
-        """What the method may know."""
-        counts = tuple(tuple(int(n) for n in row) for row in self.split.counts)
-        return Problem(len(self.split.classes), len(self.split.sources), counts, steps)
+    def problem(self, steps: int, pooled: bool = False) -> Problem:
+        """What the method may know; `pooled`: all sources are one domain to it."""
+        table = self.split.counts.sum(axis=0, keepdims=True) if pooled else self.split.counts
+        counts = tuple(tuple(int(n) for n in row) for row in table)
+        return Problem(len(self.split.classes), len(counts), counts, steps)
+
+    def training_domains(self, indices: IntArray, pooled: bool = False) -> IntArray:
+        """The domain that each training sample counts to."""
+        return np.zeros(len(indices), dtype=np.int64) if pooled else self.source_domains(indices)
 
 
 def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None) -> Task:

@@ -96,12 +96,14 @@ class Trainer:
     # -- assembly ----------------------------------------------------------------------------------------------
 
     def _make_source(self) -> Source:
-        train = self.task.split.train
+        train, pooled = self.task.split.train, self.config.pooled
+        sources = len(self.task.split.sources)
         samples = training_set(
-            train, self.task.labels(train), self.task.source_domains(train), len(self.task.split.sources)
+            train, self.task.labels(train), self.task.training_domains(train, pooled), 1 if pooled else sources
         )
         pool = host_tensor(self.task.store.inputs)
-        per_domain = self.method.config.batch_size
+        # A batch is as large either way: only where its samples come from differs.
+        per_domain = self.method.config.batch_size * (sources if pooled else 1)
         if not self.runtime.stream and fits(pool, self.device):
             moved = resident_pool(pool, self.task.store.fingerprint, self.device)
             return ResidentSource(moved, samples, per_domain, self.inputs, self.device)
@@ -174,7 +176,7 @@ class Trainer:
         train = self.task.split.train
         features = feature_rows(self.method, self.source, self.inputs, train)
         y = torch.as_tensor(self.task.labels(train), device=self.device)
-        d = torch.as_tensor(self.task.source_domains(train), device=self.device)
+        d = torch.as_tensor(self.task.training_domains(train, self.config.pooled), device=self.device)
         self.method.receive_features(features, y, d)
 
     # -- evaluation and selection ------------------------------------------------------------------------------

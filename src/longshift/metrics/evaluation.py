@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from longshift.errors import LongshiftError
@@ -32,6 +32,7 @@ class Evaluation:
     per_class: dict[str, float | None]
     per_domain: dict[str, float | None]
     confusion: tuple[tuple[int, ...], ...]  # row = true class, column = predicted class
+    nll_per_domain: dict[str, float | None] = field(default_factory=dict)  # empty in older results
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values (no NaN: missing is null)."""
@@ -65,9 +66,11 @@ def evaluate_predictions(
     per_class = recalls(confusion)
     groups = shot_means(per_class, shots if shots is not None else [None] * len(classes))
     per_domain: dict[str, float | None] = {}
+    nll_per_domain: dict[str, float | None] = {}
     if domains is not None:
         where = indices(domains, len(scores), len(domain_names), "domains", source)
         per_domain = _named(domain_names, group_means(correct, where, len(domain_names)))
+        nll_per_domain = _named(domain_names, group_means(scores.nll, where, len(domain_names)))
     present = {name: value for name, value in per_domain.items() if value is not None}
     worst = min(present, key=lambda name: present[name]) if present else None
     return Evaluation(
@@ -85,6 +88,7 @@ def evaluate_predictions(
         per_class=_named(classes, per_class),
         per_domain=per_domain,
         confusion=tuple(tuple(int(v) for v in row) for row in confusion),
+        nll_per_domain=nll_per_domain,
     )
 
 
