@@ -24,7 +24,7 @@ from longshift.report.terminal import print_report
 from longshift.sweep.collect import read_runs_csv
 from tests.report.fake import frame
 
-NASTY = r"a_b & 50% $x$ {y} #1 \z ~t ^u <script>|`q`"
+NASTY = r"a_b & 50% $x$ {y} #1 \z ~t ^u <script>|`q` 'r' ÀçčÆøß ąđ東"
 
 
 def small() -> Table:
@@ -60,7 +60,7 @@ def test_latex_uses_the_papers_marks_and_escapes_names() -> None:
     assert r"\multicolumn{2}{|c}{PACS}" in text
     assert r"a\_b \& 50\% \$x\$ \{y\} \#1 \textbackslash{}z" in text
     assert text.count(r"\midrule") == 2  # one above each family
-    assert latex_escape("Ære 東\n x") == "Ære [U+6771] x"
+    assert latex_escape("Ære ąé 東\n x") == "Ære [U+0105]é [U+6771] x"
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex on this machine")

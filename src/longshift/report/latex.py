@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 
 from longshift.report.table import DASH, Cell, Table
 
 PREAMBLE = r"""\documentclass{article}
-\usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage[margin=15mm]{geometry}
 \usepackage{booktabs}
@@ -18,10 +18,12 @@ NEEDS = "% needs \\usepackage{booktabs}, \\usepackage{graphicx} and \\usepackage
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}",
+    "|": r"\textbar{}", '"': "''", "`": r"\textquoteleft{}",
     "\u2013": "--", "\u2014": "---", "…": r"\dots{}", "±": r"$\pm$", "·": r"$\cdot$", "\u00d7": r"$\times$",
 }  # fmt: skip
 _STYLES = {1: r"\textbf", 2: r"\underline", 3: r"\dashuline"}
+ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
+LETTERS = "ÆæØøŒœŁłß"
 WIDE = 8  # columns; beyond, the table is scaled to the width of the text
 
 
@@ -76,8 +78,10 @@ def escape(text: str) -> str:
 
 
 def _character(c: str) -> str:
-    # T1 with utf8 input has the Latin letters; others would stop the compilation.
-    return c if c.isascii() or 0xC0 <= ord(c) <= 0x17F else f"[U+{ord(c):04X}]"
+    """Whether TeX's own fonts can make it; another character would stop the compilation."""
+    parts = unicodedata.normalize("NFD", c)
+    accented = len(parts) == 2 and parts[0].isascii() and parts[1] in ACCENTS
+    return c if c.isascii() or c in LETTERS or accented else f"[U+{ord(c):04X}]"
 
 
 def _cell(cell: Cell, mark: str) -> str:

@@ -33,7 +33,9 @@ def weak_section(records: Sequence[Record], data: str | None = None, name: str =
     for kind, found in (("class", weak_classes(records)), ("domain", weak_domains(records))):
         for weak in found:
             own = [s for s in samples if (s.true if kind == "class" else s.domain) == weak.name]
-            parts.append(_part(kind, weak, own, why, manifest_of))
+            parts.append(_part(kind, weak, own, bool(why), manifest_of))
+    if why:
+        parts.append(paragraphs(why))
     intro = f"Where {records[0].title} does worst on unseen domains, surest mistakes first."
     return Section("Weak points", stack(*parts), intro, name, wide=True)
 
@@ -91,15 +93,13 @@ def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Wrong], 
     return sorted(samples, key=lambda s: -s.confidence), ""
 
 
-def _part(kind: str, weak: Weak, samples: Sequence[Wrong], why: str, data: str) -> Markup:
+def _part(kind: str, weak: Weak, samples: Sequence[Wrong], unknown: bool, data: str) -> Markup:
     title = f"Weak {kind}: {weak.name} ({100 * weak.accuracy:.1f} %)"
     body = paragraphs(weak.text)
     if samples:
         shown = pictures(_varied(samples), load_manifest(data))
         body = stack(body, fragment("wrong.html.j2", pictures=shown))
-    elif why:
-        body = stack(body, paragraphs(why))
-    else:
+    elif not unknown:
         body = stack(body, paragraphs("No example images: no sample of it was got wrong in the runs with predictions."))
     return fold(title, body, opened=True)
 
