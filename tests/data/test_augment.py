@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,9 @@ from torchvision.transforms.v2 import functional as tv
 
 from longshift.data import augment as aug
 from longshift.data.draws import HostDraws
+
+
+Jitter = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def _images(n: int = 4, size: int = 16, seed: int = 0) -> torch.Tensor:
@@ -24,7 +29,7 @@ FACTORS = torch.tensor([0.7, 0.9, 1.1, 1.3], dtype=torch.float64)
         (aug.saturation, tv.adjust_saturation),
     ],
 )
-def test_jitter_agrees_with_torchvision_image_by_image(ours, theirs) -> None:  # type: ignore[no-untyped-def]
+def test_jitter_agrees_with_torchvision_image_by_image(ours: Jitter, theirs: Callable[..., torch.Tensor]) -> None:
     images = _images()
     expected = torch.stack([theirs(image, float(f)) for image, f in zip(images, FACTORS, strict=True)])
     torch.testing.assert_close(ours(images, FACTORS), expected, rtol=0, atol=1e-6)
@@ -40,9 +45,8 @@ def test_hue_agrees_with_torchvision() -> None:
 
 def test_a_crop_is_the_resized_box() -> None:
     images = _images(2, 16)
-    fractions = [torch.tensor([v, v], dtype=torch.float64) for v in (2 / 16, 4 / 16, 12 / 16, 8 / 16)]
-    flipped = torch.tensor([False, True])
-    cropped = aug.crop_and_flip(images, *fractions, flipped)
+    left, top, width, height = torch.tensor([2, 4, 12, 8], dtype=torch.float64).div(16)[:, None].expand(4, 2).unbind(0)
+    cropped = aug.crop_and_flip(images, left, top, width, height, torch.tensor([False, True]))
     box = images[:, :, 4:12, 2:14]
     expected = torch.nn.functional.interpolate(box, (16, 16), mode="bilinear", align_corners=False)
     inner = slice(2, -2)  # at the border interpolate clamps to the box, while the crop sees the pixels beside it
@@ -59,8 +63,8 @@ def test_full_box_without_flip_changes_nothing() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(0, 0.999), min_size=4, max_size=4))
 def test_boxes_lie_inside_the_image_and_have_the_asked_area(values: list[float]) -> None:
-    u = [torch.tensor([v]) for v in values]
-    left, top, width, height = aug.crop_box(*u, aug.Recipe())
+    area_u, aspect_u, left_u, top_u = torch.tensor(values)[:, None].unbind(0)
+    left, top, width, height = aug.crop_box(area_u, aspect_u, left_u, top_u, aug.Recipe())
     assert 0 <= left <= left + width <= 1 + 1e-6
     assert 0 <= top <= top + height <= 1 + 1e-6
     area = 0.7 + 0.3 * values[0]
