@@ -10,7 +10,6 @@ from torchvision.transforms.v2 import functional as tv
 from longshift.data import augment as aug
 from longshift.data.draws import HostDraws
 
-
 Jitter = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
