@@ -145,6 +145,23 @@ def test_a_friedman_test_over_enough_cases() -> None:
     assert "ERM" in text
 
 
+def test_datasets_may_have_targets_of_their_own() -> None:
+    made = [row(m, 0, target=x, dataset=d, value=v) for d, targets in (("A", "abc"), ("B", "xy")) for x in targets
+            for m, v in (("erm", 0.4), ("ndcl", 0.6), ("mmd", 0.5))]  # fmt: skip
+    result = standing(choose(as_frame(made)))
+    assert (result.order, result.cases) == (("ndcl", "mmd", "erm"), 5)
+    assert result.significance is not None
+    assert result.significance.test.cases == 5
+
+
+def test_methods_without_a_common_target_are_not_tested() -> None:
+    made = [row("erm", 0, target="a", value=0.4), row("ndcl", 0, target="b", value=0.6), row("mmd", 0, status="failed")]
+    result = standing(choose(as_frame(made)))
+    assert result.order == ("ndcl", "erm")
+    assert result.significance is None
+    assert "fewer than two methods" in words(as_frame(made))
+
+
 def test_no_difference_is_said() -> None:
     made = [row(m, t, target=x, value=0.5) for m in ("erm", "ndcl") for t in range(2) for x in "abc"]
     assert "sees no difference between the methods at all" in words(as_frame(made))

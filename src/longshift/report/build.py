@@ -46,11 +46,12 @@ def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
             for m, title in GROUPS.items()
         ]
         targets = {str(d): f["target"].nunique() for d, f in chosen[chosen["setting"] == setting].groupby("dataset")}
-        over = ", ".join(f"{n} targets of {d}" if n > 1 else f"1 target of {d}" for d, n in targets.items())
+        over = ", ".join(f"{targets[d]} of {d}" for d in order_datasets(targets))
         tables.append(
             _table(
                 f"average-{slug(setting)}", "average", f"Target accuracy (%) under {setting}",
-                f"Averaged within each trial over {over}; {SPREAD}.", columns, part, of(missing, setting=setting),
+                f"Averaged inside each trial over the targets ({over}); {SPREAD}.",
+                columns, part, of(missing, setting=setting),
             )
         )  # fmt: skip
     return tables

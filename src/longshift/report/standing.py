@@ -65,9 +65,8 @@ class Standing:
 def standing(chosen: pd.DataFrame) -> Standing:
     """From the chosen runs (`selection.choose`): methods without a number for every case are not ranked first."""
     single = per_target(chosen, ["target_accuracy"])
-    scores = single.pivot_table(
-        index=["dataset", "setting", "target"], columns="method", values="target_accuracy", dropna=False
-    )
+    scores = single.set_index(["dataset", "setting", "target", "method"])["target_accuracy"].unstack("method")
+    scores = scores.dropna(axis=1, how="all").dropna(axis=0, how="all")
     scores = scores[order_methods(str(name) for name in scores.columns)]
     complete = scores.dropna(axis=1)
     if complete.empty:  # no method has everything: compare on the cases that all have
@@ -96,7 +95,7 @@ def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
     """Friedman and Nemenyi on cases x methods without gaps, or the reason why not."""
     cases, methods = scores.shape
     if methods < 2:
-        return None, "only one method has all its runs, so there is nothing to test"
+        return None, "fewer than two methods have all their runs, so there is nothing to test"
     if cases < 2:
         return None, f"a test over cases needs at least 2 (dataset, setting and target), and there is {cases}"
     test = friedman(scores)

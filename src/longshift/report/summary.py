@@ -88,13 +88,13 @@ def _weak(chosen: pd.DataFrame, result: Standing) -> list[str]:
             sentences.append(
                 f"Classes with few training samples reach {100 * few:.1f} %, those with many {100 * many:.1f} %."
             )
-    single = per_target(chosen, ["target_accuracy"])
-    mine = single[single["method"] == result.winner].dropna(subset=["target_accuracy"])
+    single = per_target(chosen, ["target_accuracy"]).dropna(subset=["target_accuracy"])
+    mine = single[single["method"] == result.winner]
     if len(mine) > 1:
         worst = mine.sort_values("target_accuracy", kind="stable").iloc[0]
         place = f"{worst['target']} ({worst['dataset']}, {worst['setting']})"
         sentences.append(f"The hardest target for {name} is {place} with {100 * worst['target_accuracy']:.1f} %.")
-    best = single.loc[single.groupby(["dataset", "setting", "target"])["target_accuracy"].idxmax().dropna()]
+    best = single.loc[single.groupby(["dataset", "setting", "target"])["target_accuracy"].idxmax()]
     others = best[best["method"] != result.winner]
     if len(others) and len(result.order) > 1:
         names = _list([method_title(m) for m in dict.fromkeys(others["method"])], 4)
