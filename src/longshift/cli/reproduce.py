@@ -1,0 +1,214 @@
+"""`longshift reproduce`: the paper's tables and figures as recipes that run on any dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.errors import LongshiftError, UsageError
+
+if TYPE_CHECKING:
+    from longshift.experiments.recipe import Recipe
+    from longshift.experiments.reproduce import Made
+    from longshift.experiments.workspace import Workspace
+    from longshift.sweep.slots import Slot
+
+HELP = """Make the paper's tables and figures, from the embedded digits or from your data.
+
+    longshift reproduce --list                        # every recipe: its runs, hours, what is done
+
+    longshift reproduce ablation --quick              # by name, or by the paper's label: "Tab. 4"
+
+    longshift reproduce --all --data digits --quick   # everything, in minutes
+
+    longshift reproduce duality --data PACS.zip --set pretrained=true
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("reproduce", help=HELP)(reproduce)
+
+
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Recipes; see --list.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All recipes.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the recipes and where they stand.")] = False,
+    data: Annotated[str, typer.Option(help="Folder domain/class/image, .zip, .csv, .parquet, .npz or digits.")] = (
+        "digits"
+    ),
+    benchmark: Annotated[str | None, typer.Option(help="VLCS, PACS, OfficeHome or DomainNet.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few steps, trials and draws: shows, proves nothing.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder; default reproduce/DATA, with --quick its quick/.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs that are missing.")] = False,
+    methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas.")] = None,
+    targets: Annotated[str | None, typer.Option(help="Only these targets, separated by commas.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps (5000 by protocol).")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trials (3 by protocol).")] = None,
+    draws: Annotated[int | None, typer.Option(min=1, max=1000, help="Hyper-parameter draws (10 by protocol).")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of every run; repeat it.")
+    ] = None,
+    measure: Annotated[
+        bool | None,
+        typer.Option("--measure/--no-measure", help="--list: time a few steps. Default: for digits and vectors."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Runs at a time; default: what the machine has.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads of a run on the CPU.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    jobs_per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU.")] = 1,
+    cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List or make recipes (see HELP)."""
+    if not (listed or every or names):
+        raise UsageError("expected the name of a recipe, --all or --list; see: longshift reproduce --list")
+    if every and names:
+        raise UsageError(f"expected either names or --all, found --all and {', '.join(names)}")
+    # Imported here: `longshift --help` must not wait for torch.
+    from longshift.experiments.catalogue import all_recipes, find_recipes
+    from longshift.experiments.scale import FULL, adjusted, quick_scale
+    from longshift.experiments.workspace import open_workspace
+    from longshift.sweep.slots import make_slots
+
+    scale = adjusted(quick_scale(data) if quick else FULL, steps, trials, draws)
+    recipes = list(all_recipes()) if every or not names else find_recipes(names)
+    workspace = open_workspace(data, scale, out, benchmark, _parts(methods), _parts(targets), _run_keys(set_ or []))
+    slots = make_slots(device, jobs_per_gpu, workers, threads)
+    if listed:
+        _list(workspace, recipes, slots, measure, quiet, as_json)
+    elif dry_run:
+        _dry_run(workspace, recipes, as_json)
+    else:
+        _run(workspace, recipes, slots, cache, quiet, as_json)
+
+
+def _list(
+    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool | None, quiet: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    from longshift.data.digits import NAME as DIGITS
+    from longshift.data.embeddings import holds_vectors
+    from longshift.experiments.costs import kind, known_costs, measure_costs, stored_costs
+    from longshift.experiments.results import read_results
+    from longshift.experiments.running import unique
+    from longshift.experiments.standing import standing
+
+    jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
+    costs = known_costs(jobs, read_results(workspace, jobs).entries)
+    costs = {**stored_costs(workspace.out / "costs.json"), **costs}
+    if measure or (measure is None and (workspace.data == DIGITS or holds_vectors(workspace.data))):
+        unknown = {kind(job) for job in jobs} - set(costs)
+        if unknown:
+            with progress("measuring", len(unknown), quiet) as tick:
+                costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
+    found = [standing(workspace, recipe, costs, len(slots)) for recipe in recipes]
+    left = [job for job in jobs if read_results(workspace, [job]).entries[job.fingerprint].state == "waiting"]
+    total = sum(costs.get(kind(job), 0.0) for job in left) / 3600 / len(slots)
+    if as_json:
+        value: dict[str, Any] = {
+            "data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name, "slots": len(slots),
+            "runs": len(jobs), "missing": len(left), "hours": round(total, 4) if costs else None,
+            "recipes": [item.to_dict() for item in found],
+        }  # fmt: skip
+        print_json(value)
+        return
+    rows = [
+        [s.label, s.name, s.title, s.needs, f"{s.done}/{s.runs}", _time(s.hours), s.words]
+        for s in found
+    ]  # fmt: skip
+    columns = ("paper", "recipe", "shows", "needs", "runs", "left", "state")
+    print_table(f"{workspace.name}, {workspace.scale.name}, results in {workspace.out}", columns, rows)
+    shared = f"{len(jobs)} different runs (recipes share them), {len(left)} are missing"
+    rest = f": about {_time(total)} with {len(slots)} at a time" if left and costs else ""
+    hint = "" if costs or not left else "; --measure says how long they take"
+    _say(f"{shared}{rest}{hint}")
+
+
+def _time(hours: float | None) -> str:
+    from longshift.sweep.board import duration
+
+    return "?" if hours is None else duration(3600 * hours) if hours else "-"
+
+
+def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> None:
+    from longshift.experiments.running import left_over, unique
+
+    jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
+    left = left_over(workspace, jobs)
+    if as_json:
+        print_json([{"job": job.id, "what": str(job), "run": job.run} for job in left])
+        return
+    for job in left:
+        _say(f"{job.id}  {job}")
+    _say(f"{len(left)} of {len(jobs)} runs are missing; nothing was run")
+
+
+def _run(
+    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], cache: Path | None, quiet: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    import torch
+
+    from longshift.engine.config import Runtime
+    from longshift.engine.interrupt import graceful_stop
+    from longshift.experiments.reproduce import reproduce as make
+
+    def announce() -> None:
+        errors.print("stopping: each run saves its state after its current step; press Ctrl-C again to stop at once")
+
+    if slots[0].device == "cpu":
+        torch.set_num_threads(slots[0].threads)
+    with graceful_stop(announce) as asked:
+        made = make(
+            workspace, recipes, slots, Runtime(device=slots[0].device, cache=cache), asked,
+            lambda label, total: progress(label, total, quiet),
+        )  # fmt: skip
+    if as_json:
+        files = {name: [str(path) for path in paths] for name, paths in made.files.items()}
+        print_json({"files": files, "impossible": made.impossible, "failed": made.failed})
+    _tell(workspace, recipes, made, quiet or as_json)
+
+
+def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bool) -> None:
+    for recipe in recipes:
+        if recipe.name in made.files and not quiet:
+            _say(f"{recipe.label:<10} {recipe.name}: {', '.join(path.name for path in made.files[recipe.name])}")
+    for name, reason in made.impossible.items():
+        errors.print(f"{name} is not possible here: {reason}", highlight=False, markup=False, soft_wrap=True)
+    if not quiet:
+        _say(f"wrote {sum(map(len, made.files.values()))} files to {workspace.out}; start with README.md there")
+    if made.failed or (made.impossible and not made.files):
+        reasons = {**made.failed, **(made.impossible if not made.files else {})}
+        lines = "\n".join(f"  - {name}: {reason}" for name, reason in reasons.items())
+        raise LongshiftError(f"{len(reasons)} of {len(recipes)} recipes could not be made:\n{lines}")
+
+
+def _parts(text: str | None) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+
+
+def _run_keys(pairs: Sequence[str]) -> dict[str, Any]:
+    """KEY=VALUE pairs as keys of every run; hparams.NAME=VALUE sets a hyper-parameter."""
+    from longshift.toml import parse_value
+
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, text = pair.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"--set: expected KEY=VALUE, found {pair!r}")
+        name, value = key.strip(), parse_value(text)
+        if name.startswith("hparams."):
+            found.setdefault("hparams", {})[name.removeprefix("hparams.")] = value
+        else:
+            found[name] = value
+    return found
+
+
+def _say(text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""The recipes themselves, one file for those that share their way of working."""

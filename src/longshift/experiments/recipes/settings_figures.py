@@ -1,0 +1,89 @@
+"""Figs. 6 and 7 and Tab. 5: the imbalance itself, as bars and as ratios. No runs needed."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from longshift.experiments.recipe import Output, Picture, Recipe, no_runs
+from longshift.experiments.recipes.main_tables import mild, mild_note
+from longshift.experiments.results import Results
+from longshift.experiments.workspace import Workspace
+from longshift.report.table import Cell, Column, Row, Table
+from longshift.settings import make_split, ratios, recipe_of, setting_for
+from longshift.settings.plot import draw_settings
+from longshift.settings.recipe import Recipe as SplitRecipe
+
+
+def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None) -> list[SplitRecipe]:
+    """The training set of each target, all targets of the dataset."""
+    found = []
+    for target in workspace.manifest.domain_names:
+        made = setting_for(workspace.manifest, setting, target, benchmark=workspace.benchmark, ratio=ratio)
+        found.append(recipe_of(make_split(workspace.manifest, made, 0, shrink=True), workspace.manifest))
+    return found
+
+
+def _bars(results: Results, name: str, setting: str) -> list[Output]:
+    recipes = split_recipes(results.workspace, setting)
+    rows = [
+        {"target": r.target, "source": source, "class": label, "count": int(r.counts[d, k]), "group": r.shots[k]}
+        for r in recipes
+        for d, source in enumerate(r.sources)
+        for k, label in enumerate(r.classes)
+    ]
+    caption = (
+        "One panel a target. Shades mark the classes with many, medium and few samples; CR: the largest class over the "
+        "smallest, DR: the largest source over the smallest."
+    )
+    title = f"Training samples per class and source under {setting}, {results.workspace.name}"
+    return [Picture(name, title, draw_settings(recipes), caption, pd.DataFrame(rows))]
+
+
+def _ratios(results: Results) -> list[Output]:
+    workspace = results.workspace
+    name, ratio = mild(workspace)
+    parts = {name: split_recipes(workspace, name, ratio)}
+    parts |= {setting: split_recipes(workspace, setting) for setting in ("TotalHeavyTail", "Duality")}
+    most = max(len(r.sources) for found in parts.values() for r in found)
+    titles = ["CR", "DR", *(f"ECR {d + 1}" for d in range(most))]
+    columns = tuple(
+        Column(title, setting, {"setting": setting, "measure": title}, None) for setting in parts for title in titles
+    )
+    rows = []
+    for i, target in enumerate(workspace.manifest.domain_names):
+        cells: list[Cell] = []
+        for found in parts.values():
+            values = ratios(found[i].counts, found[i].sources)
+            cells += [_ratio(v) for v in (values.cr, values.dr, *values.ecr.values())]
+            cells += [Cell(note="fewer sources")] * (most - len(values.ecr))
+        rows.append(Row(target, target, "", tuple(cells)))
+    caption = (
+        "Largest over smallest: classes summed over the sources (CR), sources summed over the classes (DR), classes "
+        "within each source in the order of the names (ECR)."
+    )
+    title = f"Imbalance ratios of the training sets, {workspace.name}"
+    return [Table("ratios", "ratios", title, columns, tuple(rows), caption, notes=mild_note(workspace), head="Target")]
+
+
+def _ratio(value: float) -> Cell:
+    return Cell(note="a class or a source has no sample") if math.isinf(value) else Cell(value, digits=2)
+
+
+def settings_recipes() -> list[Recipe]:
+    """Those in this file."""
+
+    def bars(name: str, label: str, setting: str) -> Recipe:
+        return Recipe(
+            name, label, f"training samples under {setting}", "figure", no_runs,
+            lambda results: _bars(results, name, setting),
+        )  # fmt: skip
+
+    return [
+        Recipe(
+            "ratios", "Tab. 5", "imbalance ratios of the settings", "table", no_runs, _ratios, paper="setting_ratios"
+        ),
+        bars("settings-totalheavytail", "Fig. 6", "TotalHeavyTail"),
+        bars("settings-duality", "Fig. 7", "Duality"),
+    ]

@@ -1,0 +1,114 @@
+"""The whole of `longshift reproduce`: run what is missing, make tables and figures, remember what was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from longshift.engine.config import Runtime
+from longshift.errors import LongshiftError
+from longshift.experiments.catalogue import all_recipes
+from longshift.experiments.recipe import Impossible, Recipe
+from longshift.experiments.results import read_results
+from longshift.experiments.running import left_over, run_jobs, split_jobs, unique, without_predictions
+from longshift.experiments.standing import read_ledger, write_ledger
+from longshift.experiments.workspace import Workspace
+from longshift.experiments.write import write_output, write_overview
+from longshift.progress import Tick, silent
+from longshift.sweep.board import SweepStopped
+from longshift.sweep.slots import Slot
+
+Bar = Callable[[str, int], AbstractContextManager[Tick]]
+
+
+@contextmanager
+def no_bar(label: str, total: int) -> Iterator[Tick]:
+    """Shows nothing."""
+    yield silent
+
+
+@dataclass
+class Made:
+    """What came of it: files by recipe, recipes that make no sense here, recipes that failed."""
+
+    files: dict[str, list[Path]] = field(default_factory=dict)
+    impossible: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def reproduce(
+    workspace: Workspace,
+    recipes: Sequence[Recipe],
+    slots: Sequence[Slot],
+    runtime: Runtime,
+    stop: Callable[[], bool] = lambda: False,
+    bar: Bar = no_bar,
+) -> Made:
+    """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest."""
+    run_missing(workspace, recipes, slots, runtime, stop, bar)
+    made = Made()
+    with bar("tables and figures", len(recipes)) as tick:
+        for recipe in recipes:
+            _make(workspace, recipe, made)
+            tick(1, recipe.name)
+    write_overview(
+        all_recipes(),
+        {name: _stems(entry["files"]) for name, entry in read_ledger(workspace).items() if entry["files"]},
+        {**made.failed, **made.impossible},
+        workspace.out,
+    )
+    return made
+
+
+def run_missing(
+    workspace: Workspace,
+    recipes: Sequence[Recipe],
+    slots: Sequence[Slot],
+    runtime: Runtime,
+    stop: Callable[[], bool] = lambda: False,
+    bar: Bar = no_bar,
+) -> None:
+    """All runs of the recipes; then, once more, the chosen ones whose predictions are needed and were not kept."""
+    asked = left_over(workspace, unique(job for recipe in recipes for job in recipe.jobs(workspace)))
+    kept, others = split_jobs(workspace, asked, all_recipes())
+    with bar("runs", len(asked)) as tick:
+        for jobs, predictions in ((kept, True), (others, False)):
+            if jobs:
+                board = run_jobs(workspace.store, jobs, slots, _runtime(runtime, predictions), stop, tick)
+                _check(board.trouble, board.total - board.done - board.failed)
+    again = without_predictions(workspace, recipes)
+    if again:
+        with bar("runs for their predictions", len(again)) as tick:
+            board = run_jobs(workspace.again, again, slots, _runtime(runtime, True), stop, tick)
+            _check(board.trouble, board.total - board.done - board.failed)
+
+
+def _runtime(runtime: Runtime, predictions: bool) -> Runtime:
+    return replace(runtime, keep_model=False, save_predictions=predictions)
+
+
+def _check(trouble: str, left: int) -> None:
+    if trouble:
+        raise LongshiftError(f"{trouble}\nEverything finished is kept; go on with the same command.")
+    if left:
+        raise SweepStopped(f"stopped with {left} runs left; go on with the same command")
+
+
+def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:
+    jobs = list(recipe.jobs(workspace))
+    try:
+        outputs = recipe.make(read_results(workspace, jobs))
+        files = [path for output in outputs for path in write_output(output, workspace.out)]
+        made.files[recipe.name] = files
+        write_ledger(workspace, recipe.name, jobs, [path.name for path in files])
+    except Impossible as error:
+        made.impossible[recipe.name] = str(error)
+        write_ledger(workspace, recipe.name, jobs, [], str(error))
+    except LongshiftError as error:
+        made.failed[recipe.name] = str(error)
+
+
+def _stems(files: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(Path(name).stem for name in files))

@@ -1,0 +1,133 @@
+"""Where recipes work: one dataset, one folder of results, one store of runs that all recipes share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from longshift.data.digits import NAME as DIGITS
+from longshift.data.load import load_dataset
+from longshift.data.manifest import Manifest
+from longshift.engine.config import parse_run_config
+from longshift.errors import UsageError
+from longshift.experiments.scale import Scale, evaluations
+from longshift.files import content_hash, write_text
+from longshift.methods import registry
+from longshift.report.names import order_methods
+from longshift.settings import find_target, recognise
+from longshift.sweep.layout import StoreFolder
+from longshift.sweep.plan import Job
+from longshift.sweep.seeds import hparam_seed
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """A dataset and what of it is run. `methods` and `targets` are what the recipes may choose from."""
+
+    data: str
+    benchmark: str | None
+    manifest: Manifest
+    out: Path
+    scale: Scale
+    methods: tuple[str, ...]
+    targets: tuple[str, ...]
+    run: Mapping[str, Any] = field(default_factory=dict)  # keys of every run, on top of the scale's
+
+    @property
+    def name(self) -> str:
+        """What the dataset is called in tables."""
+        return self.benchmark or self.manifest.name
+
+    @property
+    def store(self) -> StoreFolder:
+        """The runs."""
+        return StoreFolder(self.out / "store")
+
+    @property
+    def again(self) -> StoreFolder:
+        """Chosen runs that had to be run once more because their predictions had not been kept."""
+        return StoreFolder(self.out / "predictions")
+
+    @property
+    def study_targets(self) -> tuple[str, ...]:
+        """Targets of the studies of parameters."""
+        return self.targets[: self.scale.study_targets or None]
+
+    @cached_property
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Samples of each class in each domain."""
+        return {domain: dict(row) for domain, row in self.manifest.counts().items()}
+
+    def chosen_methods(self, wanted: Sequence[str]) -> list[str]:
+        """Those of the wanted methods that take part."""
+        return [name for name in wanted if name in self.methods]
+
+    def job(
+        self, method: str, setting: str, target: str, trial: int = 0, draw: int = 0, label: str = "",
+        hparams: Mapping[str, Any] | None = None, **keys: Any,
+    ) -> Job:  # fmt: skip
+        """One run; `label` is the row it stands in where that is not the method's own."""
+        values = {**self.scale.run, **self.run, **keys}
+        own = {**self.scale.run.get("hparams", {}), **self.run.get("hparams", {}), **(hparams or {})}
+        steps = int(values.get("steps", self.scale.steps))
+        every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
+        config = parse_run_config(
+            {
+                **values, "data": self.data, "benchmark": self.benchmark, "setting": setting, "target": target,
+                "method": method, "hparams": own, "steps": steps, "eval_every": every,
+                "split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw),
+            }
+        )  # fmt: skip
+        return Job(config.fingerprint(), self.name, label or method, trial, draw, config.model_dump())
+
+    def grid(
+        self, methods: Sequence[str], settings: Sequence[str], hparams: Mapping[str, Any] | None = None,
+        label: str = "", **keys: Any,
+    ) -> list[Job]:  # fmt: skip
+        """All targets, trials and draws of the scale for some methods and settings, in the order of a sweep."""
+        return [
+            self.job(method, setting, target, trial, draw, label, hparams, **keys)
+            for trial in range(self.scale.trials)
+            for draw in range(self.scale.draws)
+            for setting in settings
+            for target in self.targets
+            for method in methods
+        ]
+
+    def write_counts(self, name: str, counts: Mapping[str, Mapping[str, int]], validation: int) -> str:
+        """A setting with stated counts as a file for runs to name; the name tells its content."""
+        document = {"counts": counts, "validation": validation}
+        path = self.out / "settings" / f"{name}-{content_hash(document)[:8]}.json"
+        if not path.exists():
+            write_text(path, json.dumps(document, indent=1) + "\n")
+        return str(path)
+
+
+def open_workspace(
+    data: str,
+    scale: Scale,
+    out: Path | None = None,
+    benchmark: str | None = None,
+    methods: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    run: Mapping[str, Any] | None = None,
+) -> Workspace:
+    """Load the dataset and resolve names; nothing is written."""
+    manifest = load_dataset(data)
+    known = recognise(manifest, benchmark)
+    if len(manifest.domain_names) < 3:
+        raise UsageError(
+            f"the recipes compare source domains and need 3 domains at least, found {len(manifest.domain_names)} "
+            f"in {manifest.name}"
+        )
+    place = known or (DIGITS if data == DIGITS else Path(data).stem)
+    names = order_methods(registry.get(name).info.name for name in methods or registry.methods())
+    wanted = [find_target(manifest, name, known) for name in targets] or list(manifest.domain_names)
+    if not targets and scale.targets:
+        wanted = wanted[: scale.targets]
+    folder = out or Path("reproduce") / place / ("quick" if scale.name == "quick" else "")
+    return Workspace(data, known, manifest, folder, scale, tuple(names), tuple(dict.fromkeys(wanted)), dict(run or {}))
