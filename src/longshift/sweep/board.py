@@ -44,6 +44,7 @@ class Board:
             state = state_of(self.store, job.fingerprint)
             if state in ("waiting", "corrupt"):
                 self.running.add(job.fingerprint)
+                self.listener(self)
                 return job
             self._file(job, state)
         return None

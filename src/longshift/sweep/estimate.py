@@ -14,6 +14,7 @@ import torch
 from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.record import RunFolder, read_metrics
 from longshift.engine.trainer import Trainer
+from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
 from longshift.sweep.plan import Job
 from longshift.sweep.spec import run_config
@@ -76,7 +77,12 @@ def estimate(
                 "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
             }  # fmt: skip
         if kind not in costs:
-            cost = measure(config, runtime, device, tasks)
+            try:
+                cost = measure(config, runtime, device, tasks)
+            except Exception as error:  # whatever a method raises: the user wants to know which one, before the sweep
+                raise LongshiftError(
+                    f"{job}: a few steps, to measure the time, failed: {error}. Plan without: --no-measure"
+                ) from error
             known = finished.get(kind)
             costs[kind] = replace(cost, seconds_per_step=statistics.mean(known), measured=False) if known else cost
             tick(1, job.method)

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import importlib
 import os
+import socket
 import tempfile
 import threading
 import time
@@ -59,6 +60,7 @@ def run_ray(
     ray = import_ray()
     mine = not ray.is_initialized()
     if mine:
+        _reach(cluster.address)
         try:
             ray.init(address=cluster.address, log_to_driver=False, **_fresh(cluster))
         except (ConnectionError, RuntimeError, ValueError) as error:
@@ -76,6 +78,16 @@ def import_ray() -> Any:
         return importlib.import_module("ray")
     except ImportError as error:
         raise UsageError("the ray launcher needs Ray, which is not installed; pip install 'longshift[ray]'") from error
+
+
+def _reach(address: str | None) -> None:
+    """Ray itself waits for minutes for a cluster that is not there."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except OSError as error:
+            raise LongshiftError(f"no Ray cluster at {address}: {error}") from error
 
 
 def _fresh(cluster: Cluster) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""What of the Ray launcher can be seen without a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from longshift.engine.config import Runtime
+from longshift.errors import LongshiftError, UsageError
+from longshift.files import replacing
+from longshift.sweep.board import make_board
+from longshift.sweep.ray_launcher import Cluster, read_files, run_ray, write_files
+from tests.sweep.small import small_plan
+
+
+def test_without_ray_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str, *arguments: Any) -> Any:
+        raise ImportError(name)
+
+    board = make_board(small_plan(tmp_path / "s"))
+    monkeypatch.setattr("longshift.sweep.ray_launcher.importlib.import_module", absent)
+    with pytest.raises(UsageError, match=r"pip install 'longshift\[ray\]'"):
+        run_ray(board, Cluster(), Runtime())
+
+
+def test_files_travel_whole_and_the_result_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, goal = tmp_path / "a", tmp_path / "b"
+    assert read_files(source) == {}
+    source.mkdir()
+    for name in ("result.json", "config.json", "split.json", ".hidden"):
+        (source / name).write_text(name)
+    files = read_files(source)
+    assert sorted(files) == ["config.json", "result.json", "split.json"]
+    goal.mkdir()
+    (goal / "resume.pt").write_text("old")
+    order: list[str] = []
+
+    def watched(path: Path) -> Any:
+        order.append(path.name)
+        return replacing(path)
+
+    monkeypatch.setattr("longshift.sweep.ray_launcher.replacing", watched)
+    write_files(goal, files)
+    assert order[-1] == "result.json"
+    assert read_files(goal) == files  # the checkpoint of a finished job is gone
+    assert sorted(order) == sorted(files)
+
+
+def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'longshift[ray]'")
+    with pytest.raises(LongshiftError, match=r"no Ray cluster at 127\.0\.0\.1:1: "):
+        run_ray(make_board(small_plan(tmp_path / "s")), Cluster("127.0.0.1:1"), Runtime())
