@@ -21,7 +21,7 @@ from longshift.settings.setting import NO_TARGET
 SCHEMA = 1
 COMPARED = ("erm", "bsoftmax")
 # Passes over the training samples, and the least and most steps, by kind of network.
-EFFORT = {"mlp": (20, 200, 400), "small_conv": (40, 300, 1500), "timm": (20, 200, 3000)}
+EFFORT = {"mlp": (20, 200, 300), "small_conv": (40, 300, 1500), "timm": (20, 200, 3000)}
 FEWEST = 20  # steps; below this nothing is learnt
 WARM, TIMED = 3, 5
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+import torch
 
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest
@@ -160,10 +163,10 @@ def _train_all(
     jobs: list[Job], tasks: _Tasks, runtime: Runtime, bar: Bar, stop: Callable[[], bool], out: Path
 ) -> dict[Path, dict[str, Any]]:
     results: dict[Path, dict[str, Any]] = {}
+    vectors = tasks.get(jobs[0]).manifest.vectors
     # Decoding has a bar of its own, which must not run inside that of training.
-    tasks.get(jobs[0])
     tasks.bar = no_bar
-    with bar("fitting", sum(job.config.steps for job in jobs)) as tick:
+    with bar("fitting", sum(job.config.steps for job in jobs)) as tick, _threads(1 if vectors else 0):
         for number, job in enumerate(jobs, start=1):
             done = RunFolder(job.folder)
             if done.finished():
@@ -191,6 +194,21 @@ def _train_all(
                 f"try a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
             )
     return results
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Inside, PyTorch computes with this many threads (0: as before).
+
+    The products of a small network on vectors are too small to share out: on a machine that has other work to do,
+    two threads that wait for each other took ten times as long as one.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _noted(tick: Tick, label: str) -> Tick:
