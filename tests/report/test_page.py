@@ -159,7 +159,10 @@ def test_methods_without_a_common_target_are_not_tested() -> None:
     result = standing(choose(as_frame(made)))
     assert result.order == ("ndcl", "erm")
     assert result.significance is None
-    assert "fewer than two methods" in words(as_frame(made))
+    text = words(as_frame(made))
+    assert "The methods cannot be compared" in text
+    assert "is the best of" not in text
+    assert "needs at least 2, found 0" in text
 
 
 def test_no_difference_is_said() -> None:
@@ -171,7 +174,10 @@ def test_no_difference_is_said() -> None:
     ("options", "sentence"),
     [
         ({"methods": ("ndcl",)}, "There is only one method"),
-        ({"targets": ("ink",)}, "No significance test: a test over cases needs at least 2"),
+        (
+            {"targets": ("ink",)},
+            "No significance test: a test over cases (dataset, setting and target) needs at least 2, found 1",
+        ),
         ({"trials": 1}, "How sure: one trial only"),
     ],
 )

@@ -50,6 +50,7 @@ class Standing:
     firsts: dict[str, int]  # comparisons (dataset and setting) where the method is first
     comparisons: int
     cases: int  # (dataset, setting, target)
+    comparable: bool  # whether the ranked methods have numbers for the same cases
     lead: float | None  # of the first over the second
     lead_stderr: float | None
     lead_p: float | None  # of a paired t-test over trials
@@ -72,8 +73,9 @@ def standing(chosen: pd.DataFrame) -> Standing:
     if complete.empty:  # no method has everything: compare on the cases that all have
         complete = scores.dropna(axis=0)
     usable = complete if not complete.empty else scores
+    same = not usable.isna().any().any()
     mean = {str(name): float(usable[name].mean()) for name in usable.columns}
-    if len(usable.columns) > 1 and not usable.isna().any().any() and len(usable) > 1:
+    if len(usable.columns) > 1 and same and len(usable) > 1:
         ranks = rank_table(usable).mean()
         order = sorted(mean, key=lambda name: (float(ranks[name]), -mean[name]))
     else:
@@ -88,7 +90,7 @@ def standing(chosen: pd.DataFrame) -> Standing:
             firsts[str(name)] = firsts.get(str(name), 0) + 1
     lead = _lead(chosen, order)
     found, why = significance(complete)
-    return Standing(tuple(order), mean, firsts, comparisons, len(scores), *lead, found, why)
+    return Standing(tuple(order), mean, firsts, comparisons, len(usable), same, *lead, found, why)
 
 
 def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
@@ -97,7 +99,7 @@ def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
     if methods < 2:
         return None, "fewer than two methods have all their runs, so there is nothing to test"
     if cases < 2:
-        return None, f"a test over cases needs at least 2 (dataset, setting and target), and there is {cases}"
+        return None, f"a test over cases (dataset, setting and target) needs at least 2, found {cases}"
     test = friedman(scores)
     difference = nemenyi_critical_difference(methods, cases, SURE)
     return Significance(test, difference, rank_groups(test.ranks, difference)), ""

@@ -28,6 +28,11 @@ def _winner(result: Standing) -> str:
     name, mean = method_title(result.winner), 100 * result.mean[result.winner]
     if len(result.order) == 1:
         return f"{name} reaches {mean:.1f} % on unseen domains (mean over {_number(result.cases, 'case')})."
+    if not result.comparable:
+        return (
+            "The methods cannot be compared: no target has numbers of all of them. Highest mean over the targets it "
+            f"has: {name} with {mean:.1f} %."
+        )
     second = method_title(result.order[1])
     first = ""
     if result.comparisons > 1:
@@ -43,7 +48,7 @@ def _how_sure(result: Standing) -> list[str]:
     if len(result.order) == 1:
         return ["There is only one method, so nothing can be said about which is better."]
     name, second = method_title(result.winner), method_title(result.order[1])
-    sentences = []
+    sentences: list[str] = []
     if result.lead is not None and result.lead_stderr is not None:
         sure = result.lead_p is not None and result.lead_p < SURE
         judged = "more than trials differ by chance" if sure else "which may be chance: do not rely on it"
