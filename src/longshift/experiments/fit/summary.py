@@ -92,7 +92,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
         said.append(f"Weak classes: {listed}.")
     else:
         said.append("No class stands out as weak.")
-    judgement = verdict(title, scores)
+    judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
     if judgement:
         said.append(judgement)
     averaged = next((name for name in scores if name.startswith(f"{title} + ")), None)

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import stats
+
+from longshift.data import load_dataset
+from longshift.engine.config import RunConfig
+from longshift.engine.evaluate import evaluate
+from longshift.engine.predict import predict
+from longshift.engine.trainer import Interrupted
+from longshift.errors import LongshiftError, UsageError
+from longshift.experiments.fit import fit
+from longshift.experiments.fit.look import look_at
+from longshift.experiments.fit.network import choose_network
+from longshift.experiments.fit.plan import steps_within, usual_steps
+from longshift.experiments.fit.scores import SiteScore, class_scores, expect, verdict, weak_classes
+from longshift.files import read_json
+from tests.engine.runs import CPU
+
+COLOURS = {"red": (200, 40, 40), "green <b>": (40, 200, 40), "blue|x": (40, 40, 200)}
+
+
+def sites(root: Path, counts: dict[str, dict[str, int]]) -> Path:
+    """Coloured noise: the class is the colour, each site adds a tint of its own."""
+    rng = np.random.default_rng(0)
+    for number, (site, row) in enumerate(counts.items()):
+        for name, n in row.items():
+            (root / site / name).mkdir(parents=True, exist_ok=True)
+            for i in range(n):
+                colour = np.array(COLOURS[name]) + 15 * number
+                pixels = np.clip(colour + rng.normal(0, 30, (20, 24, 3)), 0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(root / site / name / f"{i}.png")
+    return root
+
+
+COUNTS = {
+    "north": {"red": 20, "green <b>": 6, "blue|x": 3},
+    "south": {"red": 8, "green <b>": 10, "blue|x": 3},
+    "west": {"red": 9, "green <b>": 1, "blue|x": 12},
+}
+QUICK: dict[str, Any] = {"steps": 12, "method": "erm", "hparams": {"batch_size": 4, "lr": 5e-3}, "runtime": CPU}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sites(tmp_path_factory.mktemp("data") / "colours", COUNTS)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    options = {**QUICK, "steps": 40, "average": "ema"}
+    done = fit(data, out=tmp_path / "fit", compare=True, say=said.append, **options)
+    assert [score.site for score in done.summary.own] == ["north", "south", "west"]
+    assert set(done.summary.scores) == {"ERM", "ERM + EMA", "BSoftmax", "BSoftmax + EMA"}
+    result = read_json(tmp_path / "fit" / "sites" / "erm-1-north" / "result.json")
+    assert result["run"]["target"] == "north"
+    assert done.summary.own[0].accuracy == result["selected"]["target"]["accuracy"]
+    assert done.summary.own[0].n == 29
+    values = [score.accuracy for score in done.summary.own]
+    assert done.summary.accuracy.mean == pytest.approx(np.mean(values))
+    # The final model knows all sites and nothing was kept back for a test.
+    model = done.model("cpu")
+    assert model.info.sources == ("north", "south", "west")
+    validation = read_json(tmp_path / "fit" / "final" / "result.json")["selected"]["validation"]["n"]
+    assert int(np.sum(model.info.counts)) + validation == 72
+    assert evaluate(tmp_path / "fit", ["validation"], runtime=CPU)["agrees"]
+    found = predict(done.folder, [data], device="cpu")
+    assert len(found.rows) == 72
+    assert np.mean([row.label == Path(row.path).parts[-2] for row in found.rows]) > 0.8
+    page, card = done.report.read_text(), done.card.read_text()
+    for text in ("green &lt;b&gt;", done.summary.worst_site.site, "What is taken for what"):
+        assert text in page
+    assert "<b>" not in page.replace("<body", "")
+    assert "blue\\|x" in card
+    assert done.summary.accuracy.words() in card
+    assert any("The largest class, red, has 37 images" in text for text in said)
+    assert any(text == done.summary.verdict for text in said)
+    assert "for BSoftmax, the best of the others" in done.summary.verdict
+    assert read_json(tmp_path / "fit" / "fit.json")["worst_site"] == done.summary.worst_site.site
+
+
+def test_broken_off_it_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> None:
+    whole = fit(data, out=tmp_path / "whole", **QUICK)
+    asked = iter([False] * 18)  # once a step: it stops in the second of four runs
+    with pytest.raises(Interrupted, match="stopped in run 2 of 4; nothing is lost"):
+        fit(data, out=tmp_path / "broken", stop=lambda: next(asked, True), **QUICK)
+    first = (tmp_path / "broken" / "sites" / "erm-1-north" / "result.json").read_bytes()
+    resumed = fit(data, out=tmp_path / "broken", **QUICK)
+    assert (tmp_path / "broken" / "sites" / "erm-1-north" / "result.json").read_bytes() == first
+    assert resumed.summary.to_json() == whole.summary.to_json()
+    weights = [(tmp_path / name / "final" / "model.safetensors").read_bytes() for name in ("whole", "broken")]
+    assert weights[0] == weights[1]
+
+
+def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -> None:
+    fit(data, out=tmp_path / "fit", target="west", **QUICK)
+    with pytest.raises(LongshiftError, match=r"holds another fit \(it differs in seed\)"):
+        fit(data, out=tmp_path / "fit", target="west", seed=1, **QUICK)
+    copy = shutil.copytree(data, tmp_path / "copy")
+    done = fit(copy, out=tmp_path / "other", target="west", **QUICK)
+    assert [score.site for score in done.summary.own] == ["west"]
+    assert "does not know how much sites differ" in " ".join(done.summary.sentences)
+    (copy / "west" / "red" / "0.png").unlink()
+    with pytest.raises(LongshiftError, match="changed since the fit"):
+        fit(copy, out=tmp_path / "other", target="west", **QUICK)
+
+
+def test_embeddings(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y, d = np.arange(120) % 3, np.arange(120) // 3 % 3
+    np.savez(tmp_path / "e.npz", x=rng.normal(size=(120, 6)) + 3 * np.eye(6)[y], label=y, domain=d)
+    done = fit(tmp_path / "e.npz", out=tmp_path / "fit", steps=30, runtime=CPU)
+    assert done.summary.accuracy.mean > 0.8
+    assert done.model("cpu").info.vectors
+    assert done.report.stat().st_size > 1000
+
+
+def test_what_it_says_of_the_data(tmp_path: Path) -> None:
+    counts = {
+        "a": {"red": 40, "green <b>": 2},
+        "b": {"red": 5, "green <b>": 30, "blue|x": 6},
+        "A": {"red": 9, "green <b>": 9},
+    }
+    root = sites(tmp_path / "d", counts)
+    shutil.copy(root / "a" / "red" / "0.png", root / "b" / "red" / "twin.png")
+    look = look_at(load_dataset(root))
+    text = " ".join([*look.sentences(), *look.warnings()])
+    assert look.ratio == pytest.approx(55 / 6)
+    assert "102 images of 3 classes from 3 sites (A 18, a 42, b 42)" in text
+    assert "The site a has no images of blue|x." in text
+    assert "Only one site has the classes blue|x" in text
+    assert "green <b> at a (2)" in text
+    assert "1 images lie at two sites at once (for example b/red/twin.png)" in text
+    assert "one name in two spellings? differ only by case: 'A', 'a'" in text
+    # a: 40/42 red; b: 6/42 red, so 34/42 of a would have to change class
+    assert "81 % of a would have to change class to look like b" in text
+
+
+def test_data_that_cannot_be_fitted(tmp_path: Path) -> None:
+    one = sites(tmp_path / "one", {"a": {"red": 3, "green <b>": 3}})
+    with pytest.raises(LongshiftError, match=r"at least 2 sites .* has 1"):
+        look_at(load_dataset(one))
+    single = sites(tmp_path / "single", {"a": {"red": 1, "green <b>": 1}, "b": {"red": 1, "green <b>": 1}})
+    with pytest.raises(LongshiftError, match="nothing is left for validation"):
+        look_at(load_dataset(single))
+    broken = sites(tmp_path / "broken", {"a": {"red": 3, "green <b>": 3}, "b": {"red": 3, "green <b>": 3}})
+    (broken / "b" / "red" / "1.png").write_bytes(b"")
+    with pytest.raises(LongshiftError, match=r"1 of the 12 images cannot be read:\n  - b/red/1.png: zero-byte"):
+        fit(broken, out=tmp_path / "fit", **QUICK)
+
+
+def test_which_network(data: Path) -> None:
+    manifest = load_dataset(data)
+    values, reason = choose_network(manifest, gpu=False)
+    assert values == {"backbone": "small_conv", "image_size": 20}
+    assert "20x20" in reason
+    values, _ = choose_network(manifest, gpu=True, backbone="resnet18", pretrained=True)
+    assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224}
+    with pytest.raises(LongshiftError, match="no weights file"):
+        choose_network(manifest, gpu=False, weights="absent.safetensors")
+
+
+def test_weights_name_their_network(data: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    manifest = load_dataset(data)
+    save_file({"x": torch.zeros(1)}, tmp_path / "named.safetensors", {"arch": "timm mobilenetv2_100 pad_type=same"})
+    save_file({"x": torch.zeros(1)}, tmp_path / "silent.safetensors")
+    values, _ = choose_network(manifest, gpu=False, weights=str(tmp_path / "named.safetensors"))
+    assert values["backbone"] == "mobilenetv2_100"
+    with pytest.raises(UsageError, match="name it with --backbone"):
+        choose_network(manifest, gpu=False, weights=str(tmp_path / "silent.safetensors"))
+
+
+def test_how_long() -> None:
+    config = RunConfig(target="", backbone="small_conv")
+    assert usual_steps(10**6, 4, config) == 1500
+    assert usual_steps(100, 4, config) == 300
+    assert usual_steps(6400, 4, config) == 1000  # 40 passes of 6400 in batches of 4 x 64
+    assert steps_within(2, 5, 0.01, 10**6) == 1800  # 120 s, three quarters of it, 5 runs
+    assert steps_within(60, 5, 0.01, 300) == 300
+    with pytest.raises(
+        LongshiftError, match=r"allow 18 steps for each of the 5 runs, at least 20 .* give 1\.1 minutes"
+    ):
+        steps_within(1, 5, 0.5, 300)
+
+
+def test_minutes_are_measured(data: Path, tmp_path: Path) -> None:
+    done = fit(data, out=tmp_path / "fit", target="west", minutes=0.05, **{**QUICK, "steps": 10**6})
+    assert 20 <= done.plan.base["steps"] < 10**4
+
+
+def score(site: str, accuracy: float, balanced: float, confusion: list[list[int]] | None = None) -> SiteScore:
+    return SiteScore(site, 50, accuracy, balanced, None, {}, tuple(map(tuple, confusion or [[1]])))
+
+
+def test_intervals() -> None:
+    values = [0.7, 0.8, 0.85, 0.6]
+    found = expect(values, 400)
+    mean, sd = np.mean(values), np.std(values, ddof=1)
+    low, high = stats.t.interval(0.8, 3, loc=mean, scale=sd * np.sqrt(1 + 1 / 4))
+    assert (found.low, found.high) == pytest.approx((low, high))
+    assert found.words() == "74 % (80 % interval 53 to 94 %, from 4 sites)"
+    one = expect([0.9], 50)
+    wilson = stats.binomtest(45, 50).proportion_ci(0.8, "wilson")
+    assert (one.low, one.high) == pytest.approx((wilson.low, wilson.high))
+    assert expect([1.0, 0.2], 9).high == 1.0
+
+
+def test_a_new_site_falls_into_the_interval_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    hits = 0
+    for _ in range(2000):
+        values = rng.normal(0.5, 0.05, 5)
+        found = expect(list(values[:4]), 100)
+        hits += found.low <= values[4] <= found.high
+    assert hits / 2000 == pytest.approx(0.8, abs=0.03)
+
+
+def test_classes() -> None:
+    rows = [score("a", 0, 0, [[8, 2, 0], [0, 0, 0], [3, 1, 1]]), score("b", 0, 0, [[9, 1, 0], [0, 0, 0], [2, 2, 1]])]
+    found = class_scores(("x", "y", "z"), rows)
+    assert [(c.name, c.n, c.recall, c.taken_for) for c in found] == [("z", 10, 0.2, "x"), ("x", 20, 0.85, "y")]
+    assert [c.name for c in weak_classes(found, 0.525)] == ["z"]
+    assert weak_classes(found[1:], 0.9) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "start", "part"),
+    [
+        (
+            (0.8, 0.7, 0.9),
+            (0.6, 0.6, 0.8),
+            "NDCL was worth it: 80.0 % against 66.7 % for ERM",
+            "better at 3 of 3 sites",
+        ),
+        ((0.5, 0.5, 0.5), (0.6, 0.6, 0.8), "NDCL was not worth it here", "better at 0 of 3"),
+        ((0.601, 0.6), (0.6, 0.602), "NDCL made no clear difference", "The simpler method would do"),
+        ((0.9, 0.3), (0.5, 0.6), "NDCL made no clear difference", "better at 1 of 2"),
+    ],
+)
+def test_verdicts(own: tuple[float, ...], other: tuple[float, ...], start: str, part: str) -> None:
+    scores = {
+        "NDCL": [score(str(i), 0, v) for i, v in enumerate(own)],
+        "ERM": [score(str(i), 0, v) for i, v in enumerate(other)],
+        "BSoftmax": [score(str(i), 0, 0.1) for i, _ in enumerate(other)],
+    }
+    said = verdict("NDCL", scores)
+    assert said.startswith(start)
+    assert part in said
+    assert verdict("NDCL", {"NDCL": scores["NDCL"]}) == ""
