@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, progress
 from longshift.errors import LongshiftError, UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _list(
     from longshift.data.embeddings import holds_vectors
     from longshift.experiments.costs import kind, known_costs, measure_costs, stored_costs
     from longshift.experiments.results import read_results
-    from longshift.experiments.running import unique
+    from longshift.experiments.running import left_over, unique
     from longshift.experiments.standing import standing
 
     jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
@@ -108,7 +108,7 @@ def _list(
             with progress("measuring", len(unknown), quiet) as tick:
                 costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
     found = [standing(workspace, recipe, costs, len(slots)) for recipe in recipes]
-    left = [job for job in jobs if read_results(workspace, [job]).entries[job.fingerprint].state == "waiting"]
+    left = left_over(workspace, jobs)
     total = sum(costs.get(kind(job), 0.0) for job in left) / 3600 / len(slots)
     if as_json:
         value: dict[str, Any] = {
@@ -118,16 +118,18 @@ def _list(
         }  # fmt: skip
         print_json(value)
         return
-    rows = [
-        [s.label, s.name, s.title, s.needs, f"{s.done}/{s.runs}", _time(s.hours), s.words]
-        for s in found
-    ]  # fmt: skip
-    columns = ("paper", "recipe", "shows", "needs", "runs", "left", "state")
-    print_table(f"{workspace.name}, {workspace.scale.name}, results in {workspace.out}", columns, rows)
+    _say(f"{workspace.name}, {workspace.scale.name} scale, results in {workspace.out}\n")
+    for item in found:
+        runs = f"{item.done} of {item.runs} runs done" if item.runs else "no runs needed"
+        failed = f", {item.failed} failed" if item.failed else ""
+        rest = f", {_time(item.hours)} left" if item.runs > item.done + item.failed else ""
+        _say(f"{item.label:<11}{item.name:<24}{item.words:<10}{runs}{failed}{rest}")
+        _say(f"{'':<11}{item.title} ({item.needs})", style="dim")
+    _say("")
     shared = f"{len(jobs)} different runs (recipes share them), {len(left)} are missing"
-    rest = f": about {_time(total)} with {len(slots)} at a time" if left and costs else ""
+    about = f": about {_time(total)} with {len(slots)} at a time" if left and costs else ""
     hint = "" if costs or not left else "; --measure says how long they take"
-    _say(f"{shared}{rest}{hint}")
+    _say(f"{shared}{about}{hint}")
 
 
 def _time(hours: float | None) -> str:
@@ -210,5 +212,5 @@ def _run_keys(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _say(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+def _say(text: str, style: str = "") -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True, style=style)

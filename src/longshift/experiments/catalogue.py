@@ -8,16 +8,23 @@ from functools import cache
 
 from longshift.errors import UsageError, unknown_name
 from longshift.experiments.recipe import Recipe
+from longshift.experiments.recipes.failures import failure_recipes
 from longshift.experiments.recipes.friedman import friedman_recipes
 from longshift.experiments.recipes.main_tables import main_recipes
+from longshift.experiments.recipes.parameters import parameter_recipes
+from longshift.experiments.recipes.per_class import per_class_recipes
 from longshift.experiments.recipes.settings_figures import settings_recipes
+from longshift.experiments.recipes.theory_tables import theory_recipes
 from longshift.experiments.recipes.variants import variant_recipes
 
 
 @cache
 def all_recipes() -> tuple[Recipe, ...]:
     """Every recipe."""
-    found = [*main_recipes(), *variant_recipes(), *settings_recipes(), *friedman_recipes()]
+    found = [
+        *main_recipes(), *variant_recipes(), *theory_recipes(), *settings_recipes(), *per_class_recipes(),
+        *parameter_recipes(), *failure_recipes(), *friedman_recipes(),
+    ]  # fmt: skip
     return tuple(sorted(found, key=_place))
 
 

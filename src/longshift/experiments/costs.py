@@ -55,7 +55,9 @@ def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, devic
     found = {**stored_costs(path), **known}
     tasks, fresh = TaskCache(), False
     torch.set_num_threads(1)
-    for job in jobs:
+    listed = list(jobs)
+    workspace.write_settings()
+    for job in listed:
         name = kind(job)
         if name in found:
             continue

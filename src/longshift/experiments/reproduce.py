@@ -73,6 +73,7 @@ def run_missing(
     """All runs of the recipes; then, once more, the chosen ones whose predictions are needed and were not kept."""
     asked = left_over(workspace, unique(job for recipe in recipes for job in recipe.jobs(workspace)))
     kept, others = split_jobs(workspace, asked, all_recipes())
+    workspace.write_settings()
     with bar("runs", len(asked)) as tick:
         for jobs, predictions in ((kept, True), (others, False)):
             if jobs:

@@ -36,6 +36,7 @@ class Workspace:
     methods: tuple[str, ...]
     targets: tuple[str, ...]
     run: Mapping[str, Any] = field(default_factory=dict)  # keys of every run, on top of the scale's
+    documents: dict[Path, str] = field(default_factory=dict)  # files of counts that runs name
 
     @property
     def name(self) -> str:
@@ -98,13 +99,18 @@ class Workspace:
             for method in methods
         ]
 
-    def write_counts(self, name: str, counts: Mapping[str, Mapping[str, int]], validation: int) -> str:
-        """A setting with stated counts as a file for runs to name; the name tells its content."""
+    def counts_file(self, name: str, counts: Mapping[str, Mapping[str, int]], validation: int) -> str:
+        """The file that a run names for these training counts; written only when something is run."""
         document = {"counts": counts, "validation": validation}
-        path = self.out / "settings" / f"{name}-{content_hash(document)[:8]}.json"
-        if not path.exists():
-            write_text(path, json.dumps(document, indent=1) + "\n")
+        path = self.out / "settings" / f"{name}-{content_hash(document)[:8]}.json"  # the name tells the content
+        self.documents[path] = json.dumps(document, indent=1) + "\n"
         return str(path)
+
+    def write_settings(self) -> None:
+        """Write the files of counts that runs have named."""
+        for path, text in self.documents.items():
+            if not path.exists():
+                write_text(path, text)
 
 
 def open_workspace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ def plain(axes: Axes, heading: str = "", x_label: str = "", y_label: str = "") -
     axes.set_ylabel(y_label, fontsize=9, color=INK)
 
 
-def series_style(index: int) -> dict[str, object]:
+def series_style(index: int) -> dict[str, Any]:
     """Colour, dash and mark of a series: colour is never the only difference."""
     return {
         "color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)],
