@@ -74,7 +74,7 @@ def short(text: str, most: int = 16) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def legend(svg: Svg, names: list[tuple[str, str]], x: float, y: float, width: float, size: float = 11) -> float:
+def legend(svg: Svg, names: list[tuple[str, str]], x: float, y: float, width: float, size: float = 12) -> float:
     """Names with a square of their colour, in as many lines as they need; the height used."""
     left, line = x, 0
     for name, fill in names:

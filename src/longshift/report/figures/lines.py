@@ -29,11 +29,11 @@ def line_chart(
     """`percent`: y is a share of one, shown in percent. Names stand beside the ends of their curves."""
     drawn = [line for line in lines if len(line.x)]
     names = ", ".join(line.name for line in drawn)
-    svg = Svg(WIDTH, HEIGHT, f"{y_label} over {x_label} for {names}", least=480)
+    svg = Svg(WIDTH, HEIGHT, f"{y_label} over {x_label} for {names}", least=350)
     if not drawn:
         svg.text(WIDTH / 2, HEIGHT / 2, "nothing to draw", anchor="middle", fill=FAINT)
         return svg.render()
-    right = 24 + 6.6 * max(len(line.name) for line in drawn)
+    right = 26 + 7.6 * max(len(line.name) for line in drawn)
     low_x, high_x = min(min(line.x) for line in drawn), max(max(line.x) for line in drawn)
     low, high = y_range or _limits(drawn)
     unit = 100 if percent else 1
@@ -47,11 +47,11 @@ def line_chart(
 
     for tick in ticks(low * unit, high * unit, 6):
         svg.line(LEFT, py(tick / unit), WIDTH - right, py(tick / unit))
-        svg.text(LEFT - 6, py(tick / unit) + 3.5, f"{tick:g}", 10, "end", FAINT)
+        svg.text(LEFT - 6, py(tick / unit) + 3.5, f"{tick:g}", 12, "end", FAINT)
     for tick in ticks(low_x, high_x, 8):
-        svg.text(px(tick), HEIGHT - BOTTOM + 15, f"{tick:g}", 10, "middle", FAINT)
-    svg.text((LEFT + WIDTH - right) / 2, HEIGHT - 6, x_label, 11, "middle", FAINT)
-    svg.text(2, 11, f"{y_label} (%)" if percent else y_label, 10.5, fill=FAINT)
+        svg.text(px(tick), HEIGHT - BOTTOM + 16, f"{tick:g}", 12, "middle", FAINT)
+    svg.text((LEFT + WIDTH - right) / 2, HEIGHT - 4, x_label, 12.5, "middle", FAINT)
+    svg.text(2, 12, f"{y_label} (%)" if percent else y_label, 12.5, fill=FAINT)
     for i, line in enumerate(drawn):
         _curve(svg, line, i, [(px(x), py(y)) for x, y in zip(line.x, line.y, strict=True)], py, x_label, unit)
     _names(svg, drawn, [py(line.y[-1]) for line in drawn], WIDTH - right + 8)
@@ -90,9 +90,9 @@ def _names(svg: Svg, lines: Sequence[Line], heights: Sequence[float], x: float) 
     order = sorted(range(len(lines)), key=lambda i: heights[i])
     wanted = [heights[i] for i in order]
     for k in range(1, len(wanted)):
-        wanted[k] = max(wanted[k], wanted[k - 1] + 13)
+        wanted[k] = max(wanted[k], wanted[k - 1] + 15)
     over = max(0.0, wanted[-1] - (HEIGHT - BOTTOM))
     for k, i in enumerate(order):
         y = wanted[k] - over
         svg.line(x - 4, y, x + 8, y, colour(i), stroke_width=2, stroke_dasharray=DASHES[i % len(DASHES)] or "none")
-        svg.text(x + 12, y + 3.5, lines[i].name, 10.5, fill=INK)
+        svg.text(x + 12, y + 3.5, lines[i].name, 12.5, fill=INK)

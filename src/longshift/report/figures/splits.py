@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from longshift.report.svg import FAINT, Svg, colour, legend, short, ticks
 
-WIDTH, LEFT, PLOT = 620.0, 44.0, 150.0
+WIDTH, LEFT, PLOT = 560.0, 44.0, 150.0
 MOST_NAMES = 24  # classes with their names below; beyond, hover tells
 
 
@@ -18,14 +18,14 @@ def split_bars(
     """`counts[source][class]` training samples; the largest class stands first."""
     totals = [sum(row[k] for row in counts) for k in range(len(classes))]
     order = sorted(range(len(classes)), key=lambda k: (-totals[k], k))
-    svg = Svg(WIDTH, 0, f"Training samples of {len(classes)} classes from {', '.join(sources)}", least=460)
+    svg = Svg(WIDTH, 0, f"Training samples of {len(classes)} classes from {', '.join(sources)}", least=350)
     top = 14 + legend(svg, [(name, colour(i)) for i, name in enumerate(sources)], LEFT, 12, WIDTH - LEFT) + 14
     bottom = top + PLOT
     high = max([*totals, 1])
     for tick in ticks(0, high, 4):
         y = bottom - tick / high * PLOT
         svg.line(LEFT, y, WIDTH - 4, y)
-        svg.text(LEFT - 6, y + 3.5, f"{tick:g}", 10, "end", FAINT)
+        svg.text(LEFT - 6, y + 3.5, f"{tick:g}", 12, "end", FAINT)
     step = (WIDTH - LEFT - 8) / max(len(classes), 1)
     for i, k in enumerate(order):
         x, y = LEFT + 2 + i * step, bottom
@@ -40,12 +40,12 @@ def split_bars(
         svg.rect(x, top, step, PLOT, "transparent", tip)  # so that the smallest class can be hovered too
         if len(classes) <= MOST_NAMES:
             a, b = x + step / 2 + 3, bottom + 10
-            svg.text(a, b, short(classes[k], 12), 10, "end", tip=tip, transform=f"rotate(-40 {a:.1f} {b:.1f})")
+            svg.text(a, b, short(classes[k], 12), 12, "end", tip=tip, transform=f"rotate(-40 {a:.1f} {b:.1f})")
     if shots:
         _groups(svg, [shots[k] for k in order], LEFT + 2, step, top, bottom)
     svg.height = bottom + (62 if len(classes) <= MOST_NAMES else 24)
     if len(classes) > MOST_NAMES:
-        svg.text(LEFT, bottom + 16, f"{len(classes)} classes by their number of training samples", 10.5, fill=FAINT)
+        svg.text(LEFT, bottom + 16, f"{len(classes)} classes by their number of training samples", 12, fill=FAINT)
     return svg.render()
 
 
@@ -55,4 +55,4 @@ def _groups(svg: Svg, shots: Sequence[str], left: float, step: float, top: float
             x = left + i * step
             if i:
                 svg.line(x, top - 12, x, bottom, FAINT, stroke_dasharray="3 3")
-            svg.text(x + 3, top - 5, group, 10, fill=FAINT)
+            svg.text(x + 3, top - 5, group, 12, fill=FAINT)
