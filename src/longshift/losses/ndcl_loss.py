@@ -36,6 +36,14 @@ class NDCLLoss(nn.Module):
     Options are those of `NDCLRecipe` by name: `NDCLLoss(counts, alpha=0.3, negatives="both")`. Without counts the
     batch's own are used to share out the mined samples. Random numbers come from `draws`, by default NumPy's with
     `seed`; hand `lam` to the call to bring your own.
+
+    >>> _ = torch.manual_seed(0)
+    >>> model = nn.Linear(4, 3)
+    >>> x, y, d = torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 1]), torch.tensor([0, 0, 0, 1, 1, 1])
+    >>> loss = NDCLLoss(class_counts=torch.tensor([50, 20, 5]))(model, x, y, d)
+    >>> loss.backward()
+    >>> loss.shape, bool(model.weight.grad.abs().sum() > 0)
+    (torch.Size([]), True)
     """
 
     class_counts: Tensor | None

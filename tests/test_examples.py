@@ -1,0 +1,58 @@
+"""The examples and the doctests run, and importing longshift stays quick."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import longshift
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_own_loop() -> None:
+    shown = run("examples/own_loop.py")
+    means = {name: float(value) for name, value in re.findall(r"(cross-entropy|NDCL).*mean: ([0-9.]+)", shown)}
+    assert means["NDCL"] > means["cross-entropy"]  # the rare class is worth something
+
+
+def test_embeddings() -> None:
+    shown = run("examples/embeddings.py", "--steps", "40", "--methods", "erm,ndcl")
+    rows = re.findall(r"(erm|ndcl)\s+([0-9.]+)\s+([0-9.]+)", shown)
+    assert [name for name, *_ in rows] == ["erm", "ndcl"]
+    assert all(float(accuracy) > 0.3 for _, accuracy, _ in rows)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["longshift", "longshift.losses.ndcl_loss", "longshift.metrics.temperature", "longshift.experiments.fit.scores"],
+)
+def test_doctests(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_every_name_is_there() -> None:
+    for name in longshift.__all__:
+        assert getattr(longshift, name) is not None
+        assert name in dir(longshift)
+    with pytest.raises(AttributeError, match="no attribute 'fitt'"):
+        _ = longshift.fitt
+
+
+def test_importing_is_quick() -> None:
+    heavy = run("-c", "import sys, longshift; print([m for m in ('torch', 'numpy', 'pandas') if m in sys.modules])")
+    assert heavy.strip() == "[]"
