@@ -67,7 +67,7 @@ class Trainer:
         self,
         config: RunConfig,
         task: Task,
-        out: Path,
+        out: Path | str,
         runtime: Runtime | None = None,
         stop: Callable[[], bool] = lambda: False,
         on_row: Callable[[dict[str, Any]], None] = lambda row: None,
