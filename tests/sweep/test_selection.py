@@ -78,12 +78,12 @@ def test_best_draw_per_trial_then_mean_and_standard_error(rows: list[dict[str, A
             for measure, place in (("target_accuracy", 1), ("target_few", 2)):
                 numbers = [row[SCORES[rule][place]] for row in best]
                 assert cell[measure] == pytest.approx(statistics.mean(numbers), rel=1e-12)
-                error = statistics.stdev(numbers) / math.sqrt(TRIALS)
+                error = statistics.pstdev(numbers) / math.sqrt(TRIALS)
                 assert cell[f"{measure}_stderr"] == pytest.approx(error, rel=1e-12)
         means = [statistics.mean(values) for values in per_trial]
         line = total.query("method == @method").iloc[0]
         assert line["target_accuracy"] == pytest.approx(statistics.mean(means), rel=1e-12)
-        assert line["target_accuracy_stderr"] == pytest.approx(statistics.stdev(means) / math.sqrt(TRIALS), rel=1e-12)
+        assert line["target_accuracy_stderr"] == pytest.approx(statistics.pstdev(means) / math.sqrt(TRIALS), rel=1e-12)
         assert (line["trials"], line["trials_missing"]) == (TRIALS, 0)
 
 
