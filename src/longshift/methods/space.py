@@ -102,19 +102,19 @@ class HyperParameter:
     def mistakes(self, name: str, value: object) -> list[str]:
         """What is wrong with a value; empty when it is good."""
         expected: type = type(self.default)
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if expected is float and number:
-            value = float(value)  # type: ignore[arg-type]
+        if expected is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
         if type(value) is not expected:
             return [f"{name}: expected {expected.__name__}, got {value!r}"]
         if self.options and value not in self.options:
             return [f"{name}: expected one of {', '.join(map(str, self.options))}, got {value!r}"]
-        if isinstance(value, float) and not math.isfinite(value):
-            return [f"{name}: expected a finite number, got {value}"]
-        if self.at_least is not None and value < self.at_least:  # type: ignore[operator]
-            return [f"{name}: expected at least {self.at_least:g}, got {value}"]
-        if self.at_most is not None and value > self.at_most:  # type: ignore[operator]
-            return [f"{name}: expected at most {self.at_most:g}, got {value}"]
+        if isinstance(value, (int, float)):
+            if not math.isfinite(value):
+                return [f"{name}: expected a finite number, got {value}"]
+            if self.at_least is not None and value < self.at_least:
+                return [f"{name}: expected at least {self.at_least:g}, got {value}"]
+            if self.at_most is not None and value > self.at_most:
+                return [f"{name}: expected at most {self.at_most:g}, got {value}"]
         return []
 
 
