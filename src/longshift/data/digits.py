@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import load_digits
 
 from longshift.data.digit_styles import SIZE, STYLES, Pixels
 from longshift.data.manifest import Manifest, Row
@@ -57,5 +56,7 @@ def images() -> Pixels:
 @lru_cache(maxsize=1)
 def _originals() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """The 8x8 images on [0, 1] and their labels."""
+    from sklearn.datasets import load_digits  # takes a second to import; most commands never need it
+
     data = load_digits()
     return np.asarray(data.images, dtype=np.float64) / 16, np.asarray(data.target, dtype=np.int64)
