@@ -29,6 +29,9 @@ HELP = """Make the paper's tables and figures, from the embedded digits or from 
 """
 
 
+SHOWN_FAILURES = 5
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
     app.command("reproduce", help=HELP)(reproduce)
@@ -45,6 +48,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Few steps, trials and draws: shows, proves nothing.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder; default reproduce/DATA, with --quick its quick/.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs that are missing.")] = False,
+    again: Annotated[bool, typer.Option("--retry", help="Let runs that failed run again.")] = False,
     methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas.")] = None,
     targets: Annotated[str | None, typer.Option(help="Only these targets, separated by commas.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps (5000 by protocol).")] = None,
@@ -85,6 +89,10 @@ def reproduce(
     elif dry_run:
         _dry_run(workspace, recipes, as_json)
     else:
+        if again:
+            from longshift.experiments.reproduce import retry
+
+            _say(f"{retry(workspace, recipes)} failed runs may run again")
         _run(workspace, recipes, slots, cache, quiet, as_json)
 
 
@@ -173,7 +181,9 @@ def _run(
         )  # fmt: skip
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in made.files.items()}
-        print_json({"files": files, "impossible": made.impossible, "failed": made.failed})
+        print_json(
+            {"files": files, "impossible": made.impossible, "failed": made.failed, "failed_runs": made.failed_runs}
+        )
     _tell(workspace, recipes, made, quiet or as_json)
 
 
@@ -185,10 +195,23 @@ def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bo
         errors.print(f"{name} is not possible here: {reason}", highlight=False, markup=False, soft_wrap=True)
     if not quiet:
         _say(f"wrote {sum(map(len, made.files.values()))} files to {workspace.out}; start with README.md there")
+    complaints = []
     if made.failed or (made.impossible and not made.files):
         reasons = {**made.failed, **(made.impossible if not made.files else {})}
-        lines = "\n".join(f"  - {name}: {reason}" for name, reason in reasons.items())
-        raise LongshiftError(f"{len(reasons)} of {len(recipes)} recipes could not be made:\n{lines}")
+        complaints.append(f"{len(reasons)} of {len(recipes)} recipes could not be made:\n{_bullets(reasons)}")
+    if made.failed_runs:
+        known = dict(list(made.failed_runs.items())[:SHOWN_FAILURES])
+        more = f"\n  and {len(made.failed_runs) - len(known)} more" if len(made.failed_runs) > len(known) else ""
+        complaints.append(
+            f"{len(made.failed_runs)} runs failed and are missing in the results; --retry lets them run again:\n"
+            f"{_bullets(known)}{more}"
+        )
+    if complaints:
+        raise LongshiftError("\n".join(complaints))
+
+
+def _bullets(reasons: dict[str, str]) -> str:
+    return "\n".join(f"  - {name}: {reason}" for name, reason in reasons.items())
 
 
 def _parts(text: str | None) -> list[str]:

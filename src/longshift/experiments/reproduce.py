@@ -19,6 +19,7 @@ from longshift.experiments.write import write_output, write_overview
 from longshift.progress import Tick, silent
 from longshift.sweep.board import SweepStopped
 from longshift.sweep.slots import Slot
+from longshift.sweep.store import forgive, read_failure
 
 Bar = Callable[[str, int], AbstractContextManager[Tick]]
 
@@ -36,6 +37,7 @@ class Made:
     files: dict[str, list[Path]] = field(default_factory=dict)
     impossible: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    failed_runs: dict[str, str] = field(default_factory=dict)  # run -> its error
 
 
 def reproduce(
@@ -48,7 +50,7 @@ def reproduce(
 ) -> Made:
     """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest."""
     run_missing(workspace, recipes, slots, runtime, stop, bar)
-    made = Made()
+    made = Made(failed_runs=failed_runs(workspace, recipes))
     with bar("tables and figures", len(recipes)) as tick:
         for recipe in recipes:
             _make(workspace, recipe, made)
@@ -60,6 +62,20 @@ def reproduce(
         workspace.out,
     )
     return made
+
+
+def failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> dict[str, str]:
+    """Runs of the recipes that raised an error, in words, with the error."""
+    jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
+    results = read_results(workspace, jobs)
+    bad = [job for job in jobs if results.entries[job.fingerprint].state == "failed"]
+    return {results.name(job.fingerprint): read_failure(workspace.store, job.fingerprint) for job in bad}
+
+
+def retry(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
+    """Let failed runs run again; how many there were."""
+    names = {job.fingerprint for recipe in recipes for job in recipe.jobs(workspace)}
+    return forgive(workspace.store, names) + forgive(workspace.again, names)
 
 
 def run_missing(

@@ -13,6 +13,7 @@ Counts = dict[str, dict[str, int]]
 PAPER_RATIO = 400
 PAPER_SIZES = (100, 20, 4)  # samples a class of the major, medium and minority domain
 PAPER_LEVEL = 10
+LEFT = 1  # sample a class that a split keeps for the in-distribution test
 
 
 def study_validation(totals: Totals, sources: Sequence[str], most: int) -> int:
@@ -43,7 +44,7 @@ def mirrored_counts(totals: Totals, sources: Sequence[str], wanted: float = PAPE
     first, second = sources[:2]
     names = _shared(totals, (first, second))
     validation = study_validation(totals, (first, second), 20)
-    room = {d: {k: totals[d][k] - validation for k in names} for d in (first, second)}
+    room = {d: {k: totals[d][k] - validation - LEFT for k in names} for d in (first, second)}
     # The class of which the first domain has most, next to the second, leads there; and the other way round.
     order = sorted(names, key=lambda k: (room[second][k] - room[first][k], k))
     head = min(room[first][order[0]], room[second][order[-1]])
@@ -80,7 +81,7 @@ def absorbed_counts(totals: Totals, sources: Sequence[str]) -> Absorbed:
         raise Impossible(f"it needs 3 source domains, a major, a medium and a minority one; found {len(sources)}")
     names = _shared(totals, sources)
     validation = study_validation(totals, sources, 10)
-    room = {d: min(totals[d][k] for k in names) - validation for d in sources}
+    room = {d: min(totals[d][k] for k in names) - validation - LEFT for d in sources}
     major, medium, minority = sorted(sources, key=lambda d: -room[d])[:3]
     scale = min(1.0, room[major] / PAPER_SIZES[0])
     chosen = (major, medium, minority)
@@ -97,11 +98,13 @@ def absorbed_counts(totals: Totals, sources: Sequence[str]) -> Absorbed:
 
 
 def _shared(totals: Totals, sources: Sequence[str]) -> list[str]:
-    """Classes that all the domains have enough of: one to train on and one to validate with."""
+    """Classes that all the domains have enough of: one sample to train on, one to validate and one to test with."""
     names = dict.fromkeys(name for row in totals.values() for name in row)
-    found = [name for name in names if all(totals[source].get(name, 0) >= 2 for source in sources)]
+    found = [name for name in names if all(totals[source].get(name, 0) >= 3 for source in sources)]
     if len(found) < 2:
-        raise Impossible(f"{' and '.join(sources)} share {len(found)} classes with 2 samples or more; 2 are needed")
+        raise Impossible(
+            f"{' and '.join(sources)} share {len(found)} classes with 3 samples or more; 2 such classes are needed"
+        )
     return found
 
 

@@ -71,7 +71,7 @@ def draw_parameter(
 ) -> Figure:
     """One panel a setting; `panels[setting][group]` holds means and standard errors (NaN: none) over the values x."""
     figure = new_figure(5.2 * len(panels), 3.6)
-    grid = figure.subplots(1, len(panels), squeeze=False)
+    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)
     groups = list(dict.fromkeys(group for found in panels.values() for group in found))
     for j, (setting, found) in enumerate(panels.items()):
         axes = grid[0, j]
@@ -89,6 +89,7 @@ def draw_parameter(
             axes.set_xscale("log")
         axes.set_xticks(list(x), [f"{value:g}" for value in x])
         axes.minorticks_off()
+        axes.set_ylim(bottom=0)
     _legend(figure, groups)
     title(figure, heading)
     return figure

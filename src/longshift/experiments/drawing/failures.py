@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -60,12 +61,14 @@ def draw_misalignment(rows: Mapping[str, Misalignment], classes: Sequence[str], 
 
 
 def _bars(
-    axes: object, row: Misalignment, domains: Sequence[str], classes: Sequence[str], widest: float, last: bool
+    axes: Axes, row: Misalignment, domains: Sequence[str], classes: Sequence[str], widest: float, last: bool
 ) -> None:  # fmt: skip
-    from matplotlib.axes import Axes
-
-    assert isinstance(axes, Axes)
-    plain(axes, "", f"classes, from {domains[0]}'s largest to {domains[1]}'s largest" if last else "", "to centroid")
+    plain(
+        axes,
+        "",
+        f"classes, from {domains[0]}'s largest to {domains[1]}'s largest" if last else "",
+        "distance to centroid",
+    )
     text = f"distance of domains {row.between_domains:.2f}, of their largest classes {row.between_heads:.2f}"
     axes.set_title(text, loc="left", fontsize=9, color=INK)
     width = 0.84 / len(domains)
@@ -104,15 +107,15 @@ def draw_absorption(rows: Mapping[str, Absorption], roles: Mapping[str, str], he
         last = i == len(rows) - 1
         axes = grid[i, 0]
         plain(axes, name, "training step" if last else "", "validation loss")
-        for j, (source, losses) in enumerate(row.losses.items()):
-            axes.plot(row.steps, losses, lw=1.8, ms=0, **(series_style(j) | {"marker": ""}))
-            del source
+        for j, losses in enumerate(row.losses.values()):
+            axes.plot(row.steps, losses, lw=1.8, **(series_style(j) | {"marker": ""}))
         axes.set_ylim(0, top * 1.05)
         chart = grid[i, 1]
         shown = row.distances.copy()
         np.fill_diagonal(shown, np.nan)
         write_grid(chart, shown, "%.2f", limits)
-        labels = [f"{n}\n({roles[n]})" if n in roles else f"{n}\n(target)" for n in shortened(row.names, 12)]
+        short = zip(row.names, shortened(row.names, 12), strict=True)
+        labels = [text if name in roles else f"{text}\n(target)" for name, text in short]
         chart.set_xticks(range(len(labels)), labels if last else [""] * len(labels), fontsize=8)
         chart.set_yticks(range(len(labels)), labels, fontsize=8)
         chart.tick_params(length=0, colors=INK)

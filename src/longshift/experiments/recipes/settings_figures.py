@@ -6,6 +6,7 @@ import math
 
 import pandas as pd
 
+from longshift.experiments.drawing.bars import draw_negatives
 from longshift.experiments.recipe import Output, Picture, Recipe, no_runs
 from longshift.experiments.recipes.main_tables import mild, mild_note
 from longshift.experiments.results import Results
@@ -71,6 +72,23 @@ def _ratio(value: float) -> Cell:
     return Cell(note="a class or a source has no sample") if math.isinf(value) else Cell(value, digits=2)
 
 
+def _negatives(results: Results) -> list[Output]:
+    workspace = results.workspace
+    found = split_recipes(workspace, "TotalHeavyTail")[workspace.manifest.domain_names.index(workspace.targets[0])]
+    positives = found.counts.sum(axis=0)
+    order = sorted(range(len(found.classes)), key=lambda k: (-int(positives[k]), k))
+    names, values = [found.classes[k] for k in order], positives[order]
+    rest = values.sum() - values
+    heading = f"Samples of each class and of all others under TotalHeavyTail, {workspace.name}"
+    caption = (
+        f"Training set with target {found.target}. The positives of a class follow the long tail "
+        f"({values.max() / max(values.min(), 1):.3g}:1); its negatives are many and nearly the same for every class "
+        f"({rest.max() / max(rest.min(), 1):.3g}:1)."
+    )
+    data = pd.DataFrame({"class": names, "positives": values, "negatives": rest})
+    return [Picture("negatives", heading, draw_negatives(names, values, rest, heading), caption, data)]
+
+
 def settings_recipes() -> list[Recipe]:
     """Those in this file."""
 
@@ -81,6 +99,7 @@ def settings_recipes() -> list[Recipe]:
         )  # fmt: skip
 
     return [
+        Recipe("negatives", "Fig. 2", "long-tailed positives, abundant negatives", "figure", no_runs, _negatives),
         Recipe(
             "ratios", "Tab. 5", "imbalance ratios of the settings", "table", no_runs, _ratios, paper="setting_ratios"
         ),

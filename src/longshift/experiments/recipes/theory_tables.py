@@ -99,7 +99,8 @@ def _pearson(results: Results) -> list[Output]:
     found = averages(frame, [*QUANTITIES, "target_accuracy"]).dropna(subset=[*QUANTITIES, "target_accuracy"])
     points = found.set_index([found["setting"], found["method"]])
     try:
-        table = correlate(points[list(QUANTITIES)], points["target_accuracy"])
+        # Rounded, so that values that differ in rounding errors alone do not correlate with anything.
+        table = correlate(points[list(QUANTITIES)].round(12), points["target_accuracy"])
     except LongshiftError as error:
         raise Impossible(str(error)) from error
     columns = tuple(Column(QUANTITIES[q][0], "", {"measure": q}, None) for q in table["quantity"])

@@ -1,0 +1,100 @@
+"""`longshift reproduce`: listing, dry runs, a small run, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from longshift.cli.main import app
+from longshift.errors import LongshiftError, UsageError
+
+SMALL = ("--quick", "--steps", "2", "--trials", "1", "--methods", "bsoftmax,erm", "--targets", "ink", "--workers", "1")
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["reproduce", *arguments], catch_exceptions=True)
+
+
+def test_list_says_what_each_recipe_needs(tmp_path: Path) -> None:
+    result = call("--list", "--json", "--no-measure", *SMALL, "--out", str(tmp_path / "o"))
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    recipes = {item["name"]: item for item in found["recipes"]}
+    assert len(recipes) == 22
+    assert recipes["totalheavytail"]["runs"] == 2
+    assert recipes["detailed"]["runs"] == found["runs"] - recipes["resampling"]["runs"] // 2 - 2 - 2
+    assert recipes["ratios"] | {"state": "ready", "runs": 0, "hours": 0.0} == recipes["ratios"]
+    assert recipes["duality"]["missing"] == 2
+    assert recipes["duality"]["hours"] is None  # nothing was measured
+    assert not (tmp_path / "o").exists()  # a list writes nothing
+    text = call("--list", "--no-measure", *SMALL, "--out", str(tmp_path / "o")).stdout
+    assert "Tab. 4     ablation" in text
+    assert "--measure says how long they take" in text
+
+
+def test_list_measures(tmp_path: Path) -> None:
+    arguments = ("--list", "totalheavytail", "--json", *SMALL, "--out", str(tmp_path))
+    first = json.loads(call(*arguments).stdout)
+    assert 0 < first["recipes"][0]["hours"] < 0.1
+    assert (tmp_path / "costs.json").exists()
+    again = json.loads(call(*arguments).stdout)
+    assert again["recipes"][0]["hours"] == first["recipes"][0]["hours"]  # not measured twice
+
+
+def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
+    result = call("Tab. 2", "--dry-run", *SMALL, "--out", str(tmp_path))
+    assert result.exit_code == 0
+    assert "bsoftmax on digits/TotalHeavyTail/ink, trial 0, draw 0" in result.stdout
+    assert "2 of 2 runs are missing; nothing was run" in result.stdout
+    assert not list(tmp_path.iterdir())
+    listed = json.loads(call("totalheavytail", "--dry-run", "--json", *SMALL, "--out", str(tmp_path)).stdout)
+    assert {item["run"]["steps"] for item in listed} == {2}
+
+
+def test_a_small_run_twice(tmp_path: Path) -> None:
+    arguments = ("resampling", "settings-duality", *SMALL, "--set", "hparams.lr=0.002", "--out", str(tmp_path))
+    first = call(*arguments)
+    assert first.exit_code == 0, first.output
+    assert {p.name for p in tmp_path.glob("resampling.*")} == {"resampling.md", "resampling.csv", "resampling.tex"}
+    assert {p.suffix for p in tmp_path.glob("settings-duality.*")} == {".png", ".svg", ".csv", ".md"}
+    results = sorted(tmp_path.glob("store/jobs/*/result.json"))
+    assert len(results) == 4
+    assert json.loads(results[0].read_text())["hparams"]["lr"] == 0.002
+    stamps = [path.stat().st_mtime_ns for path in results]
+    table = (tmp_path / "resampling.csv").read_bytes()
+    again = json.loads(call(*arguments, "--json").stdout)
+    assert [path.stat().st_mtime_ns for path in results] == stamps  # nothing ran again
+    assert (tmp_path / "resampling.csv").read_bytes() == table
+    assert set(again["files"]) == {"resampling", "settings-duality"}
+    state = json.loads(
+        call("--list", "resampling", "--json", *SMALL, "--set", "hparams.lr=0.002", "--out", str(tmp_path)).stdout
+    )
+    assert state["recipes"][0]["state"] == "done"
+
+
+def test_one_method_has_no_test(tmp_path: Path) -> None:
+    few = tuple(value if value != "bsoftmax,erm" else "erm" for value in SMALL)
+    result = call("friedman", *few, "--out", str(tmp_path))
+    assert isinstance(result.exception, LongshiftError)
+    assert "at least 2 methods, found 1" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "expected the name of a recipe, --all or --list"),
+        (("--all", "rho"), "either names or --all"),
+        (("tab. 99",), "unknown recipe"),
+        (("rho", "--set", "steps"), "expected KEY=VALUE"),
+        (("rho", "--methods", "ndlc"), "did you mean ndcl"),
+        (("rho", "--targets", "inc"), "ink"),
+        (("rho", "--dry-run", "--set", "stepz=3"), "unknown key 'stepz'"),
+    ],
+)
+def test_bad_requests(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    result = call(*arguments, "--out", str(tmp_path))
+    assert isinstance(result.exception, UsageError)
+    assert words in str(result.exception)
