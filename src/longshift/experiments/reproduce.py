@@ -10,8 +10,8 @@ from pathlib import Path
 from longshift.engine.config import Runtime
 from longshift.errors import LongshiftError
 from longshift.experiments.catalogue import all_recipes
-from longshift.experiments.recipe import Impossible, Recipe
-from longshift.experiments.results import read_results
+from longshift.experiments.recipe import Impossible, Output, Picture, Recipe
+from longshift.experiments.results import Results, read_results
 from longshift.experiments.running import left_over, run_jobs, split_jobs, unique, without_predictions
 from longshift.experiments.standing import read_ledger, write_ledger
 from longshift.experiments.workspace import Workspace
@@ -116,7 +116,8 @@ def _check(trouble: str, left: int) -> None:
 def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:
     jobs = list(recipe.jobs(workspace))
     try:
-        outputs = recipe.make(read_results(workspace, jobs))
+        results = read_results(workspace, jobs)
+        outputs = [with_origin(output, results) for output in recipe.make(results)]
         files = [path for output in outputs for path in write_output(output, workspace.out)]
         made.files[recipe.name] = files
         write_ledger(workspace, recipe.name, jobs, [path.name for path in files])
@@ -125,6 +126,21 @@ def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:
         write_ledger(workspace, recipe.name, jobs, [], str(error))
     except LongshiftError as error:
         made.failed[recipe.name] = str(error)
+
+
+def with_origin(output: Output, results: Results) -> Output:
+    """The output with a line that says what runs it stands on; what follows without runs needs none."""
+    if not results.jobs:
+        return output
+    frame, scale = results.frame, results.workspace.scale
+    trials, draws = frame["trial"].nunique(), frame["draw"].nunique()
+    steps = sorted({int(job.run["steps"]) for job in results.jobs})
+    shape = ", ".join(f"{n} {word if n == 1 else word + 's'}" for n, word in ((trials, "trial"), (draws, "draw")))
+    made_by = [name for name in (*sorted(set(frame["device"])), *sorted(set(frame["commit"]))) if name]
+    line = f"Runs of {' or '.join(map(str, steps))} steps, {shape} ({scale.name} scale); {', '.join(made_by)}."
+    if isinstance(output, Picture):
+        return replace(output, caption=f"{output.caption} {line}")
+    return replace(output, notes=(*output.notes, line))
 
 
 def _stems(files: Sequence[str]) -> list[str]:

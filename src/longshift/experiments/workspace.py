@@ -14,7 +14,7 @@ from longshift.data.load import load_dataset
 from longshift.data.manifest import Manifest
 from longshift.engine.config import parse_run_config
 from longshift.errors import UsageError
-from longshift.experiments.scale import Scale, evaluations
+from longshift.experiments.scale import Scale, evaluations, shortened
 from longshift.files import content_hash, write_text
 from longshift.methods import registry
 from longshift.report.names import order_methods
@@ -73,8 +73,12 @@ class Workspace:
     ) -> Job:  # fmt: skip
         """One run; `label` is the row it stands in where that is not the method's own."""
         values = {**self.scale.run, **self.run, **keys}
-        own = {**self.scale.run.get("hparams", {}), **self.run.get("hparams", {}), **(hparams or {})}
         steps = int(values.get("steps", self.scale.steps))
+        defaults = registry.get(method).Config.make({}).to_dict()
+        own = {
+            **(shortened(defaults, steps) if self.scale.shorten else {}),
+            **self.scale.run.get("hparams", {}), **self.run.get("hparams", {}), **(hparams or {}),
+        }  # fmt: skip
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
         config = parse_run_config(
             {

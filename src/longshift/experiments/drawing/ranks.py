@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from longshift.experiments.drawing.style import FAINT, GRID, INK, PALETTE, new_figure
+from longshift.experiments.drawing.style import FAINT, INK, PALETTE, new_figure
 
 ROW, BAR = 0.2, 0.11  # inches a name and a bar
+LEADER = "#B9C0C9"
 
 
 def draw_ranks(
@@ -17,14 +18,14 @@ def draw_ranks(
     """`ranks`: title -> average rank, best first; `marked` stands out."""
     names = list(ranks)
     count, half = len(names), (len(names) + 1) // 2
-    height = 1.25 + BAR * len(groups) + ROW * half
+    height = 1.3 + BAR * len(groups) + ROW * half
     figure = new_figure(9.5, height)
     axes = figure.add_subplot()
     axes.set_axis_off()
     low, high = 1.0, float(max(count, 2))
     side = 0.34 * (high - low)
     axes.set_xlim(low - side, high + side)
-    axes.set_ylim(-height + 0.35, 0.62)
+    axes.set_ylim(-0.25 - BAR * len(groups) - ROW * half, 0.62)
     axes.plot([low, high], [0, 0], color=INK, lw=1)
     for rank in range(1, int(high) + 1, 1 if count <= 13 else 2):
         axes.plot([rank, rank], [0, 0.06], color=INK, lw=1)
@@ -42,7 +43,7 @@ def draw_ranks(
         left = i < half
         y = start - ROW * ((i if left else count - 1 - i) + 0.5)
         edge = low - 0.03 * side if left else high + 0.03 * side
-        axes.plot([ranks[name], ranks[name], edge], [0, y, y], color=GRID, lw=1.1, zorder=1)
+        axes.plot([ranks[name], ranks[name], edge], [0, y, y], color=LEADER, lw=1.0, zorder=1)
         axes.plot(ranks[name], 0, "o", ms=4.5, color=PALETTE[0], zorder=5)
         text = f"{name}  {ranks[name]:.2f}" if left else f"{ranks[name]:.2f}  {name}"
         axes.text(
