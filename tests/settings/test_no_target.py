@@ -45,3 +45,23 @@ def test_it_is_saved_and_made_again(tmp_path: Path) -> None:
     assert again.fingerprint == split.fingerprint
     with pytest.raises(LongshiftError, match="expected 9 samples, but found 8"):
         load_split(tmp_path / "split.json", dataset([[8, 3, 20], [4, 8, 3]]))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.lists(st.integers(0, 40), min_size=3, max_size=3), min_size=2, max_size=4), st.integers(1, 9))
+def test_small_classes_give_a_third_to_validation(counts: list[list[int]], validation: int) -> None:
+    manifest = dataset([*counts, [3, 4, 5], [1, 0, 2]])
+    table = manifest.count_table()
+    final = setting_for(manifest, "Natural", NO_TARGET, validation=validation, third=True)
+    split = make_split(manifest, final, shrink=True, third=True)
+    held = table - split.counts
+    expected = np.where(table > 1, np.minimum(validation, np.maximum(table // 3, 1)), 0)
+    assert np.array_equal(held, expected)
+    assert len(split.validation) == expected.sum()
+    target = manifest.domain_names[0]
+    fold = make_split(
+        manifest, setting_for(manifest, "Natural", target, validation=validation, third=True), shrink=True, third=True
+    )
+    assert (fold.counts[table[1:] > 0] > 0).all()
+    assert len(fold.validation) == expected[1:].sum()
+    assert len(fold.train) + len(fold.validation) + len(fold.test) == table[1:].sum()

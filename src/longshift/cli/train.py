@@ -41,10 +41,16 @@ def train(
     setting: Annotated[
         str | None, typer.Option(help="TotalHeavyTail, Duality, GINIDG, Cross, Balanced, Natural or a counts file.")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="The domain that is held out.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The domain that is held out; '' for none, in a final model.")
+    ] = None,
     ratio: Annotated[float | None, typer.Option(help="Imbalance ratio of a generated setting.")] = None,
     shrink: Annotated[
         bool | None, typer.Option("--shrink/--no-shrink", help="Take what is there where counts can't be met.")
+    ] = None,
+    validation: Annotated[
+        int | None,
+        typer.Option(help="Validation samples per class and source; with --shrink a third of a class at most."),
     ] = None,
     method: Annotated[
         str | None, typer.Option(help="A name from `longshift methods`, or path/to/file.py:Class.")
@@ -116,6 +122,7 @@ def train(
 
     flags: dict[str, Any] = {
         "data": data, "benchmark": benchmark, "setting": setting, "target": target, "ratio": ratio, "shrink": shrink,
+        "validation": validation,
         "method": method, "backbone": backbone, "pretrained": pretrained, "weights": weights, "freeze_bn": freeze_bn,
         "image_size": image_size, "augment": augment, "steps": steps, "eval_every": eval_every, "evaluate": evaluate,
         "average": average, "average_from": average_from,

@@ -31,6 +31,9 @@ class RunConfig(BaseModel):
     target: str = Field(..., description="the domain that is held out; empty: none is, for a final model")
     ratio: float | None = Field(default=None, gt=1, description="imbalance ratio of a generated setting")
     shrink: bool = False
+    validation: int | None = Field(
+        default=None, ge=1, description="per class and source; with shrink a third of a class at most"
+    )
     method: str = "ndcl"
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict)
     backbone: str = "auto"
@@ -118,7 +121,9 @@ class RunConfig(BaseModel):
 
         A benchmark counts by its name and weights by their file's, so that a run has one fingerprint on all machines.
         """
-        values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling"})
+        values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling", "validation"})
+        if self.validation is not None:
+            values["validation"] = self.validation
         if self.sampling != "domain":  # as below: older runs keep their names
             values["sampling"] = self.sampling
         if self.average != "none":  # runs without it keep the name they had before there was averaging

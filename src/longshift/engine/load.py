@@ -92,7 +92,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
                 "Install the method as a plugin (docs/extend.md) and change its name in model.json."
             )
         cls = registry.get(info.method)
-        problem = Problem(len(info.classes), len(info.sources), info.counts, info.steps)
+        problem = Problem(len(info.classes), len(info.counts), info.counts, info.steps)
         method = cls(network, problem, cls.Config.make(info.hparams))
         checkpoint.load_weights(file, method)
         predictor = method.predictor()

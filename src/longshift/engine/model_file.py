@@ -35,7 +35,7 @@ class ModelFile:
     std: tuple[float, ...]
     classes: tuple[str, ...]
     sources: tuple[str, ...]  # domains it was trained on
-    counts: tuple[tuple[int, ...], ...]  # training samples, sources x classes
+    counts: tuple[tuple[int, ...], ...]  # training samples, sources x classes (one row if they were pooled)
     steps: int
     hparams: dict[str, Any]
     temperature: float = 1.0  # probabilities are softmax(logits / temperature)

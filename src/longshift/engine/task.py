@@ -53,8 +53,12 @@ class Task:
 def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None) -> Task:
     """Load the data, make the split, open (or build) the store; `known`: a task on the same data and image size."""
     manifest = known.manifest if known else load_dataset(config.data)
-    setting = setting_for(manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio)
-    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink)
+    third = config.validation is not None
+    setting = setting_for(
+        manifest, config.setting, config.target,
+        benchmark=config.benchmark, ratio=config.ratio, validation=config.validation, third=third,
+    )  # fmt: skip
+    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third)
     if known:
         return Task(manifest, split, known.store)
     with (bar or no_bar)(f"decoding {manifest.name}", len(manifest)) as tick:

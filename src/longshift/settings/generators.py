@@ -18,7 +18,7 @@ import numpy as np
 from longshift.data.manifest import IntArray
 from longshift.errors import UsageError, unknown_name
 from longshift.settings.curves import FloatArray, cut_to_ratio, cut_to_tail, heavy_tail
-from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts
+from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 from longshift.settings.shots import terciles
 
 
@@ -63,6 +63,7 @@ class CountsGenerator(ABC):
     test: float = 0.2  # share of the rest that stays for the in-distribution test
     many: float | None = None  # thresholds; None: by terciles of the classes
     few: float | None = None
+    third: bool = False  # validation takes a third of a small class at most
 
     name: ClassVar[str]
 
@@ -98,7 +99,7 @@ class CountsGenerator(ABC):
         if len(classes) < 2:
             raise UsageError(f"a setting needs at least 2 classes, but the dataset has {len(classes)}")
         table = np.array([[totals[s].get(k, 0) for k in classes] for s in sources], dtype=np.int64)
-        spare = np.maximum(table - self.validation, 0)
+        spare = np.maximum(table - held_for_validation(table, self.validation, self.third), 0)
         room = np.where(table > 0, spare * (1 - self.test), np.nan)
         return Pool(sources, classes, table, spare, room)
 

@@ -15,7 +15,15 @@ from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.settings.explicit import explicit_setting, read_counts
 from longshift.settings.generators import GENERATORS, Generator, TailGenerator
 from longshift.settings.paper import published, published_settings
-from longshift.settings.setting import NO_TARGET, SETTING_NAMES, Counts, Setting, canonical_setting
+from longshift.settings.setting import (
+    NO_TARGET,
+    SETTING_NAMES,
+    Counts,
+    Setting,
+    as_counts,
+    canonical_setting,
+    held_for_validation,
+)
 from longshift.settings.shots import terciles
 
 Wanted = str | Path | Counts | Setting | Generator
@@ -30,6 +38,7 @@ def setting_for(
     benchmark: str | None = None,
     ratio: float | None = None,
     validation: int | None = None,
+    third: bool = False,
 ) -> Setting:
     """The setting for a dataset and a target domain, in the dataset's own names.
 
@@ -37,7 +46,8 @@ def setting_for(
     file of counts (.json, .csv), counts as a mapping, a generator or a ready setting. `benchmark` says which
     benchmark the dataset is ("none": not one); by default it is recognised by its classes and domains. A stated
     `ratio` (largest over smallest class) always generates. `validation` is per class and source. With the target ""
-    no domain is held out, and no sample is kept back for a test.
+    no domain is held out, and no sample is kept back for a test. `third` (for generated settings): validation takes
+    a third of a small class at most, as `make_split` then does.
     """
     known = recognise(manifest, benchmark)
     goal = find_target(manifest, target, known)
@@ -46,7 +56,7 @@ def setting_for(
             raise UsageError(f"the given setting is for the target {setting.target!r}, but {goal!r} was asked for")
         made = setting
     elif isinstance(setting, str) and not _is_counts_file(setting):
-        made = _named(manifest, canonical_setting(setting), goal, known, ratio, validation)
+        made = _named(manifest, canonical_setting(setting), goal, known, ratio, validation, third)
         ratio = None
     elif isinstance(setting, (str, Path)):
         made = _explicit(manifest, read_counts(Path(setting)), goal, validation)
@@ -99,7 +109,13 @@ def default_validation(manifest: Manifest, target: str) -> int:
 
 
 def _named(
-    manifest: Manifest, name: str, target: str, benchmark: str | None, ratio: float | None, validation: int | None
+    manifest: Manifest,
+    name: str,
+    target: str,
+    benchmark: str | None,
+    ratio: float | None,
+    validation: int | None,
+    third: bool,
 ) -> Setting:
     if benchmark is not None and ratio is None and target != NO_TARGET and name in published_settings(benchmark):
         return _published(manifest, name, target, benchmark)
@@ -108,7 +124,8 @@ def _named(
             f"{name} exists as published counts for VLCS and PACS only, and {manifest.name} is neither; "
             f"settings that are generated for any dataset: {', '.join(GENERATORS)}"
         )
-    options: dict[str, Any] = {"validation": default_validation(manifest, target) if validation is None else validation}
+    held = default_validation(manifest, target) if validation is None else validation
+    options: dict[str, Any] = {"validation": held, "third": third}
     if ratio is not None:
         if not issubclass(GENERATORS[name], TailGenerator):
             with_ratio = ", ".join(n for n, cls in GENERATORS.items() if issubclass(cls, TailGenerator))
@@ -116,7 +133,7 @@ def _named(
         options["ratio"] = ratio
     if target == NO_TARGET:
         return GENERATORS[name](**options, test=0.0).generate(manifest.counts(), target)
-    return _leave_a_test(manifest, GENERATORS[name](**options).generate(manifest.counts(), target))
+    return _leave_a_test(manifest, GENERATORS[name](**options).generate(manifest.counts(), target), third)
 
 
 def _published(manifest: Manifest, name: str, target: str, benchmark: str) -> Setting:
@@ -150,11 +167,13 @@ def _explicit(manifest: Manifest, arguments: dict[str, Any], target: str, valida
     return explicit_setting(target=target, **arguments)
 
 
-def _leave_a_test(manifest: Manifest, setting: Setting) -> Setting:
+def _leave_a_test(manifest: Manifest, setting: Setting, third: bool) -> Setting:
     """Where training and validation would take all of a class, training gives one sample up for the test."""
-    totals = manifest.counts()
+    totals = manifest.count_table()
+    left = totals - held_for_validation(totals, setting.validation, third) - 1
+    room = as_counts(manifest.domain_names, manifest.classes, left)
     counts = {
-        source: {name: min(n, max(totals[source][name] - setting.validation - 1, min(n, 1))) for name, n in row.items()}
+        source: {name: min(n, max(room[source][name], min(n, 1))) for name, n in row.items()}
         for source, row in setting.counts.items()
     }
     if counts == setting.counts:

@@ -45,6 +45,12 @@ class Setting:
         return np.array([[row.get(name, 0) for name in names] for row in self.counts.values()], dtype=np.int64)
 
 
+def held_for_validation(available: IntArray, validation: int, third: bool) -> IntArray:
+    """Validation samples of each class and source; with `third` small classes give a third (but one) at most."""
+    wanted = np.full_like(available, validation)
+    return np.minimum(wanted, np.maximum(available // 3, 1)) if third else wanted
+
+
 def canonical_setting(name: str) -> str:
     """The proper spelling of a setting's name ("duality" is "Duality", "idg" is "GINIDG")."""
     folded = {known.casefold(): known for known in SETTING_NAMES} | _ALIASES

@@ -18,7 +18,7 @@ import numpy as np
 from longshift.data.manifest import IntArray, Manifest
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
 from longshift.settings.recipe import Recipe, read_recipe, write_recipe
-from longshift.settings.setting import NO_TARGET, Setting
+from longshift.settings.setting import NO_TARGET, Setting, held_for_validation
 
 PARTS = ("train", "validation", "test", "target")
 
@@ -51,19 +51,21 @@ class Split:
         return result
 
 
-def make_split(manifest: Manifest, setting: Setting, split_seed: int = 0, shrink: bool = False) -> Split:
+def make_split(
+    manifest: Manifest, setting: Setting, split_seed: int = 0, shrink: bool = False, third: bool = False
+) -> Split:
     """Split `manifest` as `setting` says.
 
     Counts that cannot be met are an error that lists all of them, unless `shrink` is set: then validation takes
     up to its size but leaves one sample for training, training takes what it asks for of the rest, and the test
-    whatever remains, possibly nothing.
+    whatever remains, possibly nothing. With `third`, validation then takes a third of a class at most (but one).
     """
     _check(manifest, setting)
     table = manifest.count_table()
     available = table[[manifest.domain_names.index(source) for source in setting.sources]]
     wanted = setting.table(manifest.classes)
     # A class that a source lacks, and that the setting does not ask of it, needs no validation there.
-    held = np.where(available + wanted > 0, setting.validation, 0)
+    held = np.where(available + wanted > 0, held_for_validation(available, setting.validation, shrink and third), 0)
     if shrink:
         held = np.minimum(held, np.maximum(available - 1, 0))
         wanted = np.minimum(wanted, available - held)

@@ -20,7 +20,16 @@ class TaskCache:
     def get(self, config: RunConfig) -> Task:
         """The task of a run."""
         data = (config.data, config.size)
-        key = (*data, config.benchmark, config.setting, config.target, config.ratio, config.shrink, config.split_seed)
+        key = (
+            *data,
+            config.benchmark,
+            config.setting,
+            config.target,
+            config.ratio,
+            config.shrink,
+            config.split_seed,
+            config.validation,
+        )
         if key not in self._tasks:
             known = next((task for other, task in self._tasks.items() if other[:2] == data), None)
             self._tasks[key] = make_task(config, self._cache, known=known)

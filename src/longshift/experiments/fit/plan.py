@@ -15,6 +15,7 @@ from longshift.engine.task import Task
 from longshift.engine.trainer import Trainer
 from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json
+from longshift.methods.space import MethodConfig
 from longshift.report.build import slug
 from longshift.settings.setting import NO_TARGET
 
@@ -52,10 +53,10 @@ class Plan:
     fingerprint: str  # of the manifest
 
     def job(self, method: str, site: str, out: Path) -> Job:
-        """A run; methods that are only compared take the method's own defaults."""
+        """A run; methods that are only compared share what all methods have and keep their own defaults else."""
         values = {**self.base, "method": method, "target": site}
         if method != self.method:
-            values["hparams"] = {}
+            values["hparams"] = {k: v for k, v in self.base["hparams"].items() if k in MethodConfig.hyper_parameters()}
         if site == NO_TARGET:
             folder = out / FINAL
         else:
@@ -74,6 +75,12 @@ def usual_steps(samples: int, domains: int, config: RunConfig) -> int:
     passes, least, most = EFFORT.get(config.backbone_name, EFFORT["timm"])
     batch = config.method_config().batch_size * domains
     return min(max(round(passes * samples / batch), least), most)
+
+
+def usual_batch(samples: int, domains: int, config: RunConfig) -> int:
+    """Samples per site in a step: the method's default, but not more than about half of a typical site."""
+    half = max(samples // (2 * domains), 1)
+    return max(min(config.method_config().batch_size, 1 << (half.bit_length() - 1)), 8)
 
 
 def seconds_per_step(config: RunConfig, task: Task, runtime: Runtime) -> float:

@@ -24,7 +24,15 @@ from longshift.experiments.fit.card import write_card
 from longshift.experiments.fit.look import Look, look_at
 from longshift.experiments.fit.network import choose_network
 from longshift.experiments.fit.page import write_report
-from longshift.experiments.fit.plan import Job, Plan, recall_plan, seconds_per_step, steps_within, usual_steps
+from longshift.experiments.fit.plan import (
+    Job,
+    Plan,
+    recall_plan,
+    seconds_per_step,
+    steps_within,
+    usual_batch,
+    usual_steps,
+)
 from longshift.experiments.fit.scores import SiteScore, site_score
 from longshift.experiments.fit.summary import Summary, summarise
 from longshift.files import read_json, write_json
@@ -34,6 +42,7 @@ from longshift.settings.resolve import find_target
 from longshift.settings.setting import NO_TARGET
 
 Say = Callable[[str], None]
+VALIDATION = 5  # samples of a class and site; small classes give a third
 SPARE_BYTES = 200 * 2**20
 
 
@@ -146,10 +155,15 @@ def _make_plan(
     if request["target"] is not None:
         sites = (find_target(manifest, request["target"]),)
     base: dict[str, Any] = {
-        "data": request["data"], "setting": "Natural", "shrink": True, "hparams": request["hparams"],
+        "data": request["data"], "setting": "Natural", "shrink": True, "validation": VALIDATION,
+        "hparams": request["hparams"],
         "average": request["average"], "split_seed": request["seed"], "train_seed": request["seed"], **chosen,
     }  # fmt: skip
     draft = parse_run_config({**base, "method": request["method"], "target": NO_TARGET}, "the fit")
+    if "batch_size" not in request["hparams"]:
+        batch = usual_batch(len(manifest), len(manifest.domain_names), draft)
+        base["hparams"] = {**request["hparams"], "batch_size": batch}
+        draft = draft.model_copy(update={"hparams": base["hparams"]})
     steps = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft)
     plan = Plan(draft.method_class.info.name, sites, {**base, "steps": steps}, reason, manifest.fingerprint())
     if request["minutes"] is not None:
