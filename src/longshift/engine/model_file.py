@@ -5,6 +5,7 @@ It holds plain values only. Together with model.safetensors it is a model: no pi
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -83,7 +84,7 @@ def read_model_file(path: Path) -> ModelFile:
     if lacking:
         raise LongshiftError(f"{path} is damaged: it lacks {', '.join(lacking)}")
     try:
-        return ModelFile(
+        found = ModelFile(
             method=str(value["method"]),
             predictor="network" if value["predictor"] == "network" else "method",
             backbone=str(value["backbone"]),
@@ -101,5 +102,25 @@ def read_model_file(path: Path) -> ModelFile:
             temperature=float(value["temperature"]),
             averaged_temperature=float(value["averaged_temperature"]),
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise LongshiftError(f"{path} is damaged: {error}") from error
+    wrong = _mistakes(found)
+    if wrong:
+        raise LongshiftError(f"{path} is damaged: {'; '.join(wrong)}")
+    return found
+
+
+def _mistakes(model: ModelFile) -> list[str]:
+    """Values that no run writes."""
+    scales = (*model.mean, *model.std, model.temperature, model.averaged_temperature)
+    checks = {
+        "expected two or more classes": len(model.classes) >= 2,
+        "expected a size or a length of vectors": (model.size > 0) != (model.input_dim > 0),
+        "expected a size of at most 4096 pixels": model.size <= 4096 and model.input_dim <= 2**24,
+        "expected three means and three standard deviations": len(model.mean) == len(model.std) == 3,
+        "expected finite numbers": all(math.isfinite(value) for value in scales),
+        "expected positive standard deviations": all(value > 0 for value in model.std),
+        "expected positive temperatures": min(model.temperature, model.averaged_temperature) > 0,
+        "expected one count for each class": all(len(row) == len(model.classes) for row in model.counts),
+    }
+    return [text for text, good in checks.items() if not good]
