@@ -1,4 +1,4 @@
-"""Backbones by name: any of timm's, the small conv net, or an MLP for vectors (embeddings)."""
+"""Backbones by name: any of timm's or torchvision's, the small conv net, or an MLP for vectors (embeddings)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from longshift.nn.vector_mlp import HIDDEN, VectorMLP
 
 SMALL_CONV = "small_conv"
 VECTOR_MLP = "mlp"
+TORCHVISION = "torchvision/"  # the prefix of torchvision's models, whose weights DomainBed starts from
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 HALF = (0.5, 0.5, 0.5)
 
 
@@ -35,10 +37,10 @@ class Backbone:
 def make_backbone(
     name: str, *, pretrained: bool = False, weights: Path | None = None, input_dim: int = 0, pad_type: str = ""
 ) -> Backbone:
-    """Build a featurizer: timm's `name`, "small_conv", or "mlp" for vectors of length `input_dim`.
+    """Build a featurizer: timm's `name`, "torchvision/NAME", "small_conv", or "mlp" for vectors of length `input_dim`.
 
-    `pretrained` asks timm for its own weights (internet or cache); `weights` is a .safetensors file of the same model,
-    whose header may state a `pad_type`.
+    `pretrained` asks timm or torchvision for its own weights (internet or cache); `weights` is a .safetensors file of
+    the same model, whose header may state a `pad_type`.
     """
     if weights is not None and pretrained:
         raise UsageError("pretrained and weights were both given; choose one source of weights")
@@ -51,6 +53,8 @@ def make_backbone(
         if input_dim < 1:
             raise UsageError("backbone 'mlp' is for vectors (embeddings), but the data are images; try 'small_conv'")
         backbone = Backbone(VectorMLP(input_dim), HIDDEN, HALF, HALF)
+    elif name.startswith(TORCHVISION):
+        backbone = _torchvision_backbone(name.removeprefix(TORCHVISION), pretrained)
     else:
         backbone = _timm_backbone(name, pretrained, weights, pad_type)
     if weights is not None:
@@ -78,8 +82,33 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
             f"Without internet, pass a file: --weights {name}.safetensors"
         ) from error
     config = module.pretrained_cfg
+    # Some models (MobileNetV3) have a layer between the pooled features and the classifier; its length counts.
+    features = int(getattr(module, "head_hidden_size", module.num_features))
     mean, std = header.mean or config.get("mean", HALF), header.std or config.get("std", HALF)
-    return Backbone(module, int(module.num_features), tuple(mean), tuple(std), pad_type)
+    return Backbone(module, features, tuple(mean), tuple(std), pad_type)
+
+
+def _torchvision_backbone(name: str, pretrained: bool) -> Backbone:
+    from torchvision import models
+
+    if name not in models.list_models(module=models):
+        known = [TORCHVISION + known for known in models.list_models(module=models)]
+        raise UsageError(unknown_name("backbone", TORCHVISION + name, known))
+    try:
+        module: nn.Module = models.get_model(name, weights="IMAGENET1K_V1" if pretrained else None)
+    except OSError as error:
+        raise LongshiftError(
+            f"cannot get torchvision's weights of {name}: {error}\n"
+            f"Without internet, pass a file: --weights {name}.safetensors"
+        ) from error
+    # The last linear layer is the ImageNet classifier; everything before it makes the features.
+    heads = [path for path, part in module.named_modules() if isinstance(part, nn.Linear)]
+    if not heads:
+        raise UsageError(f"torchvision's {name} has no linear classifier to take off; choose another backbone")
+    head = module.get_submodule(heads[-1])
+    assert isinstance(head, nn.Linear)
+    module.set_submodule(heads[-1], nn.Identity())
+    return Backbone(module, head.in_features, IMAGENET_MEAN, IMAGENET_STD)
 
 
 @dataclass(frozen=True)
