@@ -21,6 +21,7 @@ from scipy.stats import mannwhitneyu, pearsonr
 from longshift.analysis import domain_outputs
 from longshift.engine.config import Runtime
 from longshift.errors import UsageError
+from longshift.experiments.beside import averages_beside, paper_rows
 from longshift.experiments.catalogue import all_recipes, find_recipes
 from longshift.experiments.recipes.failures import class_rates
 from longshift.experiments.recipes.friedman import diagram
@@ -30,6 +31,7 @@ from longshift.experiments.running import left_over, unique
 from longshift.experiments.scale import Scale, quick_scale
 from longshift.experiments.standing import standing
 from longshift.experiments.workspace import Workspace, open_workspace
+from longshift.report.table import Cell, Column, Row, Table
 from longshift.sweep.slots import Slot
 
 SLOTS = [Slot("cpu", 1)]
@@ -297,3 +299,20 @@ def test_the_papers_own_diagram() -> None:
     assert ranks["ndcl"] == pytest.approx(4.42, abs=0.005)
     assert isinstance(picture.data, pd.DataFrame)
     assert picture.data["critical_difference"].iloc[0] == pytest.approx(6.43, abs=0.005)
+
+
+def test_the_papers_numbers_beside_measured_ones() -> None:
+    key = {"dataset": "OfficeHome", "setting": "Duality", "target": ""}
+    columns = (Column("Average", "OfficeHome", {**key, "measure": "target_accuracy"}),)
+    rows = tuple(
+        Row(name, name.upper(), "", (Cell(value, 0.1, runs=3),)) for name, value in (("erm", 50.0), ("ndcl", 56.7))
+    )
+    table = Table("duality", "average", "x", columns, rows, rule="validation")
+    beside, agreement = averages_beside(table, "OfficeHome")
+    assert (beside.name, agreement.name) == ("duality-beside-paper", "duality-agreement")
+    shown = [[cell.value for cell in row.cells] for row in beside.rows]
+    assert shown == [pytest.approx([50.0, 52.3, -2.3]), pytest.approx([56.7, 55.7, 1.0])]  # Tab. 3: 52.3 and 55.7
+    assert averages_beside(table, None) == averages_beside(table, "DomainNet") == []
+    assert len(paper_rows("ablation", "OfficeHome")) == 6 * 2 * 4
+    assert paper_rows("ablation", "PACS").empty
+    assert paper_rows("pearson", "OfficeHome").empty

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from longshift.engine.config import Runtime
 from longshift.errors import LongshiftError
+from longshift.experiments.beside import paper_rows
 from longshift.experiments.catalogue import all_recipes
 from longshift.experiments.recipe import Impossible, Output, Picture, Recipe
 from longshift.experiments.results import Results, read_results
@@ -16,6 +17,7 @@ from longshift.experiments.running import left_over, run_jobs, split_jobs, uniqu
 from longshift.experiments.standing import read_ledger, write_ledger
 from longshift.experiments.workspace import Workspace
 from longshift.experiments.write import write_output, write_overview
+from longshift.files import write_text
 from longshift.progress import Tick, silent
 from longshift.sweep.board import SweepStopped
 from longshift.sweep.slots import Slot
@@ -94,7 +96,7 @@ def run_missing(
         for jobs, predictions in ((kept, True), (others, False)):
             if jobs:
                 board = run_jobs(workspace.store, jobs, slots, _runtime(runtime, predictions), stop, tick)
-                _check(board.trouble, board.total - board.done - board.failed)
+                _check(board.trouble, len(left_over(workspace, asked)) if stop() else 0)
     again = without_predictions(workspace, recipes)
     if again:
         with bar("runs for their predictions", len(again)) as tick:
@@ -119,6 +121,7 @@ def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:
         results = read_results(workspace, jobs)
         outputs = [with_origin(output, results) for output in recipe.make(results)]
         files = [path for output in outputs for path in write_output(output, workspace.out)]
+        files += _write_paper(workspace, recipe)
         made.files[recipe.name] = files
         write_ledger(workspace, recipe.name, jobs, [path.name for path in files])
     except Impossible as error:
@@ -126,6 +129,16 @@ def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:
         write_ledger(workspace, recipe.name, jobs, [], str(error))
     except LongshiftError as error:
         made.failed[recipe.name] = str(error)
+
+
+def _write_paper(workspace: Workspace, recipe: Recipe) -> list[Path]:
+    """NAME-paper.csv: what the paper prints for this dataset."""
+    rows = paper_rows(recipe.paper, workspace.benchmark)
+    if rows.empty:
+        return []
+    path = workspace.out / f"{recipe.name}-paper.csv"
+    write_text(path, rows.to_csv(index=False, lineterminator="\n"))
+    return [path]
 
 
 def with_origin(output: Output, results: Results) -> Output:

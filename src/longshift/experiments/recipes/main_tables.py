@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from longshift.errors import LongshiftError
+from longshift.experiments.beside import averages_beside
 from longshift.experiments.recipe import Impossible, Output, Recipe
 from longshift.experiments.recipes.variants import ABLATIONS, ablation_jobs
 from longshift.experiments.results import Results
@@ -58,8 +59,9 @@ def all_jobs(workspace: Workspace) -> list[Job]:
 
 
 def _average(results: Results, name: str, notes: tuple[str, ...]) -> list[Output]:
-    table = average_tables(results.chosen, results.missing)[0]
-    return [replace(table, name=name, notes=(*table.notes, *notes))]
+    made = average_tables(results.chosen, results.missing)[0]
+    table = replace(made, name=name, notes=(*made.notes, *notes))
+    return [table, *averages_beside(table, results.workspace.benchmark)]
 
 
 def average_recipe(name: str, label: str, setting: str, paper: str) -> Recipe:
