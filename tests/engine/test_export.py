@@ -98,6 +98,27 @@ def test_not_a_number_is_a_difference(digits_run: Path) -> None:
     assert not broken <= 1e-4
 
 
+def test_where_float32_is_the_weaker_side_float64_decides(digits_run: Path) -> None:
+    model = load_model(digits_run, device="cpu")
+    exact = Deployed(model)
+
+    class Rounding(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            noise = 1e-2 if x.dtype == torch.float32 else 0.0
+            return x.flatten(1)[:, :10] * (1 + noise)
+
+    exact.predictor = Rounding()
+    inputs = random_inputs(model, 4)
+
+    def good(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        pixels = (x.permute(0, 3, 1, 2).float() / 255 - exact.mean) / exact.std
+        logits = pixels.flatten(1)[:, :10]
+        return logits, (logits / exact.temperature).softmax(1)
+
+    assert compare(exact, good, inputs) < 1e-6
+    assert compare(exact, lambda x: (good(x)[0] + 1e-2, good(x)[1]), inputs) > 1e-3
+
+
 def test_without_its_data_only_random_inputs_are_checked(
     digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

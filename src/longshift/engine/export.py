@@ -7,6 +7,7 @@ they are done. A model of vectors takes (N, length) float32. Outputs: `logits` a
 
 from __future__ import annotations
 
+import copy
 import importlib
 import io
 import logging
@@ -56,7 +57,7 @@ class Deployed(nn.Module):
         """(N, size, size, 3) uint8 or (N, length) float32."""
         x = inputs
         if not self.vectors:
-            x = (inputs.permute(0, 3, 1, 2).float() / 255 - self.mean) / self.std
+            x = (inputs.permute(0, 3, 1, 2).to(self.mean.dtype) / 255 - self.mean) / self.std
         logits: Tensor = self.predictor(x)
         return logits, (logits / self.temperature).softmax(1)
 
@@ -91,7 +92,7 @@ def export(
     payload, run = (_onnx if format == "onnx" else _torch)(deployed, made[:2])
     real = real_inputs(model)
     given = [made] + ([real] if real is not None else [])
-    difference = max(compare(deployed, run, inputs) for inputs in given)
+    difference = max(compare(deployed, run, inputs, tolerance) for inputs in given)
     if not difference <= tolerance:
         raise LongshiftError(
             f"the exported model differs from PyTorch by {difference:.2g}, at most {tolerance:g} is allowed; "
@@ -106,14 +107,26 @@ def export(
     return exported
 
 
+def compare(deployed: Deployed, run: Runner, inputs: Tensor, tolerance: float = TOLERANCE) -> float:
+    """The largest difference to PyTorch, relative to the largest logit where that is above one.
+
+    Float32 itself is the weaker side at times: group norm over flat pictures loses four digits in PyTorch and not in
+    onnxruntime. Where the two differ too much, PyTorch computes again in float64, and the smaller difference counts.
+    """
+    found = run(inputs)
+    difference = _gap(deployed, found, inputs)
+    if not difference <= tolerance:
+        exact = copy.deepcopy(deployed).double()
+        difference = min(difference, _gap(exact, found, inputs.double() if deployed.vectors else inputs))
+    return difference
+
+
 @torch.no_grad()
-def compare(deployed: Deployed, run: Runner, inputs: Tensor) -> float:
-    """The largest difference of two implementations, relative to the largest logit where that is above one."""
-    logits, probabilities = deployed(inputs)
-    other_logits, other_probabilities = run(inputs)
-    scale = max(1.0, float(logits.abs().max()))
-    gaps = ((other_logits - logits).abs().max() / scale, (other_probabilities - probabilities).abs().max())
-    return float(torch.stack([torch.as_tensor(gap) for gap in gaps]).max())
+def _gap(reference: Deployed, found: tuple[Tensor, Tensor], inputs: Tensor) -> float:
+    logits, probabilities = reference(inputs)
+    scale = logits.abs().max().clamp_min(1.0)
+    gap = torch.maximum((found[0] - logits).abs().max() / scale, (found[1] - probabilities).abs().max())
+    return float(gap) if bool(torch.isfinite(gap)) else float("inf")
 
 
 def random_inputs(model: LoadedModel, count: int = CHECKED) -> Tensor:
