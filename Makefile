@@ -14,7 +14,7 @@ demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
 
 test: lint types
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
