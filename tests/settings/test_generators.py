@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def test_never_more_than_there_is_and_one_of_each_class(
     name: str, data: st.DataObject, totals: Totals, validation: int, ratio: float | None
 ) -> None:
     cls = GENERATORS[name]
-    options = {"ratio": ratio} if ratio is not None and issubclass(cls, TailGenerator) else {}
+    options: dict[str, Any] = {"ratio": ratio} if ratio is not None and issubclass(cls, TailGenerator) else {}
     generator = cls(validation=validation, **options)
     target = data.draw(st.sampled_from(list(totals)))
     setting = generator.generate(totals, target)
