@@ -1,0 +1,92 @@
+"""How many jobs should share a GPU: runs an hour for 1, 2, 4 processes at once.
+
+    python -m benchmarks.packing --backbone mobilenetv2_100 --steps 300 --jobs 1,2,4 --out packing.csv
+
+Every process builds its trainer, warms up (compiling, capturing), waits for the others, and then trains `steps` steps;
+only the training counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, synchronise
+from longshift.engine.device import resolve_device
+
+
+def work(args: argparse.Namespace, barrier: Barrier, results: Any) -> None:
+    """One process."""
+    import torch
+
+    torch.set_num_threads(1)
+    task = made_up_task(7, args.size)
+    config = RunConfig(
+        data="made-up", target=task.split.target, method=args.method, backbone=args.backbone, image_size=args.size,
+        steps=args.warm + args.steps, augment="on", hparams={"batch_size": args.batch},
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as out:
+        trainer = Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile))
+        trainer.method.train()
+        for index in range(args.warm):
+            trainer.stepper.run(index)
+        synchronise(trainer.device)
+        barrier.wait()
+        start = time.perf_counter()
+        for index in range(args.warm, args.warm + args.steps):
+            trainer.stepper.run(index)
+        synchronise(trainer.device)
+        results.put(time.perf_counter() - start)
+        trainer.source.close()
+
+
+def main() -> None:
+    """Measure, print a line each, write a CSV."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backbone", default="mobilenetv2_100")
+    parser.add_argument("--method", default="erm")
+    parser.add_argument("--size", type=int, default=224)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--warm", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--jobs", default="1,2,4")
+    parser.add_argument("--run-steps", type=int, default=5000, help="length of the run that is counted an hour")
+    parser.add_argument("--compile", default="on", choices=("on", "off"))
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    rows = []
+    for jobs in map(int, args.jobs.split(",")):
+        barrier, results = context.Barrier(jobs), context.Queue()
+        processes = [context.Process(target=work, args=(args, barrier, results)) for _ in range(jobs)]
+        for process in processes:
+            process.start()
+        seconds = [results.get(timeout=600) for _ in processes]
+        for process in processes:
+            process.join()
+        step = max(seconds) / args.steps
+        row = {
+            "backbone": args.backbone, "method": args.method, "jobs": jobs, "seconds_per_step": round(step, 5),
+            "steps_per_second": round(jobs / step, 1), "runs_per_hour": round(3600 * jobs / step / args.run_steps, 2),
+            **machine(resolve_device(args.device)),
+        }  # fmt: skip
+        rows.append(row)
+        print(json.dumps(row), file=sys.stderr, flush=True)
+    if args.out:
+        with args.out.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
