@@ -22,6 +22,10 @@ from longshift.sweep.selection import averages
 PRIOR_METHODS = ("erm", "mmd", "rdm", "pgrad", "tcri", "bsoftmax", "ginidg", "boda", "ndcl")
 MARGIN_METHODS = ("pgrad", "tcri", "bsoftmax", "ginidg", "boda", "ndcl")
 QUANTITIES = {"margin": ("Avg margin", True), "small_margin": ("Pr[margin <= 0]", False), "posterior": ("PD", False)}
+BY_DEFINITION = (
+    "A margin is positive exactly where the prediction is right, so Pr[margin <= 0] on the target is one minus the "
+    "accuracy: its correlation is -1 by definition, up to ties."
+)
 HELD_OUT = "Sources: their held-out samples (validation and test)."
 
 
@@ -118,7 +122,7 @@ def _pearson(results: Results) -> list[Output]:
         "over targets and trials; interval by Fisher's transformation."
     )
     title = f"Correlation of the theory's quantities with target accuracy, {results.workspace.name}"
-    notes = results.missing.sentences()
+    notes = (BY_DEFINITION, *results.missing.sentences())
     return [Table("pearson", "quantities", title, columns, rows, caption, "validation", notes, head="")]
 
 
