@@ -33,18 +33,21 @@ RULES = {
 
 
 def method_title(name: str) -> str:
-    """The name as printed; an unknown method keeps its own."""
-    return _METHODS.get(name, (name, ""))[0]
+    """The name as printed; an unknown method keeps its own, and "ndcl+ema" is "NDCL + EMA"."""
+    base, plus, average = name.partition("+")
+    title = _METHODS.get(base, (base, ""))[0]
+    return f"{title} + {average.upper()}" if plus else title
 
 
 def family(name: str) -> str:
     """The group of rows a method stands in; methods the paper does not have come last."""
-    return _METHODS.get(name, ("", "other"))[1]
+    return _METHODS.get(name.partition("+")[0], ("", "other"))[1]
 
 
 def order_methods(names: Iterable[str]) -> list[str]:
-    """As in the paper, others after them by name."""
-    return _ordered(names, tuple(_METHODS))
+    """As in the paper, others after them by name; averaged weights stand after the method's own."""
+    place = {name: i for i, name in enumerate(_METHODS)}
+    return sorted(set(names), key=lambda name: (place.get(name.partition("+")[0], len(place)), name))
 
 
 def order_datasets(names: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ from longshift.sweep.layout import SweepFolder
 from longshift.sweep.plan import Job, load_plan
 from longshift.sweep.seeds import draw_of
 from longshift.sweep.store import FINISHED, scan
-from longshift.sweep.summary import LAST_MEASURES, MEASURES, ORACLE_MEASURES, read_summary
+from longshift.sweep.summary import LAST_MEASURES, MEASURES, ORACLE_MEASURES, read_summary, with_average
 
 KEYS = ("dataset", "benchmark", "setting", "target", "method", "backbone")
 TEXT = ("fingerprint", *KEYS, "status", "hparams", "commit", "device")
@@ -34,7 +34,8 @@ def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
     """The finished runs under `path`, sorted, with the columns `COLUMNS`.
 
     `path` is a sweep's folder, a folder of runs, or a CSV file by `write_runs_csv`. With `missing`, jobs of a sweep
-    that have no result are there too, with the status failed, corrupt, running or waiting and no numbers.
+    that have no result are there too, with the status failed, corrupt, running or waiting and no numbers. A run that
+    averaged its weights has a second row, as the method "ndcl+ema".
     """
     path = Path(path)
     if path.is_file():
@@ -51,7 +52,7 @@ def _sweep_rows(path: Path, missing: bool) -> Iterable[dict[str, Any]]:
     for job in plan.jobs:
         entry = entries[job.fingerprint]
         if entry.state in FINISHED:
-            yield {**entry.row(), **_place(job)}
+            yield from with_average({**entry.row(), **_place(job)})
         elif missing:
             run = {name: job.run[name] for name in job.run if name in COLUMNS and name != "hparams"}
             yield {**run, **_place(job), "fingerprint": job.fingerprint, "status": entry.state}
@@ -68,7 +69,8 @@ def _folder_rows(path: Path) -> Iterable[dict[str, Any]]:
         fingerprint = read_json(RunFolder(file.parent).config).get("fingerprint", "")
         row = read_summary(file.parent, fingerprint)
         name = row["benchmark"] or Path(row["data"]).stem
-        yield {**row, "dataset": name, "trial": row["split_seed"], "draw": draw_of(row["hparam_seed"])}
+        place = {"dataset": name, "trial": row["split_seed"], "draw": draw_of(row["hparam_seed"])}
+        yield from with_average({**row, **place})
     if not found:
         raise LongshiftError(f"{path} has no sweep.toml and no folder with a finished run (result.json) in it")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,9 @@ def summarise(result: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
     row |= _measures(result["selected"], "")
     row |= _measures(result["last"], "last_")
     row |= {"oracle_step": None, **dict.fromkeys(ORACLE_MEASURES)}
+    averaged = result.get("averaged")
+    if averaged:
+        row |= {"average": run["average"], "averaged_step": averaged["step"], **_measures(averaged, "averaged_")}
     row |= {
         "seconds_per_step": _number(seconds["per_step"]),
         "seconds_total": _number(seconds["total"]),
@@ -69,6 +72,16 @@ def summarise(result: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
         "device": str(machine["device"] if machine["device"] != "cpu" else f"cpu: {machine['cpu']}"),
     }
     return row
+
+
+def with_average(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The row, and one more for its averaged weights where it has them: the same run as the method "ndcl+ema"."""
+    yield row
+    if row.get("average"):
+        averaged = {name: row[f"averaged_{name}"] for name in MEASURES}
+        averaged |= dict.fromkeys((*LAST_MEASURES, "oracle_step", *ORACLE_MEASURES))
+        averaged |= {"method": f"{row['method']}+{row['average']}", "selected_step": row["averaged_step"]}
+        yield {**row, **averaged}
 
 
 def oracle(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
