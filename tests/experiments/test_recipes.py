@@ -264,7 +264,8 @@ def test_all_predictions_equal(copied: Workspace) -> None:
 
 def test_one_method_only(copied: Workspace) -> None:
     alone = replace(copied, methods=("erm",))
-    made = make(alone, "friedman", "totalheavytail", "rho", "quantitative")
+    made = make(alone, "friedman", "totalheavytail", "rho", "quantitative", "ablation")
+    assert "ndcl, which does not take part" in made.impossible["ablation"]
     assert "at least 2 methods, found 1" in made.impossible["friedman"]
     assert "NDCL, which does not take part" in made.impossible["rho"]
     assert "none of the methods" in made.impossible["quantitative"]

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from longshift.experiments.drawing.heat import write_grid
 from longshift.experiments.drawing.style import FAINT, INK, PALETTE, new_figure, plain, series_style, shortened, title
@@ -40,7 +41,8 @@ def draw_misalignment(rows: Mapping[str, Misalignment], classes: Sequence[str], 
             axes = grid[i, j]
             last = i == len(rows) - 1
             plain(axes, "", "false positive rate" if last else "", "true positive rate" if j == 0 else "")
-            axes.set_title(f"{name}, {domain}: mean AUC {np.nanmean(areas):.3f}", loc="left", fontsize=9, color=INK)
+            axes.set_title(f"{name}: {shortened([domain], 18)[0]}", loc="left", fontsize=9, color=INK)
+            axes.text(0.98, 0.05, f"mean AUC {np.nanmean(areas):.3f}", ha="right", fontsize=8.5, color=INK, zorder=6)
             for curve in curves:
                 axes.plot(x, curve, color=PALETTE[j], lw=0.7, alpha=0.35)
             axes.plot(x, np.nanmean(curves, axis=0), color=PALETTE[j], lw=2.2)
@@ -79,9 +81,8 @@ def _bars(
     axes.set_xlim(-0.6, len(classes) - 0.4)
     if len(classes) <= MOST_NAMES:
         tilt = max(map(len, classes)) * len(classes) > 50
-        axes.set_xticks(
-            range(len(classes)), shortened(classes), rotation=30 if tilt else 0, ha="right" if tilt else "center"
-        )
+        names = shortened(classes) if last else [""] * len(classes)
+        axes.set_xticks(range(len(classes)), names, rotation=30 if tilt else 0, ha="right" if tilt else "center")
     else:
         axes.set_xticks([])
 
@@ -110,6 +111,7 @@ def draw_absorption(rows: Mapping[str, Absorption], roles: Mapping[str, str], he
         for j, losses in enumerate(row.losses.values()):
             axes.plot(row.steps, losses, lw=1.8, **(series_style(j) | {"marker": ""}))
         axes.set_ylim(0, top * 1.05)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         chart = grid[i, 1]
         shown = row.distances.copy()
         np.fill_diagonal(shown, np.nan)

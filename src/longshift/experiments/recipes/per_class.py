@@ -18,7 +18,10 @@ from longshift.experiments.results import Results
 from longshift.metrics.arrays import FloatArray
 from longshift.report.names import method_title
 
-LABELS = {"margin": "margin on the target (larger is better)", "posterior": "posterior discrepancy (smaller is better)"}
+LABELS = {
+    "margin": "margin on the target\n(larger is better)",
+    "posterior": "posterior discrepancy\n(smaller is better)",
+}
 
 
 def class_order(results: Results, setting: str) -> list[int]:

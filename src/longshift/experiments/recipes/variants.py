@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from longshift.experiments.recipe import Output, Recipe
+from longshift.experiments.recipe import Impossible, Output, Recipe
 from longshift.experiments.results import Results
 from longshift.experiments.workspace import Workspace
 from longshift.report.build import average_tables
@@ -48,12 +48,15 @@ RESAMPLING = (
 
 
 def variant_jobs(workspace: Workspace, variants: Sequence[Variant]) -> list[Job]:
-    """The runs of some variants under both settings of the paper's studies."""
+    """The runs of some variants under both settings of the paper's studies; none without the method they vary."""
+    if variants[-1].method not in workspace.methods:
+        return []
     return [
         job
         for v in variants
+        if v.method in workspace.methods
         for job in workspace.grid([v.method], SETTINGS, v.hparams, v.label, **v.keys)
-    ]  # fmt: skip
+    ]
 
 
 def ablation_jobs(workspace: Workspace, variants: Sequence[Variant] = ABLATIONS) -> list[Job]:
@@ -63,6 +66,8 @@ def ablation_jobs(workspace: Workspace, variants: Sequence[Variant] = ABLATIONS)
 
 def variant_table(results: Results, variants: Sequence[Variant], name: str, title: str, note: str) -> list[Output]:
     """One table with the settings side by side, its rows in the order of the variants."""
+    if not results.jobs:
+        raise Impossible(f"it is a study of {variants[-1].method}, which does not take part")
     tables = average_tables(results.chosen, results.missing)
     return [side_by_side(tables, [(v.label, v.block) for v in variants], name, title, note)]
 
