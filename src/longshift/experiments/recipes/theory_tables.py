@@ -113,7 +113,7 @@ def _pearson(results: Results) -> list[Output]:
     flat = "a quantity that does not vary has no correlation"
     rows = (
         Row("correlation", "Correlation", "", tuple(_cell(v, 3, flat) for v in r)),
-        Row("p_value", "p-value", "", tuple(_cell(v, 6, flat) for v in p)),
+        Row("p_value", "p-value", "", tuple(_cell(v, 8, flat) for v in p)),
         Row("low", "95% interval, from", "", tuple(_cell(v, 3, flat) for v in low)),
         Row("high", "95% interval, to", "", tuple(_cell(v, 3, flat) for v in high)),
     )
