@@ -52,6 +52,13 @@ def cannot_write(path: Path, error: OSError) -> LongshiftError:
     return LongshiftError(f"cannot write {path}: {error.strerror or error}")
 
 
+def remove_parts(folder: Path) -> None:
+    """Remove what writers that were killed left in a folder; nobody may be writing there."""
+    for path in folder.glob(".*.part"):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file by rename."""
     with replacing(path) as temporary:
@@ -69,7 +76,7 @@ def read_json(path: Path) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise LongshiftError(f"no file {path}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # broken JSON is a ValueError, as are numbers too long
         raise LongshiftError(f"cannot read {path} as JSON: {error}") from error
 
 

@@ -20,7 +20,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, a number too long, nested too deeply
         raise UsageError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -28,5 +28,5 @@ def parse_value(text: str) -> Any:
     """One value as TOML would read it (0.3, true, [1, 2]); anything else is plain text."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text.strip()

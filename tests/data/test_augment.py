@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.v2 import functional as tv
 
 from longshift.data import augment as aug
@@ -66,10 +67,24 @@ def test_boxes_lie_inside_the_image_and_have_the_asked_area(values: list[float])
     left, top, width, height = aug.crop_box(area_u, aspect_u, left_u, top_u, aug.Recipe())
     assert 0 <= left <= left + width <= 1 + 1e-6
     assert 0 <= top <= top + height <= 1 + 1e-6
-    area = 0.7 + 0.3 * values[0]
-    assert width * height <= area + 1e-5
-    if width < 1 and height < 1:
-        assert width * height == pytest.approx(area, abs=1e-5)
+    assert 0.7 - 1e-5 <= width * height <= 1 + 1e-6
+    assert 3 / 4 - 1e-5 <= width / height <= 4 / 3 + 1e-5
+
+
+def test_boxes_are_distributed_like_torchvisions() -> None:
+    torch.manual_seed(0)
+    n, image = 20_000, torch.empty(3, 1000, 1000)
+    drawn = [RandomResizedCrop.get_params(image, scale=[0.7, 1.0], ratio=[3 / 4, 4 / 3]) for _ in range(n)]
+    theirs = torch.tensor(drawn, dtype=torch.float64)[:, 2:].div(1000)
+    u = HostDraws(0, dtype=torch.float64).uniform(4, n)
+    _, _, width, height = aug.crop_box(u[0], u[1], u[2], u[3], aug.Recipe())
+    ours_area, their_area = width * height, theirs.prod(1)
+    for q in (0.1, 0.5, 0.9):
+        assert float(ours_area.quantile(q)) == pytest.approx(float(their_area.quantile(q)), abs=0.006)
+    ours_aspect, their_aspect = (width / height).log(), (theirs[:, 1] / theirs[:, 0]).log()
+    assert float(ours_aspect.std()) == pytest.approx(float(their_aspect.std()), rel=0.03)
+    nearly_full = [float((sides > 0.985).double().mean()) for sides in (width, theirs[:, 1])]
+    assert nearly_full[0] == pytest.approx(nearly_full[1], abs=0.015)
 
 
 def test_images_are_treated_one_by_one() -> None:

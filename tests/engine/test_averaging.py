@@ -107,7 +107,7 @@ def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path,
     options: dict[str, Any] = {"average": kind, "average_from": 6, "steps": 20, "eval_every": 5, "method": "ndcl"}
     whole = train(tmp_path / "whole", digits_task, **options)
     config = digits_config(**options)
-    asked = iter([False] * 26)  # twice a step: stops in the thirteenth, between two evaluations
+    asked = iter([False] * 12)  # once a step: stops in the thirteenth, between two evaluations
     broken = Trainer(config, digits_task, tmp_path / "broken", CPU, stop=lambda: next(asked, True))
     with pytest.raises(Interrupted):
         broken.run()

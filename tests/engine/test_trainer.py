@@ -14,6 +14,7 @@ from longshift.engine.source import ResidentSource
 from longshift.engine.task import Task, make_task
 from longshift.engine.trainer import Interrupted, Trainer
 from longshift.errors import LongshiftError
+from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from tests.engine.small_runs import CPU, config, train
 
 
@@ -51,14 +52,54 @@ def test_a_run_leaves_a_complete_folder(task: Task, tmp_path: Path) -> None:
     assert list(selected["target"]["per_domain"]) == ["ink"]
 
 
-def test_selection_takes_the_first_best_validation(task: Task, tmp_path: Path) -> None:
-    result = train(config(steps=40, eval_every=10, hparams={"lr": 3e-3}), tmp_path / "run", task)
-    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    accuracies = [row["validation"]["accuracy"] for row in rows]
-    best = rows[int(np.argmax(accuracies))]
-    assert result["selected"]["step"] == best["step"]
-    assert result["selected"]["validation"]["accuracy"] == best["validation"]["accuracy"]
-    assert result["last"]["step"] == 40
+def test_selection_takes_the_weights_of_the_first_best_validation(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(config(steps=4, eval_every=1), task, tmp_path / "run", CPU)
+    accuracies, seen = iter([0.2, 0.6, 0.4, 0.6]), []
+    look = trainer._look
+
+    def pretended() -> dict[str, Evaluation]:
+        seen.append({name: tensor.clone() for name, tensor in trainer.method.state_dict().items()})
+        accuracy = next(accuracies)
+        classes: dict[str, float | None] = dict.fromkeys(task.split.classes, accuracy)
+        return {n: dataclasses.replace(e, accuracy=accuracy, per_class=classes) for n, e in look().items()}
+
+    monkeypatch.setattr(trainer, "_look", pretended)
+    result = trainer.run()
+    assert (result["selected"]["step"], result["last"]["step"]) == (2, 4)
+    saved = _weights(tmp_path / "run")
+    assert all(torch.equal(saved[name], tensor) for name, tensor in seen[1].items())
+    assert not all(torch.equal(saved[name], tensor) for name, tensor in seen[3].items())
+
+
+def test_selection_weighs_classes_alike_where_validation_is_unbalanced() -> None:
+    logits = np.eye(2)[[0, 0, 0, 0]] * 9.0
+    found = evaluate_predictions(logits, np.array([0, 0, 0, 1]), None, classes=("a", "b"))
+    assert (found.accuracy, found.balanced_accuracy) == (0.75, 0.5)
+
+
+def test_resuming_on_other_files_is_refused(task: Task, tmp_path: Path) -> None:
+    run = config()
+    trainer = Trainer(run, task, tmp_path, CPU, stop=lambda: trainer.progress.step >= 2)
+    with pytest.raises(Interrupted):
+        trainer.run()
+    other = make_task(config(split_seed=1))
+    with pytest.raises(LongshiftError, match=r"data of .* have changed since the run began"):
+        train(run, tmp_path, other, resume=True)
+
+
+def test_a_setting_without_validation_or_training_samples_is_refused(tmp_path: Path) -> None:
+    classes = [str(k) for k in range(10)]
+    full = dict.fromkeys(classes, 3)
+    for counts, validation, message in (
+        ({"chalk": full, "neon": full}, 0, "no validation sample"),
+        ({"chalk": full, "neon": dict.fromkeys(classes, 0)}, 2, "no training sample in neon"),
+    ):
+        path = tmp_path / f"{validation}.json"
+        path.write_text(json.dumps({"counts": counts, "validation": validation, "many": 5, "few": 2}))
+        with pytest.raises(LongshiftError, match=message):
+            make_task(config(setting=str(path)))
 
 
 def test_same_seeds_same_weights_and_another_seed_others(task: Task, tmp_path: Path) -> None:
@@ -84,6 +125,9 @@ def test_a_stopped_run_goes_on_to_the_same_weights(task: Task, tmp_path: Path, s
     whole, broken = (json.loads((tmp_path / n / "result.json").read_text()) for n in ("whole", "broken"))
     assert whole["selected"] == broken["selected"]
     assert whole["last"] == broken["last"]
+    rows = [[{**json.loads(line), "seconds": 0} for line in (tmp_path / n / "metrics.jsonl").read_text().splitlines()]
+            for n in ("whole", "broken")]  # fmt: skip
+    assert rows[0] == rows[1]
 
 
 def test_a_folder_holds_one_run(task: Task, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import timm
 import torch
 from torch import nn
 
+from longshift.nn.backbones import make_backbone
 from longshift.nn.fold import FoldedConv2d, fold_frozen_norms
 
 
@@ -45,6 +46,16 @@ def test_folding_changes_neither_outputs_nor_gradients(name: str, options: dict[
         assert a.grad is not None
         assert b.grad is not None
         assert torch.allclose(b.grad, a.grad, rtol=1e-7, atol=1e-8), key
+
+
+@pytest.mark.parametrize("name", ["resnet18", "torchvision/mobilenet_v2", "densenet121"])
+def test_folding_a_network_in_training_mode_changes_no_statistic(name: str) -> None:
+    module = make_backbone(name).module.train()
+    before = {key: value.clone() for key, value in module.state_dict().items()}
+    folded = fold_frozen_norms(module, torch.rand(2, 3, 64, 64))
+    assert folded > 0 or name == "densenet121"  # a densenet normalises before it convolves
+    assert all(torch.equal(value, before[key]) for key, value in module.state_dict().items())
+    assert all(part.training for part in module.modules())
 
 
 class _Shared(nn.Module):

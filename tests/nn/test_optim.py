@@ -28,9 +28,11 @@ def test_loaded_state_shares_nothing_with_the_saved_one() -> None:
     weight, second = stepped(0.2, 1)
     optim.load_state(second, first.state_dict())
     before = float(next(iter(first.state.values()))["step"])
+    moments = next(iter(first.state.values()))["exp_avg"].clone()
     weight.grad = torch.ones(2)
     second.step()
     assert float(next(iter(first.state.values()))["step"]) == before == 3.0
+    assert torch.equal(next(iter(first.state.values()))["exp_avg"], moments)
     assert float(second.state[weight]["step"]) == 4.0
     assert second.param_groups[0]["lr"] == 0.1
 

@@ -62,7 +62,8 @@ def train(
         str | None, typer.Option(help="Any timm model, small_conv, mlp; auto = resnet50, small_conv or mlp.")
     ] = None,
     pretrained: Annotated[
-        bool | None, typer.Option("--pretrained/--no-pretrained", help="Start from timm's own weights.")
+        bool | None,
+        typer.Option("--pretrained/--no-pretrained", help="Start from timm's or torchvision's own weights."),
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Start from a .safetensors file.")] = None,
     freeze_bn: Annotated[
@@ -91,6 +92,9 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run's folder; default runs/METHOD-TARGET-HASH.")] = None,
     resume: Annotated[Path | None, typer.Option(help="A run's folder to go on with; no other flags needed.")] = None,
+    sampling: Annotated[
+        str | None, typer.Option(help="domain: the same number from each source; pooled: sources as one.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
     precision: Annotated[str, typer.Option(help="auto (bf16 on GPUs that have it), fp32, bf16.")] = "auto",
     graphs: Annotated[str, typer.Option(help="CUDA graphs around the step: auto, on, off.")] = "auto",
@@ -113,10 +117,11 @@ def train(
 ) -> None:
     """Train one method (see TRAIN_HELP)."""
     # Imported here: `longshift --help` must not wait for torch.
+    from longshift.engine.alone import alone_in
     from longshift.engine.config import Runtime, parse_run_config
     from longshift.engine.interrupt import graceful_stop
     from longshift.engine.record import RunFolder, read_config
-    from longshift.engine.task import make_task
+    from longshift.engine.task import declare_benchmark, make_task
     from longshift.engine.trackers import open_tracker, tracker_kind
     from longshift.engine.trainer import Trainer
 
@@ -125,7 +130,7 @@ def train(
         "validation": validation,
         "method": method, "backbone": backbone, "pretrained": pretrained, "weights": weights, "freeze_bn": freeze_bn,
         "image_size": image_size, "augment": augment, "steps": steps, "eval_every": eval_every, "evaluate": evaluate,
-        "average": average, "average_from": average_from,
+        "average": average, "average_from": average_from, "sampling": sampling,
         "split_seed": split_seed, "hparam_seed": hparam_seed, "train_seed": train_seed,
     }  # fmt: skip
     given = {name: value for name, value in flags.items() if value is not None}
@@ -136,7 +141,10 @@ def train(
     else:
         values = read_toml(config) if config else {}
         hparams = {**values.get("hparams", {}), **parse_assignments(set_ or [])}
-        run = parse_run_config({**values, **given, "hparams": hparams})
+        asked = parse_run_config({**values, **given, "hparams": hparams})
+        run = declare_benchmark(asked)
+        if run.benchmark != asked.benchmark and not quiet:
+            errors.print(f"the names are those of {run.benchmark}: its published counts are used", highlight=False)
         folder = out or Path("runs") / f"{run.method_class.info.name}-{_safe(run.target)}-{run.fingerprint()[:8]}"
     runtime = Runtime(
         device=device,
@@ -156,7 +164,12 @@ def train(
         errors.print("stopping after this step; press Ctrl-C again to stop at once")
 
     label = f"{run.method} on {run.target}"
-    with graceful_stop(announce) as stop, progress(label, run.steps, quiet) as tick, tracking as tracker:
+    with (
+        alone_in(folder),
+        graceful_stop(announce) as stop,
+        progress(label, run.steps, quiet) as tick,
+        tracking as tracker,
+    ):
         on_row = tracker.row if tracker else (lambda row: None)
         result = Trainer(run, task, folder, runtime, stop, on_row).run(tick, resume=resume is not None)
         if tracker:

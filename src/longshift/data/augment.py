@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -53,13 +54,45 @@ def crop_box(
     area: Tensor, aspect: Tensor, left: Tensor, top: Tensor, recipe: Recipe
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Crop (left, top, width, height) as fractions of the image, from four uniform numbers per image."""
-    size = recipe.area[0] + (recipe.area[1] - recipe.area[0]) * area
-    low, high = math.log(recipe.aspect[0]), math.log(recipe.aspect[1])
+    size = _interpolate(area, area_quantiles(recipe))
+    # Of the aspects, only those fit that keep both sides inside the image: |log aspect| <= -log area.
+    fitting = -size.log()
+    low = torch.maximum(-fitting, torch.full_like(size, math.log(recipe.aspect[0])))
+    high = torch.minimum(fitting, torch.full_like(size, math.log(recipe.aspect[1])))
     ratio = torch.exp(low + (high - low) * aspect)
-    # A wide crop of a large area may not fit: cut it to the image, as a retry would have to.
     width = (size * ratio).sqrt().clamp(max=1.0)
     height = (size / ratio).sqrt().clamp(max=1.0)
     return left * (1 - width), top * (1 - height), width, height
+
+
+@functools.cache
+def area_quantiles(recipe: Recipe, points: int = 33) -> tuple[float, ...]:
+    """Quantiles of the area, at equal steps of probability.
+
+    The usual random resized crop draws area and aspect until the box fits. What it accepts has the density of the
+    share of aspects that fit an area; large areas are rarer than small ones. Inverting its distribution once needs no
+    retries.
+    """
+    if recipe.area[0] == recipe.area[1]:
+        return (recipe.area[0],) * points
+    areas = np.linspace(*recipe.area, 20_001)
+    low, high = (math.log(a) for a in recipe.aspect)
+    fitting = -np.log(areas)
+    share = np.clip(np.minimum(high, fitting) - np.maximum(low, -fitting), 0, None) + 1e-9
+    steps = np.concatenate([[0.0], np.cumsum((share[1:] + share[:-1]) / 2)])
+    return tuple(np.interp(np.linspace(0, 1, points), steps / steps[-1], areas).tolist())
+
+
+def _interpolate(u: Tensor, table: tuple[float, ...]) -> Tensor:
+    """Piecewise linear function on [0, 1] from its values at equal steps.
+
+    A sum of clamped ramps: no table has to be copied to the device, which a captured step could not do.
+    """
+    position = u * (len(table) - 1)
+    result = torch.full_like(u, table[0])
+    for index in range(len(table) - 1):
+        result = result + (position - index).clamp(0, 1) * (table[index + 1] - table[index])
+    return result
 
 
 def crop_and_flip(images: Tensor, left: Tensor, top: Tensor, width: Tensor, height: Tensor, flipped: Tensor) -> Tensor:

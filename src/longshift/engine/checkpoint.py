@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
 from longshift.files import replacing
+
+DIGEST = "sha256"  # key in the header of model.safetensors
 
 
 def copy_weights(module: nn.Module) -> dict[str, Tensor]:
@@ -20,11 +26,22 @@ def copy_weights(module: nn.Module) -> dict[str, Tensor]:
 
 
 def save_weights(path: Path, weights: dict[str, Tensor]) -> None:
-    """Write model.safetensors by rename."""
+    """Write model.safetensors by rename, with a hash of its tensors in the header."""
     # Shared storage is refused by the format, and channels-last tensors must be laid out plainly.
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
+    # Both formats are put together in memory: on a full disk their own writers raise errors that don't say so.
     with replacing(path) as temporary:
-        save_file(plain, temporary)
+        temporary.write_bytes(save(plain, {DIGEST: digest(plain)}))
+
+
+def digest(weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 over names, types, shapes and bytes of tensors on the CPU."""
+    found = hashlib.sha256()
+    for name in sorted(weights):
+        tensor = weights[name]
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        found.update(memoryview(tensor.contiguous().reshape(-1).view(torch.uint8).numpy()))
+    return found.hexdigest()
 
 
 def require_weights(path: Path) -> None:
@@ -38,26 +55,49 @@ def require_weights(path: Path) -> None:
 def load_weights(path: Path, module: nn.Module, prefix: str = "") -> None:
     """Load model.safetensors into a module of the same shape; with `prefix`, only the weights below that name."""
     require_weights(path)
-    try:
-        weights = load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise LongshiftError(f"{path} is damaged: {error}") from error
+    weights = _read_weights(path)
     try:
         module.load_state_dict({k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)})
     except RuntimeError as error:
         raise LongshiftError(f"{path} does not fit the run's network: {error}") from error
 
 
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file; where it says their hash, that must hold: a flipped bit would be a wrong number."""
+    again = "Copy it again, or train the run again in another folder."
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+            expected = (file.metadata() or {}).get(DIGEST)
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise LongshiftError(f"{path} is damaged: {error}. {again}") from error
+    if expected is not None and expected != digest(weights):
+        raise LongshiftError(f"{path} is damaged: its weights are not those that were saved. {again}")
+    return weights
+
+
 def save_resume(path: Path, state: dict[str, Any]) -> None:
     """Write the resume state by rename: a kill leaves the previous one."""
     with replacing(path) as temporary:
-        torch.save(state, temporary)
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        temporary.write_bytes(buffer.getbuffer())
 
 
 def load_resume(path: Path, device: torch.device) -> dict[str, Any]:
     """Read the resume state; only tensors and plain values are accepted."""
     try:
+        with zipfile.ZipFile(path) as archive:  # torch does not look at the checksums that it writes
+            broken = archive.testzip()
+        if broken is not None:
+            raise ValueError(f"{broken} does not have the checksum it was written with")
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:
-        raise LongshiftError(f"cannot resume from {path}: {error}\nRemove it to start the run again.") from error
+        raise damaged_resume(path, error) from error
     return state
+
+
+def damaged_resume(path: Path, error: Exception) -> LongshiftError:
+    """What to say of a resume state that is of no use."""
+    why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+    return LongshiftError(f"cannot resume from {path}: {why}\nRemove it to start the run again.")

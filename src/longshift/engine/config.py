@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from longshift.data.embeddings import holds_vectors
 from longshift.errors import ConfigError, LongshiftError, unknown_name
@@ -53,6 +53,12 @@ class RunConfig(BaseModel):
     split_seed: int = Field(default=0, ge=0)
     hparam_seed: int = Field(default=0, ge=0, description="0 = defaults; n > 0 = random draw n")
     train_seed: int = Field(default=0, ge=0)
+
+    @field_validator("benchmark", mode="before")
+    @classmethod
+    def _any_case(cls, value: object) -> object:
+        known = {name.casefold(): name for name in ("VLCS", "PACS", "OfficeHome", "DomainNet")}
+        return known.get(value.casefold(), value) if isinstance(value, str) else value
 
     @property
     def vectors(self) -> bool:
@@ -155,7 +161,8 @@ def parse_run_config(values: Mapping[str, Any], source: str = "the run's configu
             elif problem["type"] == "missing":
                 mistakes.append(f"{name}: is required")
             else:
-                mistakes.append(f"{name}: {problem['msg'].lower()}, got {problem['input']!r}")
+                text = problem["msg"][:1].lower() + problem["msg"][1:]
+                mistakes.append(f"{name}: {text}, got {problem['input']!r}")
     try:
         cls = registry.get(str(values.get("method", "ndcl"))).Config
         hparams = values.get("hparams", {})

@@ -21,6 +21,8 @@ def resolve_device(name: str) -> torch.device:
         raise UsageError(f"unknown device {name!r}; expected auto, cpu, cuda or cuda:N") from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UsageError(f"device {name!r} was asked for, but this machine has no usable CUDA GPU; try --device cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"device {name!r} was asked for, but there are {torch.cuda.device_count()} GPUs, from cuda:0")
     return device
 
 
@@ -49,6 +51,7 @@ def tune(device: torch.device, precision: Precision) -> None:
     """Let cuDNN pick the fastest kernels for shapes that never change; keep fp32 exact when fp32 was asked for."""
     if device.type != "cuda":
         return
+    torch.cuda.set_device(device)  # streams and graphs are made on the current device
     torch.backends.cudnn.benchmark = True
     # Heads and losses run in fp32 and need all of it: distances of near-equal predictions drown in TF32 rounding.
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -14,11 +14,10 @@ from longshift.engine.device import resolve_device
 from longshift.engine.evaluation import SETS, judge, predict_rows
 from longshift.engine.load import Weights, model_folder, weights_file
 from longshift.engine.model_file import read_model_file
-from longshift.engine.record import read_config
+from longshift.engine.record import read_config, read_result
 from longshift.engine.source import EvaluationSource, host_tensor
 from longshift.engine.task import Bar, Task, no_bar
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.files import read_json
 from longshift.settings.split import load_split
 
 TOLERANCE = 0.005  # between devices and precisions a few samples of a thousand may change sides
@@ -51,7 +50,7 @@ def evaluate(
     method, inputs = build_method(config, task, runtime, device, read_model_file(folder.description))
     checkpoint.load_weights(file, method)
     source = EvaluationSource(host_tensor(task.store.inputs), device)
-    recorded = (read_json(folder.result) if folder.result.exists() else {}).get(weights) or {}
+    recorded = (read_result(folder) if folder.finished() else {}).get(weights) or {}
     found: dict[str, Any] = {"folder": str(folder.path), "weights": weights, "recorded": {}, "agrees": True}
     for name in sets:
         indices = split.part(name)

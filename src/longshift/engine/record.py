@@ -97,9 +97,9 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
         "hparams": config.method_config().to_dict(),
     }
     if folder.config.exists():
-        found = read_json(folder.config)
+        found = _read_config(folder)
         if found.get("fingerprint") != value["fingerprint"]:
-            changed = [k for k, v in value["run"].items() if found.get("run", {}).get(k) != v]
+            changed = [k for k, v in value["run"].items() if found["run"].get(k) != v]
             raise LongshiftError(
                 f"{folder.path} holds another run (it differs in {', '.join(changed) or 'its hyper-parameters'}). "
                 "Choose another --out, or remove the folder."
@@ -114,10 +114,66 @@ def read_config(folder: RunFolder) -> RunConfig:
 
     if not folder.config.exists():
         raise LongshiftError(f"{folder.path} is not a run: it has no config.json")
-    value = read_json(folder.config)
-    if value.get("schema") != SCHEMA:
-        raise LongshiftError(f"{folder.config}: expected schema {SCHEMA}, found {value.get('schema')!r}")
+    value = _read_config(folder)
     return parse_run_config(value["run"], str(folder.config))
+
+
+def _read_config(folder: RunFolder) -> dict[str, Any]:
+    try:
+        value = read_json(folder.config)
+    except LongshiftError as error:
+        raise LongshiftError(f"{error}. {_again(folder)}") from error
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA or not isinstance(value.get("run"), dict):
+        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise LongshiftError(
+            f"{folder.config} is not the configuration of a run: expected schema {SCHEMA} and the run's values, "
+            f"found {found!r}. {_again(folder)}"
+        )
+    return value
+
+
+def _again(folder: RunFolder) -> str:
+    return f"Remove {folder.path} and train again with the flags of the run."
+
+
+def read_result(folder: RunFolder, fingerprint: str = "") -> dict[str, Any]:
+    """The result of a finished run, which must agree with itself and, if a fingerprint is given, be that run's."""
+    try:
+        value = read_json(folder.result)
+        wrong = _result_mistake(value, fingerprint)
+    except LongshiftError as error:
+        wrong = str(error)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        wrong = f"{type(error).__name__} {error}"
+    if wrong:
+        raise LongshiftError(
+            f"{folder.result} is damaged: {wrong}. Remove it and run the same command: only this run is made again."
+        )
+    result: dict[str, Any] = value
+    return result
+
+
+def _result_mistake(value: Any, fingerprint: str) -> str:
+    if value["schema"] != SCHEMA:
+        return f"expected schema {SCHEMA}, found {value['schema']!r}"
+    if fingerprint and value["fingerprint"] != fingerprint:
+        return f"expected the run {fingerprint[:12]}, found {str(value['fingerprint'])[:12]}"
+    if value["status"] not in ("done", "diverged"):
+        return f"expected the status done or diverged, found {value['status']!r}"
+    if value["status"] == "done" and not (value["last"] and value["selected"]):
+        return "it has no evaluation"
+    for which in ("last", "selected", "averaged"):
+        for name, part in (value[which] or {}).items():
+            if name == "step":
+                continue
+            # The confusion matrix says all counts once more.
+            n, right = sum(map(sum, part["confusion"])), sum(row[k] for k, row in enumerate(part["confusion"]))
+            if n != part["n"] or abs(right / n - part["accuracy"]) > 1e-9:
+                return (
+                    f"the {which} accuracy on {name} is {part['accuracy']!r} of {part['n']!r} samples, "
+                    f"but its confusion matrix has {right} right of {n}"
+                )
+    return ""
 
 
 def write_metrics(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
@@ -129,4 +185,16 @@ def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl."""
     if not folder.metrics.exists():
         return []
-    return [json.loads(line) for line in folder.metrics.read_text(encoding="utf-8").splitlines() if line]
+    rows = []
+    try:
+        for number, line in enumerate(folder.metrics.read_text(encoding="utf-8").splitlines(), start=1):
+            if line:
+                row = json.loads(line)
+                if not isinstance(row, dict) or not {"step", "validation"} <= row.keys():
+                    raise ValueError(f"line {number}: expected an evaluation, found {line[:40]!r}")
+                rows.append(row)
+    except (OSError, ValueError, RecursionError) as error:
+        raise LongshiftError(
+            f"{folder.metrics} is damaged: {error}. Nothing is computed from it but curves: remove it to do without."
+        ) from error
+    return rows

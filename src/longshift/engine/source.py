@@ -15,6 +15,7 @@ from torch import Tensor
 from longshift.data.batch import Batch
 from longshift.data.batches import Inputs, TrainingSet, draw_positions, make_batch
 from longshift.data.draws import Draws, HostDraws
+from longshift.errors import LongshiftError
 
 IntArray = npt.NDArray[np.int64]
 Arrived = tuple[int, Tensor, Tensor, torch.cuda.Event | None]  # step, samples, labels, when the copies are done
@@ -115,10 +116,18 @@ class StreamedSource:
         self._indices, self._labels = torch.as_tensor(train.indices), torch.as_tensor(train.y)
         self._queue: queue.Queue[Arrived] = queue.Queue(ahead)
         self._stop = threading.Event()
+        self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._copies = torch.cuda.Stream(device=device) if device.type == "cuda" else None
 
     def _produce(self, step: int) -> None:
+        try:
+            self._stream_from(step)
+        except BaseException as error:  # told to the training loop, which waits for samples
+            self._failure = error
+            self._stop.set()
+
+    def _stream_from(self, step: int) -> None:
         draws = HostDraws(self.seed)
         while not self._stop.is_set():
             draws.begin(step)
@@ -149,7 +158,7 @@ class StreamedSource:
         if self._thread is None:
             self._thread = threading.Thread(target=self._produce, args=(step,), daemon=True)
             self._thread.start()
-        got, stored, y, ready = self._queue.get(timeout=120)
+        got, stored, y, ready = self._next()
         if got != step:
             raise RuntimeError(f"the stream stands at step {got}, step {step} was asked for")
         if ready is not None:
@@ -159,6 +168,16 @@ class StreamedSource:
             y.record_stream(current)
         self.stored.copy_(stored, non_blocking=True)
         self.y.copy_(y, non_blocking=True)
+
+    def _next(self) -> Arrived:
+        while True:
+            try:
+                return self._queue.get(timeout=0.5)
+            except queue.Empty:
+                if self._failure is not None:
+                    raise LongshiftError(f"reading the images failed: {self._failure}") from self._failure
+                if self._thread is None or not self._thread.is_alive():
+                    raise LongshiftError("reading the images stopped without a word") from None
 
     def batch(self, draws: Draws) -> Batch:
         """Augment and normalise what `prepare` put in place."""
@@ -190,8 +209,10 @@ class EvaluationSource:
 
 
 def fits(pool: Tensor, device: torch.device, share: float = 0.4) -> bool:
-    """Whether the samples may live on the device: always on the CPU, on a GPU up to a share of its memory."""
+    """Whether the samples may live on the device: always on the CPU, on a GPU up to a share of its free memory."""
     if device.type != "cuda":
         return True
-    total = torch.cuda.get_device_properties(device).total_memory
-    return pool.numel() * pool.element_size() <= share * total
+    if any(where == device and kept.shape == pool.shape for (_, where), kept in _RESIDENT.items()):
+        return True  # it is there already
+    free, _ = torch.cuda.mem_get_info(device)
+    return pool.numel() * pool.element_size() <= share * free

@@ -24,6 +24,18 @@ class Stepper(Protocol):
         ...
 
 
+def seed_dropout(device: torch.device, seed: int, step: int) -> None:
+    """Dropout draws from torch's own generator; seeding it by step makes a resumed run equal an unbroken one.
+
+    `torch.manual_seed` would seed all devices and note a traceback, which takes a millisecond.
+    """
+    if device.type == "cuda":
+        index = device.index if device.index is not None else torch.cuda.current_device()
+        torch.cuda.default_generators[index].manual_seed(seed * 1_000_003 + step)
+    else:
+        torch.default_generator.manual_seed(seed * 1_000_003 + step)
+
+
 class PlainStepper:
     """One step after the other, on any device."""
 
@@ -35,12 +47,7 @@ class PlainStepper:
         self.method.before_step(index)
         self.source.prepare(index)
         self.draws.begin(index)
-        # Dropout draws from torch's own generator; seeding it by step makes a resumed run equal an unbroken one.
-        seed = self.draws.seed * 1_000_003 + index
-        if self.draws.device.type == "cpu":
-            torch.default_generator.manual_seed(seed)  # torch.manual_seed would note a traceback for CUDA: 1 ms a step
-        else:
-            torch.manual_seed(seed)
+        seed_dropout(self.draws.device, self.draws.seed, index)
         self.log.add(self.method.step(self.source.batch(self.draws)))
 
 
@@ -51,22 +58,24 @@ class GraphStepper:
         self.method, self.source, self.draws, self.log, self.steps = method, source, draws, log, steps
         self.graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self.seen: dict[Hashable, int] = {}
-        self.stream = torch.cuda.Stream()
+        self.device = draws.device
+        self.stream = torch.cuda.Stream(device=self.device)
         self.pool = torch.cuda.graph_pool_handle()
 
     def run(self, index: int) -> None:
         """Run step `index`."""
         phase = self.method.phase(index)
         # Work on one side stream throughout: capture needs one, and then nothing has to be ordered between two.
-        self.stream.wait_stream(torch.cuda.current_stream())
+        self.stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self.stream):
             self.method.before_step(index)
             self.source.prepare(index)
+            seed_dropout(self.device, self.draws.host.seed, index)  # a replayed graph reads the generator's state
             if self.seen.get(phase, 0) < EAGER_STEPS:
                 self._eager(index, phase)
             else:
                 self._replay(index, phase)
-        torch.cuda.current_stream().wait_stream(self.stream)
+        torch.cuda.current_stream(self.device).wait_stream(self.stream)
 
     def _eager(self, index: int, phase: Hashable) -> None:
         self.seen[phase] = self.seen.get(phase, 0) + 1
@@ -88,11 +97,12 @@ class GraphStepper:
     def _capture(self, phase: Hashable) -> None:
         if self.draws.allocate():
             self.graphs.clear()  # they read the old tables
-        torch.cuda.synchronize()
+        torch.cuda.synchronize(self.device)
         # Gradients of the eager steps live outside the graph's memory; the captured step makes its own.
         self.method.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
+        # Only this thread's calls are part of the capture: a streaming source copies in another one meanwhile.
+        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
             self.draws.enter_capture()
             self.log.add(self.method.step(self.source.batch(self.draws)))
             self.draws.leave_capture()

@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from longshift.data import Store, load_dataset, open_store
 from longshift.data.manifest import Manifest
-from longshift.engine.config import RunConfig
+from longshift.engine.config import RunConfig, parse_run_config
+from longshift.errors import LongshiftError
 from longshift.methods.problem import Problem
 from longshift.progress import Tick, silent
-from longshift.settings.resolve import setting_for
+from longshift.settings.resolve import recognise, setting_for
 from longshift.settings.split import Split, make_split
 
 IntArray = npt.NDArray[np.int64]
@@ -50,6 +51,18 @@ class Task:
         return np.zeros(len(indices), dtype=np.int64) if pooled else self.source_domains(indices)
 
 
+def declare_benchmark(config: RunConfig) -> RunConfig:
+    """The configuration with its benchmark named, where the data's own names tell which it is.
+
+    A recognised benchmark gets the published counts; naming it makes the hyper-parameters that depend on the benchmark
+    and the run's fingerprint those of a run that named it from the start.
+    """
+    if config.benchmark is not None or config.vectors or config.data == "digits" or config.ratio is not None:
+        return config
+    name = recognise(load_dataset(config.data))
+    return config if name is None else parse_run_config({**config.model_dump(), "benchmark": name})
+
+
 def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None) -> Task:
     """Load the data, make the split, open (or build) the store; `known`: a task on the same data and image size."""
     manifest = known.manifest if known else load_dataset(config.data)
@@ -59,11 +72,26 @@ def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = No
         benchmark=config.benchmark, ratio=config.ratio, validation=config.validation, third=third,
     )  # fmt: skip
     split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third)
+    _check_trainable(split)
     if known:
         return Task(manifest, split, known.store)
     with (bar or no_bar)(f"decoding {manifest.name}", len(manifest)) as tick:
         store = open_store(manifest, config.size, cache, tick)
     return Task(manifest, split, store)
+
+
+def _check_trainable(split: Split) -> None:
+    """Every source gives training samples, and there is something to select on."""
+    empty = [source for source, row in zip(split.sources, split.counts, strict=True) if not row.sum()]
+    if empty:
+        raise LongshiftError(
+            f"{split.setting} leaves no training sample in {', '.join(empty)}; every source domain needs at least one"
+        )
+    if not len(split.validation):
+        raise LongshiftError(
+            f"{split.setting} leaves no validation sample, so that no weights could be selected; ask for at least 1 "
+            "per class and domain"
+        )
 
 
 def no_bar(label: str, total: int) -> AbstractContextManager[Tick]:

@@ -20,6 +20,14 @@ class TermLog:
                 self.sums[name] = torch.zeros(2, dtype=torch.float64, device=self.device)
             self.sums[name] += torch.stack([value.detach().double(), torch.ones_like(value, dtype=torch.float64)])
 
+    def state(self) -> dict[str, Tensor]:
+        """The sums so far, for a checkpoint."""
+        return {name: total.clone() for name, total in self.sums.items()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Go on from saved sums."""
+        self.sums = {name: total.to(self.device).clone() for name, total in state.items()}
+
     def read(self) -> dict[str, float]:
         """Means since the last reading; one synchronisation."""
         if not self.sums:

@@ -21,7 +21,7 @@ from longshift.engine import checkpoint, environment, record
 from longshift.engine.averaging import Averager
 from longshift.engine.build import build_method
 from longshift.engine.config import RunConfig, Runtime
-from longshift.engine.device import resolve_device, use_graphs
+from longshift.engine.device import compiles, resolve_device, use_graphs
 from longshift.engine.evaluation import SETS, feature_rows, judge, predict_rows
 from longshift.engine.model_file import describe_model, write_model_file
 from longshift.engine.record import RunFolder
@@ -35,6 +35,7 @@ from longshift.files import replacing, write_json
 from longshift.metrics.evaluation import Evaluation
 from longshift.metrics.temperature import fit_temperature
 from longshift.progress import Tick, silent
+from longshift.settings.recipe import read_recipe
 from longshift.settings.split import save_split
 
 IntArray = npt.NDArray[np.int64]
@@ -86,6 +87,7 @@ class Trainer:
             "test": split.test,
             "target": split.target_indices,
         }
+        self.first_step_seconds = 0.0
         self.log = TermLog(self.device)
         self.source = self._make_source()
         self.stepper = self._make_stepper()
@@ -128,12 +130,19 @@ class Trainer:
         self.method.train()
         tick(self.progress.step, "")
         clock = time.perf_counter()
+        if compiles(self.runtime, self.device, self.config.steps):
+            tick(0, "compiling: the first step takes up to a minute")
         try:
             while self.progress.step < self.config.steps and not self.progress.diverged_at:
                 index = self.progress.step
                 if self.method.wants_features(index):
                     self._pass_features()
                 self.stepper.run(index)
+                if not self.first_step_seconds:
+                    # Compilation and kernel choice happen here; they are told apart from the time of a step.
+                    self.synchronise()
+                    self.first_step_seconds = time.perf_counter() - clock
+                    clock = time.perf_counter()
                 if self.averager:
                     self.averager.update(index)
                 self.progress.step = index + 1
@@ -144,9 +153,13 @@ class Trainer:
                     self._evaluate()
                     self._save_state()
                     clock = time.perf_counter()
-                elif self._checkpoint_due() or self.stop():
+                stopping = self.stop() and self.progress.step < self.config.steps
+                if not self._evaluation_due() and (self._checkpoint_due() or stopping):
+                    self.synchronise()
+                    self.progress.seconds += time.perf_counter() - clock
                     self._save_state()
-                if self.stop() and self.progress.step < self.config.steps:
+                    clock = time.perf_counter()
+                if stopping:
                     raise Interrupted(
                         f"stopped at step {self.progress.step} of {self.config.steps}; "
                         f"go on with: longshift train --resume {self.folder.path}"
@@ -197,8 +210,9 @@ class Trainer:
             row |= self._evaluate_average(self.averager)
         self.progress.rows.append(row)
         self.on_row(row)
-        if found["validation"].accuracy > self.progress.best_accuracy:
-            self.progress.best_accuracy = found["validation"].accuracy
+        score = found["validation"].balanced_accuracy
+        if score > self.progress.best_accuracy:
+            self.progress.best_accuracy = score
             self.progress.best_step = self.progress.step
             self.best = checkpoint.copy_weights(self.method)
 
@@ -214,8 +228,8 @@ class Trainer:
         """Judge the averaged weights like any other model, and select among them on their own."""
         with averager.swapped():
             found = self._look()
-        if found and found["validation"].accuracy > self.progress.averaged_accuracy:
-            self.progress.averaged_accuracy = found["validation"].accuracy
+        if found and found["validation"].balanced_accuracy > self.progress.averaged_accuracy:
+            self.progress.averaged_accuracy = found["validation"].balanced_accuracy
             self.progress.averaged_step = self.progress.step
             averager.keep()
         return {f"averaged_{name}": _brief(evaluation) for name, evaluation in found.items()}
@@ -238,19 +252,40 @@ class Trainer:
                 f"{folder.path} holds an unfinished run. Go on with: longshift train --resume {folder.path}"
             )
         record.write_config(folder, self.config)
+        if resume and folder.resume.exists() and folder.split.exists():
+            self._same_split(read_recipe(folder.split).fingerprint)
         write_json(folder.environment, environment.describe(self.device))
         save_split(self.task.split, self.task.manifest, folder.split)
         if resume and folder.resume.exists():
             state = checkpoint.load_resume(folder.resume, self.device)
-            self.progress = Progress(**state["progress"])
-            self.best = state["best"]
-            self.method.load_state(state["method"])
-            if self.averager:
-                self.averager.load_state(state["averager"])
+            try:
+                self._load_state(state)
+            except Exception as error:  # a method's own state may fail in its own way
+                raise checkpoint.damaged_resume(folder.resume, error) from error
+
+    def _same_split(self, saved: str) -> None:
+        """A run that goes on must see the files it began with: else validation images could end up in training."""
+        if saved != self.task.split.fingerprint:
+            raise LongshiftError(
+                f"the data of {self.folder.path} have changed since the run began (its split was {saved[:12]}, the "
+                f"files now give {self.task.split.fingerprint[:12]}). Restore them, or start again in another folder."
+            )
+
+    def _load_state(self, state: dict[str, Any]) -> None:
+        own = self.config.fingerprint()
+        if state.get("run", own) != own:  # older checkpoints do not say
+            raise LongshiftError(f"it belongs to another run ({state['run'][:12]}, not {own[:12]})")
+        self.progress = Progress(**state["progress"])
+        self.best = state["best"]
+        self.method.load_state(state["method"])
+        self.log.load_state(state.get("terms", {}))
+        if self.averager:
+            self.averager.load_state(state["averager"])
 
     def _save_state(self) -> None:
         record.write_metrics(self.folder, self.progress.rows)
-        state = {"progress": vars(self.progress), "best": self.best, "method": self.method.state()}
+        state = {"run": self.config.fingerprint(), "progress": vars(self.progress), "best": self.best}
+        state["method"], state["terms"] = self.method.state(), self.log.state()
         if self.averager:
             state["averager"] = self.averager.state()
         checkpoint.save_resume(self.folder.resume, state)
@@ -291,9 +326,10 @@ class Trainer:
                 self._save_model()
             if self.runtime.save_predictions:
                 self._save_predictions()
-        trained = max(progress.step, 1)
+        trained = max(progress.step - 1, 1)  # the first step is counted by itself
         outcome["seconds"] = {
             "total": round(time.perf_counter() - started, 3),
+            "first_step": round(self.first_step_seconds, 3),
             "training": round(progress.seconds, 3),
             "per_step": progress.seconds / trained,
         }

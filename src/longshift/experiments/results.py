@@ -91,8 +91,8 @@ class Results:
         try:
             with np.load(path, allow_pickle=False) as found:
                 return {name: found[name] for name in found.files}
-        except (OSError, ValueError) as error:
-            raise LongshiftError(f"cannot read {path}: {error}") from error
+        except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
+            raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
 
     def outputs(
         self, fingerprint: str, parts: Sequence[str] = ("validation", "test")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from longshift.data.draws import Draws, HostDraws
 from longshift.losses import contrast
 from longshift.losses.alignment import prototype_alignment
+from longshift.losses.imbalance import log_prior
 from longshift.losses.mining import Mined, mine, mix
 from longshift.losses.precision import full_precision
 from longshift.losses.recipe import NDCLRecipe
@@ -52,7 +54,7 @@ class NDCLLoss(nn.Module):
 
     def __init__(
         self,
-        class_counts: Tensor | None = None,
+        class_counts: Tensor | Sequence[Any] | npt.NDArray[Any] | None = None,
         *,
         recipe: NDCLRecipe | None = None,
         factors: Tensor | None = None,
@@ -65,6 +67,7 @@ class NDCLLoss(nn.Module):
             raise ValueError(f"Expected a `recipe` or options, but got both (options {', '.join(options)}).")
         self.recipe = recipe or NDCLRecipe(**options)
         self.draws: Draws = draws or HostDraws(seed)
+        class_counts = None if class_counts is None else torch.as_tensor(class_counts)
         per_class = None if class_counts is None else class_counts.reshape(-1, class_counts.shape[-1]).sum(0)
         # Derived from the options, so they are no part of a checkpoint.
         self.register_buffer("class_counts", per_class, persistent=False)
@@ -86,7 +89,7 @@ class NDCLLoss(nn.Module):
         values = counts.reshape(-1, counts.shape[-1]).to(torch.get_default_dtype())
         if self.recipe.prior == "global":
             values = values.sum(0, keepdim=True)
-        return values.clamp(min=1).log()  # a class with no sample counts as one sample: finite
+        return log_prior(values)
 
     def mine(self, logits: Tensor, y: Tensor) -> Mined:
         """Which samples to mix, from the logits of the first forward pass."""

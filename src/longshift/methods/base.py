@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -146,8 +146,3 @@ class Method(nn.Module):
 def scalar_buffer(value: float = 0.0) -> Tensor:
     """A number that `before_step` may change between steps: `self.register_buffer("weight", scalar_buffer(1.0))`."""
     return torch.tensor(value, dtype=torch.get_default_dtype())
-
-
-def mean_terms(terms: Iterable[Tensor]) -> Tensor:
-    """Mean of scalar tensors."""
-    return torch.stack(list(terms)).mean()

@@ -48,15 +48,16 @@ class MLDG(Method):
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """One meta-step over all pairs."""
         weights, beta = trainable(self.network), self.config.beta
-        tests = min(self.config.n_meta_test, batch.domains - 1)
+        # One domain cannot be split into meta-train and meta-test: it is both.
+        tests = max(1, min(self.config.n_meta_test, batch.domains - 1))
         order = self.draws.permutation(batch.domains)
         x = batch.by_domain(batch.x).index_select(0, order)
         y = batch.by_domain(batch.y).index_select(0, order)
-        pairs = batch.domains - tests
+        pairs = max(1, batch.domains - tests)
         total: list[Tensor] = [torch.zeros_like(w) for w in weights]
         loss = x.new_zeros(())
         for i in range(pairs):
-            j = pairs + i % tests
+            j = (pairs + i % tests) % batch.domains
             loss_i = cross_entropy(self.network(x[i]), y[i])
             grad_i = gradients(loss_i, weights)
             trial = first_adam_step(weights, grad_i, self.config.lr, self.config.weight_decay)

@@ -34,6 +34,13 @@ class Evaluation:
     confusion: tuple[tuple[int, ...], ...]  # row = true class, column = predicted class
     nll_per_domain: dict[str, float | None] = field(default_factory=dict)  # empty in older results
 
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean of the class accuracies; what selection goes by, equal to the accuracy on a balanced set."""
+        values = [value for value in self.per_class.values() if value is not None]
+        # Rounded, so that the order of summing decides no tie.
+        return round(sum(values) / len(values), 12)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values (no NaN: missing is null)."""
         return {**asdict(self), "confusion": [list(row) for row in self.confusion]}

@@ -108,6 +108,9 @@ def _torchvision_backbone(name: str, pretrained: bool) -> Backbone:
     head = module.get_submodule(heads[-1])
     assert isinstance(head, nn.Linear)
     module.set_submodule(heads[-1], nn.Identity())
+    for part in module.modules():  # dropout before the classifier is a hyper-parameter of the protocol
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
     return Backbone(module, head.in_features, IMAGENET_MEAN, IMAGENET_STD)
 
 

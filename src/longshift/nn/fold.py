@@ -79,6 +79,16 @@ def fold_frozen_norms(module: nn.Module, example: Tensor) -> int:
     Pairs are found by running `example` once and following the tensors; the folded module must then give the same
     output, or everything is put back (a convolution whose output is used elsewhere too would not).
     """
+    modes = {part: part.training for part in module.modules()}
+    module.eval()  # in training mode a look would change the statistics that are to be frozen
+    try:
+        return _fold(module, example)
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
+
+
+def _fold(module: nn.Module, example: Tensor) -> int:
     pairs, before = _trace(module, example)
     originals = [(part, part.__class__) for pair in pairs for part in pair]
     for conv, norm in pairs:
@@ -106,7 +116,6 @@ def _trace(module: nn.Module, example: Tensor) -> tuple[list[tuple[nn.Conv2d, nn
         if isinstance(part, nn.Conv2d) and type(part) in CONVS:
             made[id(out)] = (part, out)
 
-    training = module.training
     hooks = [part.register_forward_hook(seen) for part in module.modules() if not list(part.children())]
     # BatchNormAct2d has children (its activation), so it needs a hook of its own.
     hooks += [
@@ -114,10 +123,9 @@ def _trace(module: nn.Module, example: Tensor) -> tuple[list[tuple[nn.Conv2d, nn
     ]
     try:
         with torch.no_grad():
-            result: Tensor = module.eval()(example)
+            result: Tensor = module(example)
     finally:
         for hook in hooks:
             hook.remove()
-        module.train(training)
     convs = [id(conv) for conv, _ in pairs]
     return [pair for pair in pairs if convs.count(id(pair[0])) == 1], result

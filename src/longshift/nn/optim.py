@@ -48,7 +48,7 @@ def load_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
     """Take over a saved state, also one from another device.
 
     How this optimizer computes (fused, capturable, the learning rate in a tensor of its own) stays as it is; plain
-    `load_state_dict` would take that from the saved one too, and would share its step counts with the saved state.
+    `load_state_dict` would take that from the saved one too, and would share its tensors with the saved state.
     """
     own = [dict(group) for group in optimizer.param_groups]
     optimizer.load_state_dict(state)
@@ -62,5 +62,7 @@ def load_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
         on_device = group.get("fused") or group.get("capturable")
         for parameter in group["params"]:
             kept = optimizer.state.get(parameter, {})
-            if isinstance(kept.get("step"), Tensor):
-                kept["step"] = kept["step"].clone().to(parameter.device if on_device else "cpu")
+            for key, value in kept.items():
+                if isinstance(value, Tensor):
+                    where = parameter.device if key != "step" or on_device else torch.device("cpu")
+                    kept[key] = value.clone().to(where)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from longshift.engine.record import RunFolder, read_metrics
+from longshift.engine.record import RunFolder, read_metrics, read_result
 from longshift.errors import LongshiftError
 from longshift.files import read_json
 from longshift.report.names import method_title
@@ -63,8 +62,8 @@ class Record:
         try:
             with np.load(path, allow_pickle=False) as found:
                 return {name: found[name] for name in found.files}
-        except (OSError, ValueError) as error:
-            raise LongshiftError(f"cannot read {path}: {error}") from error
+        except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
+            raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
 
 
 def run_folders(path: Path) -> Folders:
@@ -76,7 +75,9 @@ def run_folders(path: Path) -> Folders:
         return {job.fingerprint: plan.folder.store.job(job.fingerprint) for job in plan.jobs}
     found: Folders = {}
     for file in sorted(path.glob("*/config.json")):
-        found[str(read_json(file).get("fingerprint", ""))] = file.parent
+        value = read_json(file)
+        if isinstance(value, dict):
+            found[str(value.get("fingerprint", ""))] = file.parent
     return found
 
 
@@ -87,7 +88,7 @@ def read_records(chosen: pd.DataFrame, folders: Folders, methods: Sequence[str])
         folder = folders.get(str(row["fingerprint"]))
         if folder is None or not RunFolder(folder).result.exists():
             continue
-        result = json.loads(RunFolder(folder).result.read_text(encoding="utf-8"))
+        result = read_result(RunFolder(folder))
         records.append(
             Record(
                 folder, str(row["method"]), str(row["dataset"]), str(row["setting"]), str(row["target"]),

@@ -96,8 +96,10 @@ def read_recipe(path: Path) -> Recipe:
     try:
         sources: dict[str, dict[str, list[int]]] = document["sources"]
         classes = tuple(document["classes"])
+        _texts(*classes, *(document[key] for key in ("dataset", "setting", "target", "fingerprint")))
+        shape = (len(sources), len(classes))
         arrays = {
-            key: np.array([numbers[key] for numbers in sources.values()], dtype=np.int64).reshape(-1, len(classes))
+            key: _numbers(key, [numbers[key] for numbers in sources.values()], shape)
             for key in ("train", "validation", "available")
         }
         return Recipe(
@@ -110,15 +112,28 @@ def read_recipe(path: Path) -> Recipe:
             counts=arrays["train"],
             validation=arrays["validation"],
             available=arrays["available"],
-            target_available=np.array(document["target_available"], dtype=np.int64),
+            target_available=_numbers("target_available", document["target_available"], shape[1:]),
             many=float(document["many"]),
             few=float(document["few"]),
             fingerprint=document["fingerprint"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise LongshiftError(
             f"{path} is damaged: {type(error).__name__} {error}. Make it again with: longshift split make"
         ) from error
+
+
+def _texts(*values: object) -> None:
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"expected a name, found {value!r}")
+
+
+def _numbers(name: str, values: object, shape: tuple[int, ...]) -> IntArray:
+    found: IntArray = np.array(values, dtype=np.int64)
+    if found.shape != shape or (found < 0).any():
+        raise ValueError(f"{name}: expected {' x '.join(map(str, shape))} numbers of samples, found {str(values)[:80]}")
+    return found
 
 
 def is_split_file(path: Path) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from longshift.data.manifest import IntArray, Manifest
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
@@ -61,7 +62,7 @@ def make_split(
     whatever remains, possibly nothing. With `third`, validation then takes a third of a class at most (but one).
     """
     _check(manifest, setting)
-    table = manifest.count_table()
+    table = _usable_table(manifest)
     available = table[[manifest.domain_names.index(source) for source in setting.sources]]
     wanted = setting.table(manifest.classes)
     # A class that a source lacks, and that the setting does not ask of it, needs no validation there.
@@ -90,7 +91,7 @@ def make_split(
 
 def recipe_of(split: Split, manifest: Manifest) -> Recipe:
     """What it takes to make this split again."""
-    table = manifest.count_table()
+    table = _usable_table(manifest)
     validation = np.zeros_like(split.counts)
     rows = {manifest.domain_names.index(source): row for row, source in enumerate(split.sources)}
     for i in split.validation:
@@ -142,14 +143,17 @@ def shuffled(names: Sequence[str], seed: int) -> list[int]:
 
 def _assemble(manifest: Manifest, recipe: Recipe) -> Split:
     parts: dict[str, list[IntArray]] = {part: [] for part in PARTS}
+    reserved = reserved_for_test(manifest)
     for row, source in enumerate(recipe.sources):
         for column, indices in enumerate(_by_class(manifest, source)):
+            kept = indices[reserved[indices]]
+            indices = indices[~reserved[indices]]
             order = indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)]
             first = int(recipe.validation[row, column])
             second = first + int(recipe.counts[row, column])
             parts["validation"].append(np.sort(order[:first]))
             parts["train"].append(np.sort(order[first:second]))
-            parts["test"].append(np.sort(order[second:]))
+            parts["test"].append(np.sort(np.concatenate([order[second:], kept])))
     nothing = [np.zeros(0, dtype=np.int64)]
     parts["target"] = nothing if recipe.target == NO_TARGET else _by_class(manifest, recipe.target)
     joined = {part: np.concatenate(pieces) for part, pieces in parts.items()}
@@ -170,6 +174,21 @@ def _assemble(manifest: Manifest, recipe: Recipe) -> Split:
         counts=recipe.counts,
         fingerprint=_fingerprint(manifest, joined),
     )
+
+
+def reserved_for_test(manifest: Manifest) -> npt.NDArray[np.bool_]:
+    """(N,) rows that the data's own split column marks "test": they are never trained or validated on."""
+    if manifest.splits is None:
+        return np.zeros(len(manifest), dtype=np.bool_)
+    return np.array([name.strip().casefold() == "test" for name in manifest.splits], dtype=np.bool_)
+
+
+def _usable_table(manifest: Manifest) -> IntArray:
+    """Samples per (domain, class) that training and validation may take."""
+    table = manifest.count_table()
+    reserved = reserved_for_test(manifest)
+    np.subtract.at(table, (manifest.domains[reserved], manifest.labels[reserved]), 1)
+    return table
 
 
 def _target_row(manifest: Manifest, target: str) -> IntArray:
@@ -274,11 +293,11 @@ def _differences(recipe: Recipe, manifest: Manifest) -> list[str]:
     absent = [name for name in named if name not in manifest.domain_names]
     if absent:
         return [f"no domain {name!r}; it has {', '.join(manifest.domain_names)}" for name in absent]
-    table = manifest.count_table()
+    usable, whole = _usable_table(manifest), manifest.count_table()
     expected = list(zip(named, [*recipe.available, recipe.target_available], strict=False))
     return [
         f"{domain}, {name}: expected {row[k]} samples, but found {found}"
         for domain, row in expected
         for k, name in enumerate(recipe.classes)
-        if (found := table[manifest.domain_names.index(domain), k]) != row[k]
+        if (found := (whole if domain == recipe.target else usable)[manifest.domain_names.index(domain), k]) != row[k]
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,8 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         "## Use",
         "",
         "```",
-        f"longshift predict {folder} NEW_SITE/ --out predictions.csv",
-        f"longshift export {folder} --out model.onnx",
+        f"longshift predict {shlex.quote(str(folder))} NEW_SITE/ --out predictions.csv",
+        f"longshift export {shlex.quote(str(folder))} --out model.onnx",
         "```",
         "",
         "```python",

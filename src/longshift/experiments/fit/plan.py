@@ -14,7 +14,7 @@ from longshift.engine.load import FINAL
 from longshift.engine.task import Task
 from longshift.engine.trainer import Trainer
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_json
+from longshift.files import content_hash, read_json, write_json
 from longshift.methods.space import MethodConfig
 from longshift.report.build import slug
 from longshift.settings.setting import NO_TARGET
@@ -115,17 +115,33 @@ def steps_within(minutes: float, runs: int, per_step: float, usual: int, share: 
 def recall_plan(path: Path, request: dict[str, Any], make: Callable[[], Plan]) -> Plan:
     """The plan of an earlier, broken-off fit in the same folder, or a new one, which is kept."""
     if path.exists():
-        kept = read_json(path)
-        if not isinstance(kept, dict) or kept.get("schema") != SCHEMA:
-            raise LongshiftError(f"{path} is not the plan of a fit; choose another --out")
-        changed = [name for name, value in request.items() if kept["request"].get(name) != value]
+        asked, plan = _read_plan(path)
+        changed = [name for name, value in request.items() if asked.get(name) != value]
         if changed:
             raise LongshiftError(
                 f"{path.parent} holds another fit (it differs in {', '.join(changed)}). "
                 "Choose another --out, or remove the folder."
             )
-        values = kept["plan"]
-        return Plan(**{**values, "sites": tuple(values["sites"])})
+        return plan
     plan = make()
-    write_json(path, {"schema": SCHEMA, "request": request, "plan": {**vars(plan), "sites": list(plan.sites)}})
+    kept = {"request": request, "plan": {**vars(plan), "sites": list(plan.sites)}}
+    write_json(path, {"schema": SCHEMA, "hash": content_hash(kept), **kept})
     return plan
+
+
+def _read_plan(path: Path) -> tuple[dict[str, Any], Plan]:
+    """What was asked for, and the plan that was made of it."""
+    try:
+        value = read_json(path)
+        if value["schema"] != SCHEMA:
+            raise ValueError(f"expected schema {SCHEMA}, found {value['schema']!r}")
+        kept = {"request": value["request"], "plan": value["plan"]}
+        if value.get("hash", content_hash(kept)) != content_hash(kept):  # older plans have none
+            raise ValueError("its values are not those that were saved")
+        request: dict[str, Any] = dict(kept["request"])
+        return request, Plan(**{**kept["plan"], "sites": tuple(kept["plan"]["sites"])})
+    except (LongshiftError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LongshiftError(
+            f"{path} is not the plan of a fit: {error}. Choose another --out, or remove that file and run the same "
+            "command: runs that are finished are kept."
+        ) from error

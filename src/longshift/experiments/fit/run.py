@@ -13,10 +13,11 @@ import torch
 
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest
+from longshift.engine.alone import alone_in
 from longshift.engine.config import Runtime, parse_run_config
 from longshift.engine.device import resolve_device
 from longshift.engine.load import LoadedModel, load_model
-from longshift.engine.record import RunFolder
+from longshift.engine.record import RunFolder, read_result
 from longshift.engine.task import Bar, Task, make_task, no_bar
 from longshift.engine.trainer import Interrupted, Trainer
 from longshift.errors import LongshiftError
@@ -35,7 +36,7 @@ from longshift.experiments.fit.plan import (
 )
 from longshift.experiments.fit.scores import SiteScore, site_score
 from longshift.experiments.fit.summary import Summary, summarise
-from longshift.files import read_json, write_json
+from longshift.files import write_json
 from longshift.progress import Tick
 from longshift.report.build import slug
 from longshift.settings.resolve import find_target
@@ -110,6 +111,14 @@ def fit(
         "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
         "average": average, "hparams": dict(hparams or {}), "seed": seed, "minutes": minutes,
     }  # fmt: skip
+    with alone_in(folder):
+        return _fit(folder, manifest, look, request, runtime, compare, bar, say, stop)
+
+
+def _fit(
+    folder: Path, manifest: Manifest, look: Look, request: dict[str, Any], runtime: Runtime, compare: bool,
+    bar: Bar, say: Say, stop: Callable[[], bool],
+) -> FitResult:  # fmt: skip
     tasks = _Tasks(runtime.cache, bar)
     plan = recall_plan(
         folder / "plan.json", request, lambda: _make_plan(manifest, request, runtime, tasks, compare, folder)
@@ -128,7 +137,7 @@ def fit(
     done = FitResult(folder, look, plan, summary)
     write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs])
     write_card(done.card, look, plan, summary, results[jobs[-1].folder])
-    write_json(folder / "fit.json", {"schema": 1, "data": str(data), **summary.to_json()})
+    write_json(folder / "fit.json", {"schema": 1, "data": request["data"], **summary.to_json()})
     return done
 
 
@@ -184,7 +193,7 @@ def _train_all(
         for number, job in enumerate(jobs, start=1):
             done = RunFolder(job.folder)
             if done.finished():
-                results[job.folder] = read_json(done.result)
+                results[job.folder] = read_result(done, job.config.fingerprint())
                 tick(job.config.steps, "")
                 continue
             task = tasks.get(job)
@@ -194,8 +203,9 @@ def _train_all(
                 save_predictions=job.site != NO_TARGET and not task.manifest.vectors,
             )
             try:
-                trainer = Trainer(job.config, task, job.folder, keep, stop)
-                results[job.folder] = trainer.run(_noted(tick, f"{number}/{len(jobs)} {job.label}"), resume=True)
+                with alone_in(job.folder):
+                    trainer = Trainer(job.config, task, job.folder, keep, stop)
+                    results[job.folder] = trainer.run(_noted(tick, f"{number}/{len(jobs)} {job.label}"), resume=True)
             except Interrupted:
                 raise Interrupted(
                     f"stopped in run {number} of {len(jobs)}; nothing is lost. "
