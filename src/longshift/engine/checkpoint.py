@@ -40,7 +40,7 @@ def digest(weights: Mapping[str, Tensor]) -> str:
     for name in sorted(weights):
         tensor = weights[name]
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        found.update(memoryview(tensor.contiguous().reshape(-1).view(torch.uint8).numpy()))
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return found.hexdigest()
 
 
@@ -92,6 +92,8 @@ def load_resume(path: Path, device: torch.device) -> dict[str, Any]:
         if broken is not None:
             raise ValueError(f"{broken} does not have the checksum it was written with")
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        if not isinstance(state, dict):
+            raise TypeError(f"expected the state of a run, found a {type(state).__name__}")
     except Exception as error:
         raise damaged_resume(path, error) from error
     return state

@@ -50,7 +50,7 @@ def evaluate(
     method, inputs = build_method(config, task, runtime, device, read_model_file(folder.description))
     checkpoint.load_weights(file, method)
     source = EvaluationSource(host_tensor(task.store.inputs), device)
-    recorded = (read_result(folder) if folder.finished() else {}).get(weights) or {}
+    recorded = (read_result(folder, recount=False) if folder.finished() else {}).get(weights) or {}
     found: dict[str, Any] = {"folder": str(folder.path), "weights": weights, "recorded": {}, "agrees": True}
     for name in sets:
         indices = split.part(name)

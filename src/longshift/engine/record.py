@@ -136,11 +136,14 @@ def _again(folder: RunFolder) -> str:
     return f"Remove {folder.path} and train again with the flags of the run."
 
 
-def read_result(folder: RunFolder, fingerprint: str = "") -> dict[str, Any]:
-    """The result of a finished run, which must agree with itself and, if a fingerprint is given, be that run's."""
+def read_result(folder: RunFolder, fingerprint: str = "", recount: bool = True) -> dict[str, Any]:
+    """The result of a finished run; if a fingerprint is given, it must be that run's.
+
+    With `recount`, its accuracies must agree with its confusion matrices.
+    """
     try:
         value = read_json(folder.result)
-        wrong = _result_mistake(value, fingerprint)
+        wrong = _result_mistake(value, fingerprint) or (_miscounted(value) if recount else "")
     except LongshiftError as error:
         wrong = str(error)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -162,11 +165,15 @@ def _result_mistake(value: Any, fingerprint: str) -> str:
         return f"expected the status done or diverged, found {value['status']!r}"
     if value["status"] == "done" and not (value["last"] and value["selected"]):
         return "it has no evaluation"
+    return ""
+
+
+def _miscounted(value: dict[str, Any]) -> str:
+    """The confusion matrix says all counts once more: a number that was changed on the disk shows."""
     for which in ("last", "selected", "averaged"):
-        for name, part in (value[which] or {}).items():
+        for name, part in (value.get(which) or {}).items():
             if name == "step":
                 continue
-            # The confusion matrix says all counts once more.
             n, right = sum(map(sum, part["confusion"])), sum(row[k] for k, row in enumerate(part["confusion"]))
             if n != part["n"] or abs(right / n - part["accuracy"]) > 1e-9:
                 return (

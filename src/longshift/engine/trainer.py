@@ -35,7 +35,7 @@ from longshift.files import replacing, write_json
 from longshift.metrics.evaluation import Evaluation
 from longshift.metrics.temperature import fit_temperature
 from longshift.progress import Tick, silent
-from longshift.settings.recipe import read_recipe
+from longshift.settings.recipe import DamagedRecipe, read_recipe
 from longshift.settings.split import save_split
 
 IntArray = npt.NDArray[np.int64]
@@ -253,11 +253,15 @@ class Trainer:
             )
         record.write_config(folder, self.config)
         if resume and folder.resume.exists() and folder.split.exists():
-            self._same_split(read_recipe(folder.split).fingerprint)
+            try:
+                self._same_split(read_recipe(folder.split).fingerprint)
+            except DamagedRecipe as error:
+                raise LongshiftError(f"{error}. Remove it and go on: the run writes it again.") from error
         write_json(folder.environment, environment.describe(self.device))
         save_split(self.task.split, self.task.manifest, folder.split)
         if resume and folder.resume.exists():
             state = checkpoint.load_resume(folder.resume, self.device)
+            self._same_split(state.get("split", self.task.split.fingerprint))  # older checkpoints do not say
             try:
                 self._load_state(state)
             except Exception as error:  # a method's own state may fail in its own way
@@ -285,6 +289,7 @@ class Trainer:
     def _save_state(self) -> None:
         record.write_metrics(self.folder, self.progress.rows)
         state = {"run": self.config.fingerprint(), "progress": vars(self.progress), "best": self.best}
+        state["split"] = self.task.split.fingerprint
         state["method"], state["terms"] = self.method.state(), self.log.state()
         if self.averager:
             state["averager"] = self.averager.state()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from longshift.engine.record import RunFolder, read_metrics, read_result
+from longshift.engine.record import RunFolder, read_metrics
 from longshift.errors import LongshiftError
 from longshift.files import read_json
 from longshift.report.names import method_title
@@ -88,7 +88,7 @@ def read_records(chosen: pd.DataFrame, folders: Folders, methods: Sequence[str])
         folder = folders.get(str(row["fingerprint"]))
         if folder is None or not RunFolder(folder).result.exists():
             continue
-        result = read_result(RunFolder(folder))
+        result = read_json(RunFolder(folder).result)
         records.append(
             Record(
                 folder, str(row["method"]), str(row["dataset"]), str(row["setting"]), str(row["target"]),

@@ -17,6 +17,10 @@ from longshift.settings.shots import shot_groups
 FORMAT = "longshift-split-1"
 
 
+class DamagedRecipe(LongshiftError):
+    """A file that is no split, or no longer one."""
+
+
 @dataclass(frozen=True, eq=False)
 class Recipe:
     """A split without its samples; arrays are sources x classes."""
@@ -89,10 +93,13 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 def read_recipe(path: Path) -> Recipe:
     """Read a split file; one that is not is named with what is wrong."""
-    document = read_json(path)
+    try:
+        document = read_json(path)
+    except LongshiftError as error:
+        raise DamagedRecipe(str(error)) from error
     found = document.get("format") if isinstance(document, dict) else None
     if found != FORMAT:
-        raise LongshiftError(f"{path} is not a split file: expected the format {FORMAT!r}, but found {found!r}")
+        raise DamagedRecipe(f"{path} is not a split file: expected the format {FORMAT!r}, but found {found!r}")
     try:
         sources: dict[str, dict[str, list[int]]] = document["sources"]
         classes = tuple(document["classes"])
@@ -118,7 +125,7 @@ def read_recipe(path: Path) -> Recipe:
             fingerprint=document["fingerprint"],
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise LongshiftError(
+        raise DamagedRecipe(
             f"{path} is damaged: {type(error).__name__} {error}. Make it again with: longshift split make"
         ) from error
 
