@@ -130,7 +130,9 @@ def test_one_changed_number_in_a_plan_is_noticed(data: Path, calm: Path, tmp_pat
 
 @pytest.mark.slow
 def test_a_full_disk_costs_nothing(data: Path, calm: Path, tmp_path: Path) -> None:
-    disk, after, kib = tmp_path / "disk", tmp_path / "after", 500
+    """There is room for one checkpoint (the weights four times) and not for the next."""
+    disk, after = tmp_path / "disk", tmp_path / "after"
+    kib = (calm / "final" / "model.safetensors").stat().st_size * 6 // 1024
     arguments = ("fit", str(data), *FLAGS, "--out", str(disk / "fit"))
     code, said = on_small_disk(disk, kib, None, after, command(*arguments, program=SMALL_FIT))
     assert code == 1, said
@@ -138,6 +140,7 @@ def test_a_full_disk_costs_nothing(data: Path, calm: Path, tmp_path: Path) -> No
     assert "Traceback" not in said
     assert not leftovers(after)
     assert not (after / "fit" / "fit.json").exists()
+    assert (after / "fit" / RUNS[0] / "resume.pt").exists()
     for path in after.rglob("*.json"):
         read_json(path)  # whole, or not there
     assert outcome("fit", str(data), *FLAGS, "--out", str(after / "fit")) is None
