@@ -1,7 +1,7 @@
 # Needs python3 (3.10 or newer) with venv, and make. Everything lands in .venv; a second call installs nothing.
 #   make demo    install, then compare ERM and NDCL on the embedded data and write demo/index.html
 #   make test    install, then lint, types and the whole test suite
-# CPU-only PyTorch (1 GB instead of 6): make install-cpu, then the same targets.
+# CPU-only PyTorch (7 GB become 2): make install-cpu, then the same targets.
 
 PYTHON ?= python3
 VENV   := .venv

@@ -133,5 +133,5 @@ def test_mistakes(digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(UsageError, match=r"ends with \.onnx for the format onnx, got"):
         export(digits_run, "onnx", tmp_path / "m.pt2")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(UsageError, match=r"needs onnxscript.*pip install 'longshift\[export\]'"):
+    with pytest.raises(UsageError, match=r"needs onnxscript.*pip install -e '\.\[export\]'"):
         export(digits_run, "onnx", tmp_path / "m.onnx")

@@ -41,7 +41,7 @@ def _expected(folder: Path, result: dict[str, Any]) -> dict[tuple[str, int], flo
 
 
 def test_tensorboard_holds_every_number(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard", reason="pip install 'longshift[tracking]'")
+    pytest.importorskip("tensorboard", reason="pip install -e '.[tracking]'")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     folder = tmp_path / "run"
@@ -64,7 +64,7 @@ def test_tensorboard_holds_every_number(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_mlflow_holds_every_number_and_a_run_goes_on(tmp_path: Path) -> None:
-    pytest.importorskip("mlflow", reason="pip install 'longshift[tracking]'")
+    pytest.importorskip("mlflow", reason="pip install -e '.[tracking]'")
     from mlflow.tracking import MlflowClient
 
     folder = tmp_path / "runs" / "one"
@@ -95,7 +95,7 @@ def test_mlflow_holds_every_number_and_a_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_run_that_raises_is_marked_as_failed(tmp_path: Path) -> None:
-    pytest.importorskip("mlflow", reason="pip install 'longshift[tracking]'")
+    pytest.importorskip("mlflow", reason="pip install -e '.[tracking]'")
     from mlflow.tracking import MlflowClient
 
     with pytest.raises(ZeroDivisionError), open_tracker("mlflow", tmp_path / "run", _config()):
@@ -113,5 +113,5 @@ def test_an_unknown_tracker_and_a_missing_package_are_named(monkeypatch: pytest.
         raise ImportError(f"no module named {name}")
 
     monkeypatch.setattr("longshift.engine.trackers.importlib.import_module", absent)
-    with pytest.raises(UsageError, match=r"pip install 'longshift\[tracking\]'"):
+    with pytest.raises(UsageError, match=r"pip install -e '\.\[tracking\]'"):
         tracker_kind("mlflow")

@@ -15,7 +15,7 @@ from longshift.sweep.ray_launcher import Cluster, node_store, run_ray
 from longshift.sweep.tasks import TaskCache
 from tests.sweep.small import small_plan, table_bytes
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'longshift[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 RUNTIME = Runtime(device="cpu", checkpoint_every=1, keep_model=False)
 

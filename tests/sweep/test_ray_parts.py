@@ -21,7 +21,7 @@ def test_without_ray_the_package_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
     board = make_board(small_plan(tmp_path / "s"))
     monkeypatch.setattr("longshift.sweep.ray_launcher.importlib.import_module", absent)
-    with pytest.raises(UsageError, match=r"pip install 'longshift\[ray\]'"):
+    with pytest.raises(UsageError, match=r"pip install -e '\.\[ray\]'"):
         run_ray(board, Cluster(), Runtime())
 
 
@@ -49,6 +49,6 @@ def test_files_travel_whole_and_the_result_comes_last(tmp_path: Path, monkeypatc
 
 
 def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'longshift[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     with pytest.raises(LongshiftError, match=r"no Ray cluster at 127\.0\.0\.1:1: "):
         run_ray(make_board(small_plan(tmp_path / "s")), Cluster("127.0.0.1:1"), Runtime())

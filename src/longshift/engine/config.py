@@ -159,7 +159,8 @@ def parse_run_config(values: Mapping[str, Any], source: str = "the run's configu
             if problem["type"] == "extra_forbidden":
                 mistakes.append(unknown_name("key", name, RunConfig.model_fields))
             elif problem["type"] == "missing":
-                mistakes.append(f"{name}: is required")
+                hint = " (the domain to hold out; `longshift data inspect DATA` lists them)" if name == "target" else ""
+                mistakes.append(f"{name}: is required{hint}")
             else:
                 text = problem["msg"][:1].lower() + problem["msg"][1:]
                 mistakes.append(f"{name}: {text}, got {problem['input']!r}")
@@ -168,7 +169,7 @@ def parse_run_config(values: Mapping[str, Any], source: str = "the run's configu
         hparams = values.get("hparams", {})
         cls.make(hparams if isinstance(hparams, Mapping) else {})
     except ConfigError as error:
-        mistakes.extend(f"hparams.{mistake}" for mistake in error.mistakes)
+        mistakes.extend(f"hparams{': ' if m.startswith('unknown') else '.'}{m}" for m in error.mistakes)
     except LongshiftError as error:
         mistakes.append(f"method: {error}")
     if config is not None and config.sampling == "pooled" and not mistakes:

@@ -181,8 +181,7 @@ def _onnx(deployed: Deployed, example: Tensor) -> tuple[bytes, Runner]:
             importlib.import_module(name)
         except ImportError as error:
             raise UsageError(
-                f"ONNX export needs {name}, which is not installed; pip install 'longshift[export]', "
-                "or use --format torch"
+                f"ONNX export needs {name}, which is not installed; pip install -e '.[export]', or use --format torch"
             ) from error
     import onnxruntime
 

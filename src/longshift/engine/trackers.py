@@ -157,5 +157,5 @@ def _need(module: str) -> Any:
     except ImportError as error:
         package = "tensorboard" if "tensorboard" in module else "mlflow-skinny"
         raise UsageError(
-            f"tracking needs {package}, which is not installed ({error}); pip install 'longshift[tracking]'"
+            f"tracking needs {package}, which is not installed ({error}); pip install -e '.[tracking]'"
         ) from error

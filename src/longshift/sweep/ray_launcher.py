@@ -77,7 +77,7 @@ def import_ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError as error:
-        raise UsageError("the ray launcher needs Ray, which is not installed; pip install 'longshift[ray]'") from error
+        raise UsageError("the ray launcher needs Ray, which is not installed; pip install -e '.[ray]'") from error
 
 
 def _reach(address: str | None) -> None:

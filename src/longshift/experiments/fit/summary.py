@@ -19,6 +19,8 @@ from longshift.experiments.fit.scores import (
 )
 from longshift.methods.registry import get
 
+NO_USE = 1.25  # times the accuracy of guessing: below it a model has learnt nothing that carries over
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -71,6 +73,12 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
         f"At a site it has not seen, expect {title} to be right {accuracy.words()}; "
         f"averaged over classes, {balanced.words()}."
     ]
+    chance = 1 / len(look.classes)
+    if balanced.mean < NO_USE * chance:
+        said.append(
+            f"That is no better than guessing, which is right {100 * chance:.0f} % averaged over classes: do not use "
+            "this model. More images of more sites, a pretrained backbone (--weights) or more steps (--steps) may help."
+        )
     if len(own) == 1:
         said.append("With one held-out site the interval does not know how much sites differ; hold out each for that.")
     else:
