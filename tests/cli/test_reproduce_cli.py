@@ -43,7 +43,7 @@ def test_list_measures(tmp_path: Path) -> None:
     assert 0 < first["recipes"][0]["hours"] < 0.1
     assert (tmp_path / "costs.json").exists()
     again = json.loads(call(*arguments).stdout)
-    assert again["recipes"][0]["hours"] == first["recipes"][0]["hours"]  # not measured twice
+    assert again["recipes"][0]["hours"] == pytest.approx(first["recipes"][0]["hours"], rel=1e-9)  # not measured twice
 
 
 def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
