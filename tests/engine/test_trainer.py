@@ -175,10 +175,16 @@ def test_batches_are_domain_major_and_drawn_with_replacement(task: Task) -> None
     batch = trainer.source.batch(trainer.method.draws)
     assert batch.x.shape == (3 * 64, 3, 32, 32)
     assert batch.d.tolist() == [0] * 64 + [1] * 64 + [2] * 64
-    pool = {tuple(row) for row in task.store.inputs[task.split.train].reshape(len(task.split.train), -1)[:, :50]}
+    train, domains = task.split.train, task.source_domains(task.split.train)
+    pools = [{row.tobytes() for row in task.store.inputs[train[domains == d]]} for d in range(3)]
     mean, std = trainer.inputs.mean, trainer.inputs.std
-    seen = (batch.x * std + mean).mul(255).round().to(torch.uint8).permute(0, 2, 3, 1).reshape(192, -1)[:, :50]
-    assert {tuple(row) for row in seen.numpy()} <= pool
+    seen = (batch.x * std + mean).mul(255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous().numpy()
+    for d, pool in enumerate(pools):
+        drawn = [row.tobytes() for row in seen[64 * d : 64 * (d + 1)]]
+        assert set(drawn) <= pool  # its own domain's training images, and no others
+    # A domain with fewer images than the batch has must give some of them twice.
+    few = Trainer(config(hparams={"batch_size": 200}), task, Path("unused"), CPU)
+    assert max(len(pool) for pool in pools) < 200 == few.source.batch(few.method.draws).per_domain
 
 
 def test_erm_learns_the_digits(task: Task, tmp_path: Path) -> None:

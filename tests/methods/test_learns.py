@@ -37,6 +37,6 @@ def test_a_method_learns_within_150_steps(name: str, balanced_digits: Task, tmp_
         if index % 30 == 29:
             logits = trainer.predict("test")
             reached = float((logits.argmax(1).numpy() == balanced_digits.labels(trainer.sets["test"])).mean())
-            if reached > 2 * CHANCE:
+            if reached > 3 * CHANCE:
                 return
     pytest.fail(f"{name} reached {reached:.2f} after 150 steps; chance is {CHANCE}")

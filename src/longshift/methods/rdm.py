@@ -35,7 +35,6 @@ class RDMConfig(MethodConfig):
         "dropout probability before the classifier",
         at_least=0.0,
         at_most=0.95,
-        variants={"small": (0.0, fixed())},
     )
     rdm_lambda: float = hp(
         5.0,

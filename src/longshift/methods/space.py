@@ -168,7 +168,6 @@ class MethodConfig:
         "dropout probability before the classifier",
         at_least=0.0,
         at_most=0.95,
-        variants={"small": (0.0, fixed())},
     )
 
     @classmethod
