@@ -47,7 +47,7 @@ def term_values(method: str, steps: int, task: Task, runtime: Runtime) -> list[d
         rows = []
         for index in range(steps):
             if trainer.method.wants_features(index):
-                trainer._pass_features()
+                trainer.hand_over_features()
             trainer.stepper.run(index)
             rows.append(trainer.log.read())
         trainer.source.close()

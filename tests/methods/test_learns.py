@@ -32,7 +32,7 @@ def test_a_method_learns_within_150_steps(name: str, balanced_digits: Task, tmp_
     reached = 0.0
     for index in range(150):
         if trainer.method.wants_features(index):
-            trainer._pass_features()
+            trainer.hand_over_features()
         trainer.stepper.run(index)
         if index % 30 == 29:
             logits = trainer.predict("test")

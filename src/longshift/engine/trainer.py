@@ -136,7 +136,7 @@ class Trainer:
             while self.progress.step < self.config.steps and not self.progress.diverged_at:
                 index = self.progress.step
                 if self.method.wants_features(index):
-                    self._pass_features()
+                    self.hand_over_features()
                 self.stepper.run(index)
                 if not self.first_step_seconds:
                     # Compilation and kernel choice happen here; they are told apart from the time of a step.
@@ -185,7 +185,7 @@ class Trainer:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
-    def _pass_features(self) -> None:
+    def hand_over_features(self) -> None:
         train = self.task.split.train
         features = feature_rows(self.method, self.source, self.inputs, train)
         y = torch.as_tensor(self.task.labels(train), device=self.device)
