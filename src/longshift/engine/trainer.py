@@ -186,6 +186,7 @@ class Trainer:
             torch.cuda.synchronize(self.device)
 
     def hand_over_features(self) -> None:
+        """Give the method the current features of the whole training set, which some ask for before a step."""
         train = self.task.split.train
         features = feature_rows(self.method, self.source, self.inputs, train)
         y = torch.as_tensor(self.task.labels(train), device=self.device)
