@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from longshift.engine.config import RunConfig, hparam_rng, parse_run_config
@@ -57,3 +59,32 @@ def test_the_fingerprint_is_about_the_run_and_not_about_the_machine() -> None:
     assert here.fingerprint() != RunConfig(target="A", data="/a/PACS.zip", benchmark="PACS", steps=1).fingerprint()
     # A hyper-parameter given at its default is the same run.
     assert RunConfig(target="ink").fingerprint() == RunConfig(target="ink", hparams={"alpha": 0.1}).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({}, "6192b1c9ab3b2ac5"),
+        ({"hparams": {"preset": "released"}}, "4fdfa2e42f60cb98"),
+        ({"hparams": {"preset": "released", "share": "uniform"}, "hparam_seed": 2}, "25c4f3b416fc6702"),
+        ({"method": "dann"}, "28626bb3d5bedcc8"),
+        ({"method": "dann", "hparam_seed": 3}, "1ec7dc92294404c7"),
+        ({"data": "somewhere", "target": "a", "image_size": 48}, "03505968faea6967"),
+    ],
+)
+def test_runs_keep_the_fingerprints_that_earlier_versions_gave_them(values: dict[str, Any], expected: str) -> None:
+    assert RunConfig.model_validate({"target": "ink", **values}).fingerprint().startswith(expected)
+
+
+def test_a_given_default_that_a_preset_would_change_makes_another_run() -> None:
+    released, mixed = ({"preset": "released"}, {"preset": "released", "share": "inverse"})
+    assert RunConfig(target="ink", hparams=dict(released)).fingerprint() != (
+        RunConfig(target="ink", hparams=dict(mixed)).fingerprint()
+    )
+
+
+def test_a_hyper_parameter_without_effect_is_refused_with_those_that_have_one() -> None:
+    with pytest.raises(ConfigError, match=r"hparams.lr: has no effect here; .* lr_g .* lr_d") as caught:
+        parse_run_config({"target": "ink", "method": "dann", "hparams": {"lr": 0.1, "weight_decay": 0.1}})
+    assert len(caught.value.mistakes) == 2
+    assert "lr" not in parse_run_config({"target": "ink", "method": "dann"}).method_config().to_dict()

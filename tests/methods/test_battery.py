@@ -13,6 +13,7 @@ from torch import Tensor
 from longshift.data.draws import HostDraws
 from longshift.errors import ConfigError
 from longshift.methods import registry
+from longshift.methods.space import HyperParameter
 from tests.methods.tiny import Tiny
 
 ALL = list(registry.methods())
@@ -133,6 +134,42 @@ def test_defaults_and_random_draws_keep_to_the_declared_limits(name: str) -> Non
         for _ in range(20):
             drawn = config.sample(rng, contexts)
             assert config.make(drawn.to_dict()) == drawn
+
+
+def other_value(info: HyperParameter, value: Any) -> Any:
+    """Another accepted value of a number."""
+    if isinstance(value, int):
+        return value + 1 if value // 2 < (info.at_least or 0) or not value else value // 2
+    return value / 2 if value else 0.1
+
+
+@every_method
+def test_every_number_has_an_effect_or_is_refused(name: str) -> None:
+    cls, plain = registry.get(name), Tiny().trained(name)
+    before = plain.state_dict()
+    for key, info in cls.Config.hyper_parameters().items():
+        value = getattr(plain.config, key)
+        if key in ("batch_size", "dropout") or isinstance(value, (str, bool)):
+            continue  # batch and network are the engine's; words choose formulas, tested with their methods
+        changed = {key: other_value(info, value)}
+        if key in cls.Config.not_used():
+            named = [other for other in cls.Config.hyper_parameters() if other in info.instead.split()]
+            assert named, f"the message must name what {name} has instead of {key}"
+            with pytest.raises(ConfigError, match=f"{key}: has no effect here; .*{named[0]}"):
+                cls.Config.make(changed)
+            continue
+        after = Tiny().trained(name, values=changed).state_dict()
+        same = all(after[k].shape == v.shape and torch.equal(after[k], v) for k, v in before.items() if k in after)
+        assert not same, f"{key} = {changed[key]} trains the very weights of {value}"
+
+
+@every_method
+def test_dropout_of_the_network_has_an_effect(name: str) -> None:
+    with_dropout = Tiny().make(name)
+    with_dropout.network.dropout.p = 0.5
+    with_dropout.start(HostDraws(0))
+    Tiny().train(with_dropout, 0, 6)
+    assert not torch.equal(with_dropout.network.classifier.weight, Tiny().trained(name).network.classifier.weight)
 
 
 @every_method

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from longshift.data.batch import Batch
 from longshift.data.draws import GivenDraws, HostDraws
 from longshift.errors import ConfigError
 from longshift.losses import NDCLLoss, NDCLRecipe
+from longshift.losses.recipe import RELEASED
 from longshift.methods import registry
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
 from longshift.methods.problem import Problem
@@ -89,6 +91,31 @@ def test_released_preset_fills_what_is_left_at_its_default() -> None:
     assert (recipe.contrast, recipe.alignment, recipe.share) == ("released", "released", "released")
     assert recipe.n_lambdas(12) == 1
     assert NDCLConfig.make({"preset": "released", "share": "uniform"}).recipe().share == "uniform"
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_a_given_value_wins_over_the_preset_also_where_it_is_the_default(name: str) -> None:
+    papers = getattr(NDCLRecipe(), name)
+    config = NDCLConfig.make({"preset": "released", name: papers})
+    expected: dict[str, Any] = {**RELEASED, name: papers}
+    assert config.recipe() == NDCLRecipe(**expected)
+    assert NDCLConfig.make(config.to_dict()) == config
+    drawn = NDCLConfig.sample(np.random.default_rng(3))
+    on_top = NDCLConfig.make({"preset": "released", name: papers}, base=drawn)
+    assert on_top.recipe() == NDCLRecipe(**expected, alpha=drawn.alpha, beta=drawn.beta, rho=drawn.rho)
+
+
+def test_all_values_given_leave_nothing_to_the_preset() -> None:
+    papers = {name: getattr(NDCLRecipe(), name) for name in RELEASED}
+    assert NDCLConfig.make({"preset": "released", **papers}).recipe() == NDCLRecipe()
+
+
+@pytest.mark.parametrize("values", [{}, {"preset": "released"}, {"preset": "released", "share": "uniform"}])
+def test_a_saved_config_comes_back(values: dict[str, Any]) -> None:
+    config = NDCLConfig.make(values)
+    assert NDCLConfig.make(config.to_dict()) == config
+    assert NDCLConfig.restore(config.to_dict()) == config
+    assert NDCLConfig.restore(config.fields()) == config  # as earlier versions saved it
 
 
 @pytest.mark.parametrize("values", [{}, {"preset": "released"}, {"prior": "domain", "negatives": "both"}])

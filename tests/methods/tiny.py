@@ -80,7 +80,8 @@ class Tiny:
     def config(self, name: str) -> dict[str, Any]:
         """Hyper-parameters with which everything a method does happens in six steps."""
         known = registry.get(name).Config.hyper_parameters()
-        return {"lr": 1e-2, **{key: type(known[key].default)(SHORT[key]) for key in SHORT if key in known}}
+        rates: dict[str, Any] = {key: 1e-2 for key in ("lr", "lr_g", "lr_d") if key in known and not known[key].instead}
+        return {**rates, **{key: type(known[key].default)(SHORT[key]) for key in SHORT if key in known}}
 
     def on(self, device: torch.device | str, batch: Batch) -> Batch:
         """The batch on a device."""

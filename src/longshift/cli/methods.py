@@ -72,6 +72,8 @@ def _show(method: dict[str, Any]) -> None:
         for name, hp in method["hyper_parameters"].items()
     ]
     print_table("Hyper-parameters", ("name", "default", "range of a random search", "accepted", "meaning"), rows)
+    for name, instead in method["not_used"].items():
+        console.print(f"{name} has no effect: there are {instead}.", markup=False, highlight=False)
     others = [
         (context, name, catalogue.show(other["default"]), other["range"])
         for name, hp in method["hyper_parameters"].items()

@@ -117,10 +117,10 @@ class RunConfig(BaseModel):
     def method_config(self) -> MethodConfig:
         """Hyper-parameters: the defaults or random draw `hparam_seed`, with `hparams` on top."""
         cls = self.method_class.Config
-        base: MethodConfig = cls.make({}, self.contexts)
+        base: MethodConfig | None = None
         if self.hparam_seed > 0:
             base = cls.sample(hparam_rng(self.method, self.hparam_seed), self.contexts)
-        return cls.make({**base.to_dict(), **self.hparams}, self.contexts)
+        return cls.make(self.hparams, self.contexts, base)
 
     def fingerprint(self) -> str:
         """Content hash of everything that makes the run what it is, hyper-parameters resolved.
@@ -137,7 +137,7 @@ class RunConfig(BaseModel):
         values["data"] = self.benchmark or self.data
         values["weights"] = Path(self.weights).name if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name
-        values["hparams"] = self.method_config().to_dict()
+        values["hparams"] = self.method_config().fields()
         return content_hash(values)
 
 

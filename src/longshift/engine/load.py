@@ -93,7 +93,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
             )
         cls = registry.get(info.method)
         problem = Problem(len(info.classes), len(info.counts), info.counts, info.steps)
-        method = cls(network, problem, cls.Config.make(info.hparams))
+        method = cls(network, problem, cls.Config.restore(info.hparams))
         checkpoint.load_weights(file, method)
         predictor = method.predictor()
     shape = (1, 3, 1, 1)

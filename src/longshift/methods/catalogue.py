@@ -40,10 +40,11 @@ def summary(cls: type[Method]) -> dict[str, Any]:
 
 def details(cls: type[Method]) -> dict[str, Any]:
     """One method in full: the summary, its docstring, its hyper-parameters and repairs."""
-    described = {name: hyper_parameter(info) for name, info in cls.Config.hyper_parameters().items()}
+    used = {name: info for name, info in cls.Config.hyper_parameters().items() if not info.instead}
     return summary(cls) | {
         "description": _description(cls),
-        "hyper_parameters": described,
+        "hyper_parameters": {name: hyper_parameter(info) for name, info in used.items()},
+        "not_used": cls.Config.not_used(),
         "repairs": list(cls.repairs),
     }
 
@@ -116,8 +117,10 @@ def markdown() -> str:
     ]
     common = MethodConfig.hyper_parameters()
     for cls in own:
-        new = {name: info for name, info in cls.Config.hyper_parameters().items() if common.get(name) != info}
+        known = cls.Config.hyper_parameters()
+        new = {name: info for name, info in known.items() if common.get(name) != info and not info.instead}
         parts += [f"### {cls.info.name}\n", f"{_description(cls)} ({cls.info.paper}.)\n"]
+        parts += [f"`{name}` has no effect: there are {instead}.\n" for name, instead in cls.Config.not_used().items()]
         parts.append(_hyper_parameters(new) if new else "No hyper-parameters of its own.\n")
     repairs = [(c.info.title, _escape(_sentence(text))) for c in own for text in c.repairs]
     parts += [

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from longshift.data.batch import Batch
 from longshift.methods.base import Method
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, choice, fixed, hp, power
+from longshift.methods.space import MethodConfig, choice, fixed, hp, power, unused
 from longshift.nn import optim
 from longshift.nn.mlp import MLP
 from longshift.nn.weights import gradients, set_gradients, trainable
@@ -22,8 +22,12 @@ SMALL_LR = (1e-3, power(10, -4.5, -2.5))
 
 @dataclass(frozen=True)
 class DANNConfig(MethodConfig):
-    """Hyper-parameters of DANN; `lr` and `weight_decay` are not used, each player has its own."""
+    """Hyper-parameters of DANN; each player has its own learning rate and weight decay."""
 
+    lr: float = unused("lr", "lr_g for the network and lr_d for the discriminator")
+    weight_decay: float = unused(
+        "weight_decay", "weight_decay_g for the network and weight_decay_d for the discriminator"
+    )
     dann_lambda: float = hp(1.0, power(10, -2, 2), "weight of the adversarial loss (lambda)", at_least=0.0)
     weight_decay_d: float = hp(0.0, power(10, -6, -2), "weight decay of the discriminator", at_least=0.0)
     d_steps_per_g_step: int = hp(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from longshift.losses.recipe import ALIGNMENTS, PRIORS, RELEASED, SIMILARITY_CHO
 from longshift.losses.reweighted_ce import DIVISORS, WEIGHTS
 from longshift.methods.base import Losses, Method
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, fixed, hp, log_uniform, uniform
+from longshift.methods.space import MethodConfig, Value, fixed, hp, log_uniform, uniform
 
 Preset = Literal["paper", "released"]
 Ablation = Literal["none", "no_weight", "no_con", "no_const", "no_aug"]
@@ -63,6 +64,20 @@ class NDCLConfig(MethodConfig):
             self.recipe()
         except ValueError as error:  # values that are good each but do not go together
             raise ConfigError([str(error)], type(self).__name__) from None
+
+    @classmethod
+    def settled(cls, chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """Given values win over the preset; where one is the default, which says nothing, the preset is written out."""
+        filled, defaults = PRESETS[chosen["preset"]], NDCLRecipe()
+        if all(given.get(name) != getattr(defaults, name) for name in filled):
+            return chosen
+        kept = {name: chosen[name] if name in given else value for name, value in filled.items()}
+        return {**chosen, "preset": "paper", **kept}
+
+    def to_dict(self) -> dict[str, Value]:
+        """Without what the preset fills."""
+        filled, defaults = PRESETS[self.preset], NDCLRecipe()
+        return {k: v for k, v in super().to_dict().items() if k not in filled or v != getattr(defaults, k)}
 
     def recipe(self) -> NDCLRecipe:
         """The options of the loss: a preset fills what is left at its default, an ablation overrides."""

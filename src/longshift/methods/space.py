@@ -91,6 +91,7 @@ class HyperParameter:
     options: tuple[Value, ...] = ()
     # Another default and space under a name: "small" (images of 64 pixels or less) or a benchmark ("PACS").
     variants: Mapping[str, tuple[Value, Space]] = field(default_factory=dict)
+    instead: str = ""  # for one that all methods have but this one does not use: the ones it uses
 
     def resolve(self, contexts: tuple[str, ...]) -> tuple[Value, Space]:
         """Default and space for the first of the contexts that has its own, else the general ones."""
@@ -137,6 +138,15 @@ def hp(
     return result
 
 
+def unused(name: str, instead: str) -> Any:
+    """Declare that a method does not use a hyper-parameter that all have: setting it is refused, naming `instead`.
+
+    It is drawn all the same, so that the draws of the others stay what they are, but tells no configs apart.
+    """
+    info = dataclasses.replace(MethodConfig.hyper_parameters()[name], instead=instead)
+    return dataclasses.field(default=info.default, metadata={"hp": info}, compare=False)
+
+
 C = TypeVar("C", bound="MethodConfig")
 
 
@@ -176,22 +186,46 @@ class MethodConfig:
         return {f.name: f.metadata["hp"] for f in dataclasses.fields(cls) if "hp" in f.metadata}
 
     @classmethod
-    def make(cls: type[C], values: Mapping[str, Any] | None = None, contexts: tuple[str, ...] = ()) -> C:
-        """The defaults for the contexts with `values` on top; every mistake is reported at once."""
+    def not_used(cls) -> dict[str, str]:
+        """Those of the common hyper-parameters that have no effect, with what the method has instead."""
+        return {name: info.instead for name, info in cls.hyper_parameters().items() if info.instead}
+
+    @classmethod
+    def make(
+        cls: type[C], values: Mapping[str, Any] | None = None, contexts: tuple[str, ...] = (), base: C | None = None
+    ) -> C:
+        """`base`, or the defaults for the contexts, with `values` on top; every mistake is reported at once."""
         known = cls.hyper_parameters()
         mistakes: list[str] = []
         chosen: dict[str, Any] = {name: info.resolve(contexts)[0] for name, info in known.items()}
+        if base is not None:
+            chosen = base.fields()
+        given: dict[str, Any] = {}
         for name, value in (values or {}).items():
             if name not in known:
-                mistakes.append(unknown_name("hyper-parameter", name, known))
+                mistakes.append(unknown_name("hyper-parameter", name, known.keys() - cls.not_used()))
                 continue
             found = known[name].mistakes(name, value)
+            if known[name].instead:
+                found = [f"{name}: has no effect here; this method has {known[name].instead}"]
             mistakes.extend(found)
             if not found:
-                chosen[name] = float(value) if type(known[name].default) is float else value
+                given[name] = float(value) if type(known[name].default) is float else value
         if mistakes:
             raise ConfigError(mistakes, cls.__name__)
-        return cls(**chosen)
+        return cls(**cls.settled({**chosen, **given}, given))
+
+    @classmethod
+    def settled(cls, chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+        """All values, once it is known which of them were given; for methods in which one value stands for others."""
+        return chosen
+
+    @classmethod
+    def restore(cls: type[C], values: Mapping[str, Any]) -> C:
+        """Undo `to_dict`, also that of an earlier version, which wrote every field: nothing counts as given."""
+        kept = {name: value for name, value in values.items() if name not in cls.not_used()}
+        cls.make(kept)  # for the mistakes
+        return cls(**{**cls.make().fields(), **kept})
 
     @classmethod
     def sample(cls: type[C], rng: np.random.Generator, contexts: tuple[str, ...] = ()) -> C:
@@ -203,6 +237,10 @@ class MethodConfig:
             chosen[name] = default if drawn is None else drawn
         return cls(**chosen)
 
-    def to_dict(self) -> dict[str, Value]:
-        """Plain values, in the order of declaration."""
+    def fields(self) -> dict[str, Value]:
+        """Every field, in the order of declaration."""
         return dataclasses.asdict(self)
+
+    def to_dict(self) -> dict[str, Value]:
+        """What is used, as plain values in the order of declaration: `make` gives the same config for them."""
+        return {name: value for name, value in self.fields().items() if name not in self.not_used()}

@@ -29,7 +29,8 @@ def write_best(plan: Plan, frame: pd.DataFrame, out: Path) -> list[Path]:
             f"{row['validation_accuracy']:.4f} (trial {row['trial']}, draw {row['draw']}).\n"
             f"# longshift train --config {path}\n"
         )
-        write_text(path, head + run_toml(runs[str(row["fingerprint"])], json.loads(str(row["hparams"]))))
+        run = runs[str(row["fingerprint"])]
+        write_text(path, head + run_toml(run, RunConfig.model_validate(run).method_config().to_dict()))
         written.append(path)
     return written
 
