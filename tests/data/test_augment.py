@@ -108,3 +108,10 @@ def test_share_of_flips_and_greys() -> None:
     colour = out[(out - out[:, :1]).abs().amax((1, 2, 3)) > 1e-9]
     flipped = ((colour - images[0].flip(-1)).abs().amax((1, 2, 3)) < 1e-6).double().mean().item()
     assert flipped == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / n))
+
+
+def test_compiled_augmentation_is_one_graph() -> None:
+    found = torch._dynamo.explain(aug.augment_with)(torch.rand(4, 3, 8, 8), torch.rand(4, aug.UNIFORMS), aug.Recipe())
+    assert (found.graph_count, found.graph_break_count) == (1, 0)
+    operations = sum(node.op == "call_function" for node in found.graphs[0].graph.nodes)
+    assert operations < 400  # the table of quantiles is looked up, not traced

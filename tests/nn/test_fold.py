@@ -80,6 +80,18 @@ def test_a_convolution_that_is_used_elsewhere_is_left_alone() -> None:
     torch.testing.assert_close(model(x), before)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_folding_happens_on_a_gpu_that_rounds_to_tf32() -> None:
+    model = make_backbone("mobilenetv2_100").module.cuda()
+    allowed = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = True
+    try:
+        assert fold_frozen_norms(model, torch.rand(2, 3, 224, 224, device="cuda")) == 52
+        assert torch.backends.cudnn.allow_tf32
+    finally:
+        torch.backends.cudnn.allow_tf32 = allowed
+
+
 def test_a_copy_of_a_folded_module_uses_its_own_norm() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4)).eval()
     x = torch.randn(1, 3, 8, 8)

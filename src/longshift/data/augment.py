@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -31,6 +31,11 @@ class Recipe:
     jitter: float = 0.3
     hue: float = 0.3
     grey: float = 0.1
+    # Derived once, so that compiled code finds plain numbers and does not trace how they came about.
+    area_quantiles: tuple[float, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "area_quantiles", area_quantiles(self.area, self.aspect))
 
 
 def augment_with(images: Tensor, u: Tensor, recipe: Recipe) -> Tensor:
@@ -54,7 +59,7 @@ def crop_box(
     area: Tensor, aspect: Tensor, left: Tensor, top: Tensor, recipe: Recipe
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Crop (left, top, width, height) as fractions of the image, from four uniform numbers per image."""
-    size = _interpolate(area, area_quantiles(recipe))
+    size = _interpolate(area, recipe.area_quantiles)
     # Of the aspects, only those fit that keep both sides inside the image: |log aspect| <= -log area.
     fitting = -size.log()
     low = torch.maximum(-fitting, torch.full_like(size, math.log(recipe.aspect[0])))
@@ -65,18 +70,17 @@ def crop_box(
     return left * (1 - width), top * (1 - height), width, height
 
 
-@functools.cache
-def area_quantiles(recipe: Recipe, points: int = 33) -> tuple[float, ...]:
+def area_quantiles(area: tuple[float, float], aspect: tuple[float, float], points: int = 33) -> tuple[float, ...]:
     """Quantiles of the area, at equal steps of probability.
 
     The usual random resized crop draws area and aspect until the box fits. What it accepts has the density of the
     share of aspects that fit an area; large areas are rarer than small ones. Inverting its distribution once needs no
     retries.
     """
-    if recipe.area[0] == recipe.area[1]:
-        return (recipe.area[0],) * points
-    areas = np.linspace(*recipe.area, 20_001)
-    low, high = (math.log(a) for a in recipe.aspect)
+    if area[0] == area[1]:
+        return (area[0],) * points
+    areas = np.linspace(*area, 20_001)
+    low, high = (math.log(a) for a in aspect)
     fitting = -np.log(areas)
     share = np.clip(np.minimum(high, fitting) - np.maximum(low, -fitting), 0, None) + 1e-9
     steps = np.concatenate([[0.0], np.cumsum((share[1:] + share[:-1]) / 2)])

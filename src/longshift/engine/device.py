@@ -51,7 +51,8 @@ def tune(device: torch.device, precision: Precision) -> None:
     """Let cuDNN pick the fastest kernels for shapes that never change; keep fp32 exact when fp32 was asked for."""
     if device.type != "cuda":
         return
-    torch.cuda.set_device(device)  # streams and graphs are made on the current device
+    if device.index is not None:
+        torch.cuda.set_device(device)  # streams and graphs are made on the current device
     torch.backends.cudnn.benchmark = True
     # Heads and losses run in fp32 and need all of it: distances of near-equal predictions drown in TF32 rounding.
     torch.backends.cuda.matmul.allow_tf32 = False

@@ -12,6 +12,7 @@ from longshift.engine.source import Rows
 from longshift.engine.task import Task
 from longshift.methods.base import Method
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
+from longshift.nn.kernels import untuned
 
 IntArray = npt.NDArray[np.int64]
 CHUNK = 512
@@ -60,12 +61,13 @@ def _over_chunks(
     results = []
     chunk = min(chunk, len(indices))
     try:
-        for start in range(0, len(indices), max(chunk, 1)):
-            part = indices[start : start + chunk]
-            # The last chunk is filled up, so that a GPU sees one shape only.
-            padded = np.concatenate([part, np.repeat(part[-1:], chunk - len(part))])
-            out: Tensor = function(inputs.evaluation(source.rows(padded)))[: len(part)].float()
-            results.append(out)
+        with untuned():  # trying out kernels would take longer than all evaluations of a run together
+            for start in range(0, len(indices), max(chunk, 1)):
+                part = indices[start : start + chunk]
+                # The last chunk is filled up, so that a GPU sees one shape only.
+                padded = np.concatenate([part, np.repeat(part[-1:], chunk - len(part))])
+                out: Tensor = function(inputs.evaluation(source.rows(padded)))[: len(part)].float()
+                results.append(out)
     finally:
         method.train(training)
     joined = torch.cat(results)
