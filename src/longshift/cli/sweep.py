@@ -11,6 +11,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
 from longshift.errors import LongshiftError, UsageError
+from longshift.words import counted
 
 if TYPE_CHECKING:
     from longshift.sweep.board import Board
@@ -71,17 +72,18 @@ def plan(
     from longshift.sweep.store import scan
 
     sweep, made = make_plan(directory)
-    entries = scan(made.folder.store, [job.fingerprint for job in made.jobs])
+    jobs = made.runs
+    entries = scan(made.folder.store, [job.fingerprint for job in jobs])
     counts = Counter(entry.state for entry in entries.values())
     finished = counts["done"] + counts["diverged"]
-    value: dict[str, Any] = {"jobs": len(made.jobs), "finished": finished, "failed": counts["failed"]}
+    value: dict[str, Any] = {"jobs": len(jobs), "finished": finished, "failed": counts["failed"]}
     if measure:
         import torch
 
         slots = make_slots(device, jobs_per_gpu, workers, threads)
         torch.set_num_threads(slots[0].threads)
-        with progress("measuring", kinds(made.jobs), quiet) as tick:
-            found = estimate(made.jobs, entries, sweep.runtime, slots[0].device, tick)
+        with progress("measuring", kinds(jobs), quiet) as tick:
+            found = estimate(jobs, entries, sweep.runtime, slots[0].device, tick)
         value |= {
             "slots": len(slots), "device": slots[0].device, "hours": round(found.hours(len(slots)), 6),
             "seconds_per_step": {name: round(seconds, 5) for name, seconds in found.methods.items()},
@@ -89,17 +91,19 @@ def plan(
     if as_json:
         print_json(value)
         return
-    shape = (
-        f"{len(sweep.methods)} methods, {len(sweep.settings)} settings, {sweep.trials} trials, {sweep.draws} draws; "
-    )
-    places = ", ".join(f"{d.name} ({len(d.targets)} targets)" for d in sweep.datasets)
-    _say(f"{len(made.jobs)} jobs: {shape}{places}")
-    _say(f"{finished} are finished, {counts['failed']} failed, {len(made.jobs) - finished} are left")
-    if measure and len(made.jobs) > finished:
+    parts = [(sweep.methods, "method"), (sweep.variants, "variant"), (sweep.settings, "setting")]
+    shape = [counted(len(listed), word) for listed, word in parts if listed or word != "variant"]
+    shape += [counted(sweep.trials, "trial"), counted(sweep.draws, "draw")]
+    places = ", ".join(f"{d.name} ({counted(len(d.targets), 'target')})" for d in sweep.datasets)
+    _say(f"{counted(len(jobs), 'job')}: {', '.join(shape)}; {places}")
+    if len(made.jobs) > len(jobs):
+        _say(f"{len(made.jobs) - len(jobs)} more need no run: a variant says the same as another row")
+    _say(f"finished: {finished}, failed: {counts['failed']}, left: {len(jobs) - finished}")
+    if measure and len(jobs) > finished:
         rows = [[name, 1000 * seconds] for name, seconds in value["seconds_per_step"].items()]
         print_table("", ("method", "ms a step"), rows)
         time = duration(3600 * value["hours"])
-        _say(f"about {time} with {value['slots']} jobs at a time on {value['device']}")
+        _say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}")
     _say(f"start with: longshift sweep run {directory}")
 
 
@@ -179,25 +183,24 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
 
     made = load_plan(directory)
     store = made.folder.store
-    entries = scan(store, [job.fingerprint for job in made.jobs])
-    total: Counter[str] = Counter()
+    jobs = made.runs
+    entries = scan(store, [job.fingerprint for job in jobs])
+    total = Counter(entry.state for entry in entries.values())
     methods: dict[str, Counter[str]] = {}
-    failures = []
-    for job in made.jobs:
-        state = entries[job.fingerprint].state
-        total[state] += 1
-        methods.setdefault(job.method, Counter())[state] += 1
-        if state == "failed":
-            failures.append(job)
+    for job in made.jobs:  # a run that two rows share is counted in both, but once in the total
+        methods.setdefault(job.method, Counter())[entries[job.fingerprint].state] += 1
+    failures = [job for job in jobs if entries[job.fingerprint].state == "failed"]
     if as_json:
         listed = [{"job": j.id, "what": str(j), "error": read_failure(store, j.fingerprint)} for j in failures]
         parts = {name: {state: counts[state] for state in STATES} for name, counts in methods.items()}
-        print_json({"total": len(made.jobs), **{s: total[s] for s in STATES}, "methods": parts, "failures": listed})
+        print_json({"total": len(jobs), **{s: total[s] for s in STATES}, "methods": parts, "failures": listed})
         return
     rows: list[list[object]] = [[name, *(counts[s] for s in STATES)] for name, counts in methods.items()]
     if len(rows) > 1:
         rows.append(["all", *(total[s] for s in STATES)])
-    print_table(f"{directory}: {total['done'] + total['diverged']} of {len(made.jobs)} jobs", ("method", *STATES), rows)
+    print_table(
+        f"{directory}: {total['done'] + total['diverged']} of {counted(len(jobs), 'job')}", ("method", *STATES), rows
+    )
     for job in failures[:SHOWN_FAILURES]:
         _say(f"failed: {job} ({job.id}): {read_failure(store, job.fingerprint)}")
     if len(failures) > SHOWN_FAILURES:

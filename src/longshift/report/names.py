@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 # name -> (title, group of rows); the groups are the paper's, ruled off from each other in its tables.
@@ -40,14 +41,26 @@ def method_title(name: str) -> str:
 
 
 def family(name: str) -> str:
-    """The group of rows a method stands in; methods the paper does not have come last."""
-    return _METHODS.get(name.partition("+")[0], ("", "other"))[1]
+    """The group of rows a method stands in: variants in their method's, methods the paper does not have come last."""
+    return _METHODS.get(base_method(name), ("", "other"))[1]
+
+
+def base_method(name: str) -> str:
+    """The method that a row belongs to by its name: "ndcl" of "ndcl+ema", "ndcl_prior" and "NDCL, no mixup"."""
+    base = name.partition("+")[0]
+    first = re.split(r"[^A-Za-z0-9]", base, maxsplit=1)[0].casefold()
+    return first if base not in _METHODS and first in _METHODS else base
 
 
 def order_methods(names: Iterable[str]) -> list[str]:
-    """As in the paper, others after them by name; averaged weights stand after the method's own."""
+    """As in the paper, others after them by name; variants and averaged weights stand after the method's own."""
     place = {name: i for i, name in enumerate(_METHODS)}
-    return sorted(set(names), key=lambda name: (place.get(name.partition("+")[0], len(place)), name))
+
+    def key(name: str) -> tuple[int, bool, str, str]:
+        own, _, average = name.partition("+")
+        return place.get(base_method(name), len(place)), own not in place, own, average
+
+    return sorted(set(names), key=key)
 
 
 def order_datasets(names: Iterable[str]) -> list[str]:

@@ -120,10 +120,11 @@ class Board:
 def make_board(plan: Plan, listener: Callable[[Board], None] = lambda board: None) -> Board:
     """What is left to do of a plan."""
     store = plan.folder.store
-    entries = scan(store, [job.fingerprint for job in plan.jobs])
+    runs = plan.runs
+    entries = scan(store, [job.fingerprint for job in runs])
     states = {fingerprint: entry.state for fingerprint, entry in entries.items()}
-    board = Board(store, len(plan.jobs), deque(), listener=listener)
-    for job in plan.jobs:
+    board = Board(store, len(runs), deque(), listener=listener)
+    for job in runs:
         state = states[job.fingerprint]
         if state in FINISHED:
             board.done += 1

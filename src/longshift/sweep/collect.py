@@ -48,7 +48,7 @@ def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
 
 def _sweep_rows(path: Path, missing: bool) -> Iterable[dict[str, Any]]:
     plan = load_plan(path)
-    entries = scan(plan.folder.store, [job.fingerprint for job in plan.jobs])
+    entries = scan(plan.folder.store, [job.fingerprint for job in plan.runs])
     for job in plan.jobs:
         entry = entries[job.fingerprint]
         if entry.state in FINISHED:

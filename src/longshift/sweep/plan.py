@@ -49,20 +49,27 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """The jobs of a sweep and where its store is."""
+    """The jobs of a sweep and where its store is. Two rows of a table may rest on one run: see `runs`."""
 
     folder: SweepFolder
     jobs: tuple[Job, ...]
 
+    @property
+    def runs(self) -> tuple[Job, ...]:
+        """One job for each run: a variant that says what another row says already needs no run of its own."""
+        first: dict[str, Job] = {}
+        for job in self.jobs:
+            first.setdefault(job.fingerprint, job)
+        return tuple(first.values())
+
 
 def expand(sweep: Sweep) -> Iterator[Job]:
     """All jobs, first trials and draws first: a sweep that is stopped early has something of everything."""
-    from longshift.methods import registry
     from longshift.sweep.spec import run_config
 
-    methods = [(registry.get(method).info.name, {**sweep.values(method), "method": method}) for method in sweep.methods]
+    methods = sweep.compared()
     places = [
-        (dataset.name, {"data": dataset.data, "benchmark": dataset.benchmark, "setting": setting, "target": target})
+        (dataset, {"data": dataset.data, "setting": setting, "target": target})
         for dataset in sweep.datasets
         for setting in sweep.settings
         for target in dataset.targets
@@ -70,8 +77,9 @@ def expand(sweep: Sweep) -> Iterator[Job]:
     for trial, draw in product(range(sweep.trials), range(sweep.draws)):
         seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
         for (dataset, place), (method, values) in product(places, methods):
-            config = run_config({**values, **place, **seeds})
-            yield Job(config.fingerprint(), dataset, method, trial, draw, config.model_dump())
+            benchmark = dataset.benchmark_of(values.get("ratio"))
+            config = run_config({**values, **place, **seeds, "benchmark": benchmark})
+            yield Job(config.fingerprint(), dataset.name, method, trial, draw, config.model_dump())
 
 
 def make_plan(directory: Path) -> tuple[Sweep, Plan]:
@@ -111,7 +119,8 @@ def _key(folder: SweepFolder) -> str:
     """Changes whenever the jobs may: the sweep file, this version, the methods' code."""
     digest = hashlib.sha256(longshift.__version__.encode())
     package = Path(longshift.__file__).parent
-    sources = [*sorted((package / "methods").glob("*.py")), package / "engine" / "config.py", Path(__file__)]
+    own = [Path(__file__).parent / f"{name}.py" for name in ("plan", "spec", "run_keys", "variants")]
+    sources = [*sorted((package / "methods").glob("*.py")), package / "engine" / "config.py", *own]
     for source in [folder.file, *sources, *_plugins(folder)]:
         digest.update(hashlib.sha256(source.read_bytes()).digest())
     return digest.hexdigest()
@@ -119,7 +128,10 @@ def _key(folder: SweepFolder) -> str:
 
 def _plugins(folder: SweepFolder) -> list[Path]:
     """The files of methods that the sweep names as path/to/file.py:Class."""
-    methods = read_toml(folder.file).get("methods")
-    names = [name for name in methods if isinstance(name, str)] if isinstance(methods, list) else []
+    file = read_toml(folder.file)
+    methods, variants = file.get("methods"), file.get("variants")
+    listed = list(methods) if isinstance(methods, list) else []
+    listed += [v.get("method") for v in variants if isinstance(v, dict)] if isinstance(variants, list) else []
+    names = [name for name in listed if isinstance(name, str)]
     paths = [folder.path / Path(name.rpartition(":")[0]).expanduser() for name in names if ".py:" in name]
     return [path for path in paths if path.is_file()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -12,17 +13,18 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from longshift.data import load_dataset
 from longshift.data.digits import NAME as DIGITS
+from longshift.data.embeddings import holds_vectors
 from longshift.data.manifest import Manifest
-from longshift.engine.config import RunConfig, Runtime, parse_run_config
+from longshift.engine.config import RunConfig, Runtime
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
-from longshift.methods import plugins, registry
+from longshift.methods import registry
 from longshift.settings import canonical_setting, find_target, recognise, setting_for
+from longshift.sweep import run_keys
 from longshift.sweep.layout import SweepFolder, absolute
+from longshift.sweep.variants import Variant, read_variants
 from longshift.toml import read_toml
 
 MOST_DRAWS = 1000  # so that the hyper-parameter seeds of two trials never meet, see `seeds.hparam_seed`
-# What the expansion decides; a [run] table may not.
-EXPANDED = ("data", "benchmark", "setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
 
 
 class DatasetTable(BaseModel):
@@ -56,6 +58,7 @@ class SweepTable(BaseModel):
     settings: list[str] = Field(..., min_length=1)
     targets: Literal["all"] | list[str] = "all"
     methods: Literal["all"] | list[str] = "all"
+    variants: list[dict[str, Any]] = Field(default_factory=list)
     trials: int = Field(3, ge=1, le=1000)
     draws: int = Field(10, ge=1, le=MOST_DRAWS)
     store: str = "."
@@ -70,8 +73,13 @@ class Dataset:
 
     name: str
     data: str
-    benchmark: str | None
+    benchmark: str | None  # as declared
+    recognised: str | None  # what its names tell
     targets: tuple[str, ...]
+
+    def benchmark_of(self, ratio: float | None) -> str | None:
+        """The benchmark of a run, as `longshift train` has it: counts of a stated ratio are not the published ones."""
+        return self.benchmark or (self.recognised if ratio is None else None)
 
 
 @dataclass(frozen=True)
@@ -87,12 +95,16 @@ class Sweep:
     run: Mapping[str, Any]
     overrides: Mapping[str, Mapping[str, Any]]
     runtime: Runtime
+    variants: tuple[Variant, ...] = ()
 
-    def values(self, method: str) -> dict[str, Any]:
-        """The run keys of a method: those of [run] with its own on top, hyper-parameters merged."""
-        own = self.overrides.get(registry.get(method).info.name, {})
-        hparams = {**self.run.get("hparams", {}), **own.get("hparams", {})}
-        return {**self.run, **own, "hparams": hparams}
+    def compared(self) -> list[tuple[str, dict[str, Any]]]:
+        """What has a row in the tables, with its run keys: [run], the method's own on top, then the variant's."""
+        found = []
+        for variant in (*(Variant("", method, {}) for method in self.methods), *self.variants):
+            proper = registry.get(variant.method).info.name
+            values = run_keys.merged(self.run, self.overrides.get(proper, {}), variant.values)
+            found.append((variant.name or proper, {**values, "method": variant.method}))
+        return found
 
 
 def read_sweep(directory: Path) -> Sweep:
@@ -111,17 +123,19 @@ def read_sweep(directory: Path) -> Sweep:
     # Each part is looked at on its own, so that a slip in one does not hide those in another.
     methods = _methods(raw.get("methods", "all"), folder.path, mistakes)
     settings = _settings(raw.get("settings"), folder.path, mistakes)
-    overrides = _overrides(raw.get("overrides", {}), folder.path, mistakes)
-    _run_keys(raw.get("run", {}), methods, overrides, mistakes)
-    datasets = _datasets(raw, folder.path, settings, raw.get("run", {}), mistakes)
+    overrides = run_keys.overrides(raw.get("overrides"), folder.path, mistakes)
+    run = run_keys.table(raw.get("run"))
+    run_keys.check_methods(run, methods, overrides, mistakes)
+    variants = read_variants(raw.get("variants"), folder.path, run, methods, overrides, mistakes)
+    if raw.get("methods") == [] and not raw.get("variants"):
+        mistakes.append("methods: there is none to compare, and there are no [[variants]]")
+    datasets = _datasets(raw, folder.path, settings, run, mistakes)
     if mistakes or table is None:
         raise ConfigError(list(dict.fromkeys(mistakes)), str(folder.file))
-    run = dict(table.run)
-    if isinstance(run.get("weights"), str):
-        run["weights"] = absolute(run["weights"], folder.path)
+    own = {name: run_keys.placed(keys, folder.path) for name, keys in overrides.items()}
     return Sweep(
-        SweepFolder(folder.path, Path(absolute(table.store, folder.path))),
-        datasets, settings, methods, table.trials, table.draws, run, overrides, runtime,
+        SweepFolder(folder.path, Path(absolute(table.store, folder.path))), datasets, settings, methods,
+        table.trials, table.draws, run_keys.placed(run, folder.path), own, runtime, variants,
     )  # fmt: skip
 
 
@@ -162,17 +176,8 @@ def _names(value: object) -> list[str]:
 def _methods(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]:
     if value == "all":
         return tuple(registry.methods())
-    return tuple(dict.fromkeys(_each(_names(value), lambda name: _method_name(name, base), "methods", mistakes)))
-
-
-def _method_name(name: str, base: Path) -> str:
-    """The registered name; a method in a file of the user's keeps its path, which is how a worker finds it."""
-    if plugins.is_file_spec(name):
-        path, _, attribute = name.rpartition(":")
-        name = f"{absolute(path, base)}:{attribute}"
-        registry.get(name)
-        return name
-    return registry.get(name).info.name
+    found = run_keys.each(_names(value), lambda name: run_keys.method_name(name, base), "methods", mistakes)
+    return tuple(dict.fromkeys(found))
 
 
 def _settings(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]:
@@ -181,68 +186,11 @@ def _settings(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]
             return absolute(name, base)
         return canonical_setting(name)
 
-    return tuple(dict.fromkeys(_each(_names(value), check, "settings", mistakes)))
-
-
-def _each(names: Iterable[str], check: Any, where: str, mistakes: list[str]) -> list[str]:
-    found: list[str] = []
-    for name in names:
-        try:
-            found.append(check(name))
-        except LongshiftError as error:
-            mistakes.append(f"{where}: {error}")
-    return found
-
-
-def _overrides(value: object, base: Path, mistakes: list[str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for name, table in value.items() if isinstance(value, Mapping) else ():
-        try:
-            proper = registry.get(_method_name(name, base)).info.name
-        except LongshiftError as error:
-            mistakes.append(f"overrides: {error}")
-            continue
-        if isinstance(table, Mapping):
-            found[proper] = dict(table)
-    return found
-
-
-def _run_keys(
-    run: object, methods: Iterable[str], overrides: Mapping[str, Mapping[str, Any]], mistakes: list[str]
-) -> None:
-    common = dict(run) if isinstance(run, Mapping) else {}
-    shared = dict(common.pop("hparams", {}) or {}) if isinstance(common.get("hparams", {}), Mapping) else {}
-    known = _table_mistakes("run", common, mistakes)
-    for method in methods:
-        name = registry.get(method).info.name
-        own = dict(overrides.get(name, {}))
-        hparams = own.pop("hparams", {})
-        good = {**known, **_table_mistakes(f"overrides.{name}", own, mistakes)}
-        both = {**shared, **(hparams if isinstance(hparams, Mapping) else {})}
-        try:
-            parse_run_config({**good, "method": method, "target": "-", "hparams": both})
-        except ConfigError as error:
-            mistakes.extend(f"[overrides.{name}] {m}" for m in error.mistakes)
-
-
-def _table_mistakes(name: str, table: dict[str, Any], mistakes: list[str]) -> dict[str, Any]:
-    """Complain about the run keys of one table; the good ones come back."""
-    good: dict[str, Any] = {}
-    for key, value in table.items():
-        if key in EXPANDED:
-            mistakes.append(f"[{name}] {key}: follows from the sweep's own keys and cannot be set here")
-            continue
-        try:
-            parse_run_config({key: value, "target": "-", "method": "erm"})
-        except ConfigError as error:
-            mistakes.extend(f"[{name}] {m}" for m in error.mistakes)
-        else:
-            good[key] = value
-    return good
+    return tuple(dict.fromkeys(run_keys.each(_names(value), check, "settings", mistakes)))
 
 
 def _datasets(
-    raw: Mapping[str, Any], base: Path, settings: tuple[str, ...], run: object, mistakes: list[str]
+    raw: Mapping[str, Any], base: Path, settings: tuple[str, ...], run: Mapping[str, Any], mistakes: list[str]
 ) -> tuple[Dataset, ...]:
     found: list[Dataset] = []
     tables = raw.get("datasets")
@@ -254,21 +202,21 @@ def _datasets(
         data = table.path if table.path == DIGITS else absolute(table.path, base)
         try:
             manifest = load_dataset(data)
-            known = recognise(manifest, table.benchmark) if table.benchmark else None
+            images = data != DIGITS and not holds_vectors(data)
+            known = recognise(manifest, table.benchmark) if table.benchmark or images else None
         except LongshiftError as error:
             mistakes.append(f"datasets[{number}]: {error}")
             continue
         wanted = table.targets or raw.get("targets", "all")
         names = list(manifest.domain_names) if wanted == "all" else _names(wanted)
-        targets = _each(
-            names, lambda name, m=manifest, k=known: find_target(m, name, k), f"datasets[{number}].targets", mistakes
-        )
-        ratio = run.get("ratio") if isinstance(run, Mapping) else None
+        find = partial(find_target, manifest, benchmark=known)
+        targets = run_keys.each(names, find, f"datasets[{number}].targets", mistakes)
+        ratio = run.get("ratio")
         _possible(manifest, settings, targets, table.benchmark, ratio, f"datasets[{number}]", mistakes)
-        name = table.name or table.benchmark or manifest.name
+        name = table.name or table.benchmark or (known if ratio is None else None) or manifest.name
         if name in [other.name for other in found]:
             mistakes.append(f"datasets[{number}]: two datasets are called {name!r}; give one a `name` of its own")
-        found.append(Dataset(name, data, table.benchmark, tuple(dict.fromkeys(targets))))
+        found.append(Dataset(name, data, table.benchmark, known, tuple(dict.fromkeys(targets))))
     return tuple(found)
 
 
