@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -84,3 +85,22 @@ def content_hash(value: Any) -> str:
     """SHA-256 (hex) of a JSON value; keys are sorted, so the order of writing does not matter."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 (hex) of a file's contents; read again only when the file's size or time has changed."""
+    path = Path(path)
+    try:
+        status = path.stat()
+        return _file_hash(path.resolve(), status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise LongshiftError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _file_hash(path: Path, size: int, changed: int) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()

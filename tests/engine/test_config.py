@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from longshift.engine.config import RunConfig, hparam_rng, parse_run_config
-from longshift.errors import ConfigError
+from longshift.engine.record import RunFolder, write_config
+from longshift.errors import ConfigError, LongshiftError
 
 
 def test_every_mistake_is_reported_at_once() -> None:
@@ -53,8 +55,8 @@ def test_small_images_have_their_own_defaults() -> None:
 
 
 def test_the_fingerprint_is_about_the_run_and_not_about_the_machine() -> None:
-    here = RunConfig(target="A", data="/a/PACS.zip", benchmark="PACS", weights="/a/w.safetensors")
-    there = RunConfig(target="A", data="/b/pacs", benchmark="PACS", weights="/c/w.safetensors")
+    here = RunConfig(target="A", data="/a/PACS.zip", benchmark="PACS")
+    there = RunConfig(target="A", data="/b/pacs", benchmark="PACS")
     assert here.fingerprint() == there.fingerprint()
     assert here.fingerprint() != RunConfig(target="A", data="/a/PACS.zip", benchmark="PACS", steps=1).fingerprint()
     # A hyper-parameter given at its default is the same run.
@@ -88,3 +90,30 @@ def test_a_hyper_parameter_without_effect_is_refused_with_those_that_have_one() 
         parse_run_config({"target": "ink", "method": "dann", "hparams": {"lr": 0.1, "weight_decay": 0.1}})
     assert len(caught.value.mistakes) == 2
     assert "lr" not in parse_run_config({"target": "ink", "method": "dann"}).method_config().to_dict()
+
+
+def test_weights_count_by_their_contents_and_not_by_name_or_place(tmp_path: Path) -> None:
+    def fingerprint(name: str, contents: bytes) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(contents)
+        return RunConfig(target="ink", weights=str(path)).fingerprint()
+
+    first = fingerprint("a/w.safetensors", b"one")
+    assert fingerprint("b/w.safetensors", b"one") == first
+    assert fingerprint("b/other.safetensors", b"one") == first
+    assert fingerprint("b/w.safetensors", b"two") != first
+    assert fingerprint("a/w.safetensors", b"longer") != first  # the file itself is replaced: nothing old is remembered
+    assert RunConfig(target="ink").fingerprint() != first
+    with pytest.raises(LongshiftError, match=r"cannot read .*absent.safetensors"):
+        RunConfig(target="ink", weights=str(tmp_path / "absent.safetensors")).fingerprint()
+
+
+def test_a_folder_is_refused_when_its_weights_were_replaced(tmp_path: Path) -> None:
+    weights, folder = tmp_path / "w.safetensors", RunFolder(tmp_path / "run")
+    weights.write_bytes(b"one")
+    config = RunConfig(target="ink", weights=str(weights))
+    write_config(folder, config)
+    weights.write_bytes(b"other")
+    with pytest.raises(LongshiftError, match="holds another run .it differs in the contents of its weights file"):
+        write_config(folder, config)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from longshift.data.embeddings import holds_vectors
 from longshift.errors import ConfigError, LongshiftError, unknown_name
-from longshift.files import content_hash
+from longshift.files import content_hash, file_hash
 from longshift.methods import registry
 from longshift.methods.base import Method
 from longshift.methods.space import MethodConfig
@@ -125,7 +125,8 @@ class RunConfig(BaseModel):
     def fingerprint(self) -> str:
         """Content hash of everything that makes the run what it is, hyper-parameters resolved.
 
-        A benchmark counts by its name and weights by their file's, so that a run has one fingerprint on all machines.
+        A benchmark counts by its name and a file of weights by its contents, wherever they lie: a run has one
+        fingerprint on all machines, and runs that start from other weights have another.
         """
         values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling", "validation"})
         if self.validation is not None:
@@ -135,7 +136,7 @@ class RunConfig(BaseModel):
         if self.average != "none":  # runs without it keep the name they had before there was averaging
             values["average"], values["average_from"] = self.average, self.average_start
         values["data"] = self.benchmark or self.data
-        values["weights"] = Path(self.weights).name if self.weights else None
+        values["weights"] = file_hash(Path(self.weights)) if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name
         values["hparams"] = self.method_config().fields()
         return content_hash(values)

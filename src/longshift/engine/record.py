@@ -100,8 +100,11 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
         found = _read_config(folder)
         if found.get("fingerprint") != value["fingerprint"]:
             changed = [k for k, v in value["run"].items() if found["run"].get(k) != v]
+            if not changed:
+                same = found.get("hparams") == value["hparams"]
+                changed = ["the contents of its weights file" if same and config.weights else "its hyper-parameters"]
             raise LongshiftError(
-                f"{folder.path} holds another run (it differs in {', '.join(changed) or 'its hyper-parameters'}). "
+                f"{folder.path} holds another run (it differs in {', '.join(changed)}). "
                 "Choose another --out, or remove the folder."
             )
         return
