@@ -115,5 +115,5 @@ def test_a_folder_is_refused_when_its_weights_were_replaced(tmp_path: Path) -> N
     config = RunConfig(target="ink", weights=str(weights))
     write_config(folder, config)
     weights.write_bytes(b"other")
-    with pytest.raises(LongshiftError, match="holds another run .it differs in the contents of its weights file"):
+    with pytest.raises(LongshiftError, match=r"holds another run \(it differs in the contents of its weights file"):
         write_config(folder, config)

@@ -69,7 +69,9 @@ def train(
     freeze_bn: Annotated[
         bool | None, typer.Option("--freeze-bn/--train-bn", help="Batch-norm statistics (frozen by protocol).")
     ] = None,
-    image_size: Annotated[int | None, typer.Option(help="Pixels; default 224, digits 32.")] = None,
+    image_size: Annotated[
+        int | None, typer.Option(help="Pixels; default 224, digits 32, images of up to 64 as they are.")
+    ] = None,
     augment: Annotated[str | None, typer.Option(help="auto, on or off.")] = None,
     steps: Annotated[int | None, typer.Option(help="Training steps (5000 by protocol).")] = None,
     eval_every: Annotated[int | None, typer.Option(help="Steps between validations (300 by protocol).")] = None,
@@ -121,9 +123,10 @@ def train(
     from longshift.engine.config import Runtime, parse_run_config
     from longshift.engine.interrupt import graceful_stop
     from longshift.engine.record import RunFolder, read_config
-    from longshift.engine.task import declare_benchmark, make_task
+    from longshift.engine.task import choose_size, declare_benchmark, make_task, say_network
     from longshift.engine.trackers import open_tracker, tracker_kind
     from longshift.engine.trainer import Trainer
+    from longshift.nn.backbones import check_backbone
 
     flags: dict[str, Any] = {
         "data": data, "benchmark": benchmark, "setting": setting, "target": target, "ratio": ratio, "shrink": shrink,
@@ -142,9 +145,11 @@ def train(
         values = read_toml(config) if config else {}
         hparams = {**values.get("hparams", {}), **parse_assignments(set_ or [])}
         asked = parse_run_config({**values, **given, "hparams": hparams})
-        run = declare_benchmark(asked)
+        run = choose_size(declare_benchmark(asked))
         if run.benchmark != asked.benchmark and not quiet:
             errors.print(f"the names are those of {run.benchmark}: its published counts are used", highlight=False)
+        if not (quiet or run.vectors or ({"image_size", "backbone"} <= {**values, **given}.keys())):
+            errors.print(f"{say_network(run)} (--backbone and --image-size choose others)", highlight=False)
         folder = out or Path("runs") / f"{run.method_class.info.name}-{_safe(run.target)}-{run.fingerprint()[:8]}"
     runtime = Runtime(
         device=device,
@@ -157,6 +162,7 @@ def train(
         keep_model=model,
         save_predictions=predictions,
     )
+    check_backbone(run.backbone_name, run.pretrained)  # before the images are decoded
     tracking = open_tracker(tracker_kind(track), folder, run) if track else nullcontext()
     task = make_task(run, cache, lambda label, total: progress(label, total, quiet))
 

@@ -40,7 +40,9 @@ class RunConfig(BaseModel):
     pretrained: bool = False
     weights: str | None = None
     freeze_bn: bool = True
-    image_size: int = Field(default=0, ge=0, le=1024, description="0 = 32 for digits, 224 otherwise")
+    image_size: int = Field(
+        default=0, ge=0, le=1024, description="0 = 32 for digits, 224 otherwise; train: small images as they are"
+    )
     augment: Literal["auto", "on", "off"] = "auto"
     sampling: Literal["domain", "pooled"] = Field(
         default="domain", description="domain: as many samples from each; pooled: all sources are one domain"

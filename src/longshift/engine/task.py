@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from longshift.data import Store, load_dataset, open_store
-from longshift.data.manifest import Manifest
-from longshift.engine.config import RunConfig, parse_run_config
+from longshift.data.manifest import IntArray, Manifest
+from longshift.data.sides import fitting_size
+from longshift.engine.config import SMALL_IMAGE, RunConfig, parse_run_config
 from longshift.errors import LongshiftError
 from longshift.methods.problem import Problem
+from longshift.nn.backbones import SMALL_CONV
 from longshift.progress import Tick, silent
 from longshift.settings.resolve import recognise, setting_for
 from longshift.settings.split import Split, make_split
 
-IntArray = npt.NDArray[np.int64]
 Bar = Callable[[str, int], AbstractContextManager[Tick]]
 
 
@@ -61,6 +62,35 @@ def declare_benchmark(config: RunConfig) -> RunConfig:
         return config
     name = recognise(load_dataset(config.data))
     return config if name is None else parse_run_config({**config.model_dump(), "benchmark": name})
+
+
+def choose_size(config: RunConfig) -> RunConfig:
+    """The configuration with an image size, where none is stated and the images are smaller than the protocol's.
+
+    Images of 64 pixels or less stay as they are and go, unless a network or weights are named, through the network for
+    small images. Digits, vectors, benchmarks and what starts from published weights keep the sizes they have.
+    """
+    stated = config.image_size or config.benchmark or config.vectors or config.data == "digits"
+    if stated or config.pretrained or config.weights or config.backbone not in ("auto", SMALL_CONV):
+        return config
+    size = _size_of_images(config.data, config.size)
+    if size >= config.size or (config.backbone == "auto" and size > SMALL_IMAGE):
+        return config
+    return config.model_copy(update={"image_size": size})
+
+
+@functools.lru_cache(maxsize=16)
+def _size_of_images(data: str, most: int) -> int:
+    """Looked up once per process: a sweep asks for each of its jobs."""
+    return fitting_size(load_dataset(data), most)
+
+
+def say_network(config: RunConfig) -> str:
+    """Network, start and image size in a line."""
+    if config.vectors:
+        return f"{config.backbone_name} on vectors"
+    start = Path(config.weights).name if config.weights else "pretrained" if config.pretrained else "random"
+    return f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
 
 
 def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None) -> Task:

@@ -13,6 +13,7 @@ from longshift.data.digits import NAME as DIGITS
 from longshift.data.load import load_dataset
 from longshift.data.manifest import Manifest
 from longshift.engine.config import parse_run_config
+from longshift.engine.task import choose_size
 from longshift.errors import UsageError
 from longshift.experiments.scale import Scale, evaluations, shortened
 from longshift.files import content_hash, write_text
@@ -80,13 +81,14 @@ class Workspace:
             **self.scale.run.get("hparams", {}), **self.run.get("hparams", {}), **(hparams or {}),
         }  # fmt: skip
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
-        config = parse_run_config(
+        asked = parse_run_config(
             {
                 **values, "data": self.data, "benchmark": self.benchmark, "setting": setting, "target": target,
                 "method": method, "hparams": own, "steps": steps, "eval_every": every,
                 "split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw),
             }
         )  # fmt: skip
+        config = choose_size(asked)
         return Job(config.fingerprint(), self.name, label or method, trial, draw, config.model_dump())
 
     def grid(

@@ -13,12 +13,12 @@ from torch import nn
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.nn.network import Network, Precision
+from longshift.nn.pretrained import TORCHVISION, TORCHVISION_WEIGHTS, no_weights, require_pretrained
 from longshift.nn.small_conv import small_conv
 from longshift.nn.vector_mlp import HIDDEN, VectorMLP
 
 SMALL_CONV = "small_conv"
 VECTOR_MLP = "mlp"
-TORCHVISION = "torchvision/"  # the prefix of torchvision's models, whose weights DomainBed starts from
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 HALF = (0.5, 0.5, 0.5)
 
@@ -62,11 +62,29 @@ def make_backbone(
     return backbone
 
 
+def check_backbone(name: str, pretrained: bool = False) -> None:
+    """Raise where a backbone does not exist or its published weights cannot be had; builds nothing."""
+    if name in (SMALL_CONV, VECTOR_MLP):
+        return
+    if name.startswith(TORCHVISION):
+        from torchvision import models
+
+        known = [TORCHVISION + known for known in models.list_models(module=models)]
+        if name not in known:
+            raise UsageError(unknown_name("backbone", name, known))
+    else:
+        import timm
+
+        if not timm.is_model(name.split(".")[0]):
+            raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, VECTOR_MLP]))
+    if pretrained:
+        require_pretrained(name)
+
+
 def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: str) -> Backbone:
     import timm
 
-    if not timm.is_model(name.split(".")[0]):
-        raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, VECTOR_MLP]))
+    check_backbone(name, pretrained)
     header = weights_header(weights) if weights is not None else WeightsHeader()
     options: dict[str, Any] = {"num_classes": 0}
     pad_type = header.pad_type or pad_type
@@ -77,10 +95,7 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
     except Exception as error:
         if not pretrained:
             raise
-        raise LongshiftError(
-            f"cannot get the pretrained weights of {name}: {error}\n"
-            f"Without internet, pass a file: --weights {name}.safetensors"
-        ) from error
+        raise no_weights(name, error) from error
     config = module.pretrained_cfg
     # Some models (MobileNetV3) have a layer between the pooled features and the classifier; its length counts.
     features = int(getattr(module, "head_hidden_size", module.num_features))
@@ -91,16 +106,11 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
 def _torchvision_backbone(name: str, pretrained: bool) -> Backbone:
     from torchvision import models
 
-    if name not in models.list_models(module=models):
-        known = [TORCHVISION + known for known in models.list_models(module=models)]
-        raise UsageError(unknown_name("backbone", TORCHVISION + name, known))
+    check_backbone(TORCHVISION + name, pretrained)
     try:
-        module: nn.Module = models.get_model(name, weights="IMAGENET1K_V1" if pretrained else None)
+        module: nn.Module = models.get_model(name, weights=TORCHVISION_WEIGHTS if pretrained else None)
     except OSError as error:
-        raise LongshiftError(
-            f"cannot get torchvision's weights of {name}: {error}\n"
-            f"Without internet, pass a file: --weights {name}.safetensors"
-        ) from error
+        raise no_weights(TORCHVISION + name, error) from error
     # The last linear layer is the ImageNet classifier; everything before it makes the features.
     heads = [path for path, part in module.named_modules() if isinstance(part, nn.Linear)]
     if not heads:

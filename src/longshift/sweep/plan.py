@@ -65,6 +65,7 @@ class Plan:
 
 def expand(sweep: Sweep) -> Iterator[Job]:
     """All jobs, first trials and draws first: a sweep that is stopped early has something of everything."""
+    from longshift.engine.task import choose_size
     from longshift.sweep.spec import run_config
 
     methods = sweep.compared()
@@ -78,7 +79,7 @@ def expand(sweep: Sweep) -> Iterator[Job]:
         seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
         for (dataset, place), (method, values) in product(places, methods):
             benchmark = dataset.benchmark_of(values.get("ratio"))
-            config = run_config({**values, **place, **seeds, "benchmark": benchmark})
+            config = choose_size(run_config({**values, **place, **seeds, "benchmark": benchmark}))
             yield Job(config.fingerprint(), dataset.name, method, trial, draw, config.model_dump())
 
 
