@@ -115,6 +115,14 @@ def test_overrides_reach_their_method_alone(tmp_path: Path) -> None:
         assert values.get("alpha") == (0.5 if job.method == "ndcl" else None)
 
 
+def test_common_hyper_parameters_reach_those_who_use_them(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, methods=["erm", "dann"], draws=1, run={"hparams": {"lr": 0.5, "batch_size": 16}})
+    for job in plan.jobs:
+        assert job.run["hparams"] == ({"batch_size": 16} if job.method == "dann" else {"lr": 0.5, "batch_size": 16})
+    with pytest.raises(ConfigError, match=r"\[overrides.dann\] hparams.lr: has no effect here; .*lr_g"):
+        small_plan(tmp_path / "own", methods=["dann"], overrides={"dann": {"hparams": {"lr": 0.5}}})
+
+
 def test_the_plan_file_is_used_only_while_it_fits(tmp_path: Path) -> None:
     plan = small_plan(tmp_path)
     assert load_plan(tmp_path) == load_plan(tmp_path)

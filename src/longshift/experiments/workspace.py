@@ -22,6 +22,7 @@ from longshift.report.names import order_methods
 from longshift.settings import find_target, recognise
 from longshift.sweep.layout import StoreFolder
 from longshift.sweep.plan import Job
+from longshift.sweep.run_keys import shared
 from longshift.sweep.seeds import hparam_seed
 
 
@@ -78,7 +79,7 @@ class Workspace:
         defaults = registry.get(method).Config.make({}).to_dict()
         own = {
             **(shortened(defaults, steps) if self.scale.shorten else {}),
-            **self.scale.run.get("hparams", {}), **self.run.get("hparams", {}), **(hparams or {}),
+            **shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **(hparams or {}),
         }  # fmt: skip
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
         asked = parse_run_config(

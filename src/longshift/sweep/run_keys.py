@@ -51,6 +51,12 @@ def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "hparams": hparams}
 
 
+def shared(run: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """[run] as it is for one method: without those of the common hyper-parameters that have no effect on it."""
+    unused = registry.get(method).Config.not_used()
+    return {**run, "hparams": {name: v for name, v in table(run.get("hparams")).items() if name not in unused}}
+
+
 def overrides(value: object, base: Path, mistakes: list[str]) -> dict[str, dict[str, Any]]:
     """The [overrides] tables by the proper name of their method."""
     found: dict[str, dict[str, Any]] = {}
@@ -72,7 +78,8 @@ def check_methods(
     for method in methods:
         name = registry.get(method).info.name
         where = f"[overrides.{name}]"
-        check_values(where, merged(common, good_keys(where, own.get(name, {}), mistakes)), method, mistakes)
+        mine = good_keys(where, own.get(name, {}), mistakes)
+        check_values(where, merged(shared(common, method), mine), method, mistakes)
 
 
 def check_values(where: str, values: Mapping[str, Any], method: str, mistakes: list[str]) -> None:

@@ -102,7 +102,8 @@ class Sweep:
         found = []
         for variant in (*(Variant("", method, {}) for method in self.methods), *self.variants):
             proper = registry.get(variant.method).info.name
-            values = run_keys.merged(self.run, self.overrides.get(proper, {}), variant.values)
+            common = run_keys.shared(self.run, variant.method)
+            values = run_keys.merged(common, self.overrides.get(proper, {}), variant.values)
             found.append((variant.name or proper, {**values, "method": variant.method}))
         return found
 

@@ -53,7 +53,7 @@ def read_variants(
         except LongshiftError as error:
             mistakes.append(f"{where} {error}")
             continue
-        above = [common, own.get(registry.get(proper).info.name, {})]
+        above = [run_keys.shared(common, proper), own.get(registry.get(proper).info.name, {})]
         run_keys.check_values(where, run_keys.merged(*above, good), proper, mistakes)
         if len(mistakes) == before:
             found.append(Variant(str(name).strip(), proper, run_keys.placed(good, base)))
