@@ -43,20 +43,34 @@ def synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+class StepTimer:
+    """Times the steps of a trainer that has not run yet, in as many portions as wanted."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.done = trainer, 0
+        trainer.method.train()
+
+    def seconds(self, steps: int) -> float:
+        """Seconds that the next `steps` steps take."""
+        synchronise(self.trainer.device)
+        start = time.perf_counter()
+        for index in range(self.done, self.done + steps):
+            self.trainer.stepper.run(index)
+        synchronise(self.trainer.device)
+        self.done += steps
+        return time.perf_counter() - start
+
+    def close(self) -> None:
+        """Stop whatever loads data."""
+        self.trainer.source.close()
+
+
 def seconds_per_step(trainer: Trainer, warm: int, steps: int) -> tuple[float, float]:
     """(seconds a step once warm, seconds of the warm-up) of a trainer that has not run yet."""
-    trainer.method.train()
-    start = time.perf_counter()
-    for index in range(warm):
-        trainer.stepper.run(index)
-    synchronise(trainer.device)
-    middle = time.perf_counter()
-    for index in range(warm, warm + steps):
-        trainer.stepper.run(index)
-    synchronise(trainer.device)
-    end = time.perf_counter()
-    trainer.source.close()
-    return (end - middle) / steps, middle - start
+    timer = StepTimer(trainer)
+    first, then = timer.seconds(warm), timer.seconds(steps)
+    timer.close()
+    return then / steps, first
 
 
 def median_time(function: Callable[[], object], repeats: int, device: torch.device) -> float:
@@ -77,4 +91,4 @@ def machine(device: torch.device) -> dict[str, str]:
     return {key: found[key] for key in ("device", "cpu", "torch", "python", "commit")}
 
 
-__all__ = ["RunConfig", "Runtime", "Trainer", "machine", "made_up_task", "median_time", "seconds_per_step"]
+__all__ = ["RunConfig", "Runtime", "StepTimer", "Trainer", "machine", "made_up_task", "median_time", "seconds_per_step"]

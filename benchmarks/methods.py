@@ -3,8 +3,9 @@
     python -m benchmarks.methods                                  # small conv net; on a GPU: ResNet-50, batch 3 x 32
     python -m benchmarks.methods --write                          # also update src/longshift/methods/cost.csv
 
-ERM is measured again after every method and the ratio taken to the mean of the two neighbours, so that a machine
-that slows down half-way slows down both.
+An ERM run is kept warm and timed before and after every method; the ratio is to the mean of the two, so that a machine
+that slows down half-way slows down both. On a GPU, steps are captured as graphs; `--compile on` also compiles, which
+takes half a minute more for every new batch shape.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 
 import longshift.methods
-from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, seconds_per_step
+from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task
 from longshift.engine.device import resolve_device
 from longshift.engine.task import Task
 from longshift.experiments.paper import paper_table
@@ -28,16 +29,24 @@ from longshift.methods import registry
 COST = Path(longshift.methods.__file__).parent / "cost.csv"
 
 
-def measure(method: str, task: Task, args: argparse.Namespace, cuda: bool) -> float:
-    """Seconds a step."""
+def timer(method: str, task: Task, args: argparse.Namespace, steps: int, out: str, cuda: bool) -> StepTimer:
+    """A warm run of `steps` steps."""
     config = RunConfig(
         data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
-        steps=args.warm + args.steps, augment="on" if cuda else "off", hparams={"batch_size": args.batch},
+        steps=args.warm + steps, augment="on" if cuda else "off", hparams={"batch_size": args.batch},
     )  # fmt: skip
-    runtime = Runtime(device=args.device, compile="on" if cuda else "off")
+    found = StepTimer(Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile)))
+    found.seconds(args.warm)
+    return found
+
+
+def measure(method: str, task: Task, args: argparse.Namespace, cuda: bool) -> float:
+    """Seconds a step."""
     with tempfile.TemporaryDirectory() as out:
-        trainer = Trainer(config, task, Path(out), runtime)
-        return seconds_per_step(trainer, args.warm, args.steps)[0]
+        found = timer(method, task, args, args.steps, out, cuda)
+        seconds: float = found.seconds(args.steps) / args.steps
+        found.close()
+    return seconds
 
 
 def paper_ratios() -> dict[str, float]:
@@ -59,6 +68,7 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=10 if cuda else 3)
     parser.add_argument("--steps", type=int, default=50 if cuda else 10)
     parser.add_argument("--methods", default="all")
+    parser.add_argument("--compile", default="off", choices=("on", "off"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--write", action="store_true", help="replace this hardware's rows in the package's cost.csv")
@@ -69,11 +79,13 @@ def main() -> None:
     published = paper_ratios()
     who = machine(resolve_device(args.device))
     hardware = who["device"] if who["device"] != "cpu" else who["cpu"]
-    before = measure("erm", task, args, cuda)
+    scratch = tempfile.TemporaryDirectory()
+    erm = timer("erm", task, args, args.steps * (len(names) + 1), scratch.name, cuda)
+    before = erm.seconds(args.steps) / args.steps
     rows: list[dict[str, Any]] = []
     for name in names:
         seconds = measure(name, task, args, cuda)
-        after = measure("erm", task, args, cuda)
+        after = erm.seconds(args.steps) / args.steps
         row = {
             "method": name,
             "ratio": 1.0 if name == "erm" else round(seconds / ((before + after) / 2), 2),
@@ -91,6 +103,8 @@ def main() -> None:
             json.dumps(row) if args.json else f"{name:10s} {row['ratio']:6.2f}  (paper {row['paper_ratio']})",
             flush=True,
         )
+    erm.close()
+    scratch.cleanup()
     for path in filter(None, (args.out, COST if args.write else None)):
         kept = []
         if path == COST and COST.exists():

@@ -2,8 +2,8 @@
 
     python -m benchmarks.packing --backbone mobilenetv2_100 --steps 300 --jobs 1,2,4 --out packing.csv
 
-Every process builds its trainer, warms up (compiling, capturing), waits for the others, and then trains `steps` steps;
-only the training counts.
+All processes build their trainers and warm up (compiling, capturing) together; then the first one trains alone, then
+two at once, and so on, while the others wait. Only the training counts.
 """
 
 from __future__ import annotations
@@ -14,38 +14,33 @@ import json
 import multiprocessing
 import sys
 import tempfile
-import time
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, synchronise
+from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task
 from longshift.engine.device import resolve_device
 
 
-def work(args: argparse.Namespace, barrier: Barrier, results: Any) -> None:
-    """One process."""
+def work(number: int, counts: list[int], args: argparse.Namespace, barrier: Barrier, results: Any) -> None:
+    """One process: takes part in every round that is for more than `number` processes."""
     import torch
 
     torch.set_num_threads(1)
     task = made_up_task(7, args.size)
     config = RunConfig(
         data="made-up", target=task.split.target, method=args.method, backbone=args.backbone, image_size=args.size,
-        steps=args.warm + args.steps, augment="on", hparams={"batch_size": args.batch},
+        steps=args.warm + args.steps * len(counts), augment="on", hparams={"batch_size": args.batch},
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as out:
-        trainer = Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile))
-        trainer.method.train()
-        for index in range(args.warm):
-            trainer.stepper.run(index)
-        synchronise(trainer.device)
-        barrier.wait()
-        start = time.perf_counter()
-        for index in range(args.warm, args.warm + args.steps):
-            trainer.stepper.run(index)
-        synchronise(trainer.device)
-        results.put(time.perf_counter() - start)
-        trainer.source.close()
+        timer = StepTimer(Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile)))
+        timer.seconds(args.warm)
+        for jobs in counts:
+            barrier.wait()
+            if number < jobs:
+                results.put((jobs, timer.seconds(args.steps)))
+            barrier.wait()
+        timer.close()
 
 
 def main() -> None:
@@ -65,14 +60,20 @@ def main() -> None:
     args = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     rows = []
-    for jobs in map(int, args.jobs.split(",")):
-        barrier, results = context.Barrier(jobs), context.Queue()
-        processes = [context.Process(target=work, args=(args, barrier, results)) for _ in range(jobs)]
-        for process in processes:
-            process.start()
-        seconds = [results.get(timeout=600) for _ in processes]
-        for process in processes:
-            process.join()
+    counts = [int(jobs) for jobs in args.jobs.split(",")]
+    barrier, results = context.Barrier(max(counts)), context.Queue()
+    processes = [
+        context.Process(target=work, args=(number, counts, args, barrier, results)) for number in range(max(counts))
+    ]
+    for process in processes:
+        process.start()
+    times: dict[int, list[float]] = {jobs: [] for jobs in counts}
+    for _ in range(sum(counts)):
+        jobs, value = results.get(timeout=600)
+        times[jobs].append(value)
+    for process in processes:
+        process.join()
+    for jobs, seconds in times.items():
         step = max(seconds) / args.steps
         row = {
             "backbone": args.backbone, "method": args.method, "jobs": jobs, "seconds_per_step": round(step, 5),
