@@ -4,9 +4,13 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+import torch
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
+from longshift.engine.load import load_model
+from longshift.engine.task import Task
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json, write_json
 
@@ -17,10 +21,31 @@ def test_table_and_json(digits_run: Path) -> None:
     shown = runner.invoke(app, ["evaluate", str(digits_run), "--device", "cpu"])
     assert shown.exit_code == 0
     assert "agrees with result.json" in shown.output
+    assert "calibrated as `longshift predict` states them" in " ".join(shown.output.split())
     found = runner.invoke(app, ["evaluate", str(digits_run), "--set", "target", "--json", "--device", "cpu"])
     value = json.loads(found.stdout)
     assert value["target"] == read_json(digits_run / "result.json")["selected"]["target"]
     assert "validation" not in value
+
+
+def test_calibration_is_that_of_predictions(digits_run: Path, digits_task: Task) -> None:
+    """The ECE in the table, from the probabilities that `predict` gives, by plain loops."""
+    model = load_model(digits_run, device="cpu")
+    target = digits_task.split.target_indices
+    p = model.probabilities(torch.from_numpy(digits_task.store.inputs[target])).numpy()
+    sure, right = p.max(axis=1), p.argmax(axis=1) == digits_task.labels(target)
+    expected = 0.0
+    for low in range(15):
+        inside = (sure > low / 15) & (sure <= (low + 1) / 15)
+        if inside.any():
+            expected += inside.mean() * abs(right[inside].mean() - sure[inside].mean())
+    found = runner.invoke(app, ["evaluate", str(digits_run), "--set", "target", "--json", "--device", "cpu"])
+    value = json.loads(found.stdout)
+    assert value["temperature"] == model.temperature != 1
+    assert value["calibrated"]["target"]["ece"] == pytest.approx(expected, abs=2e-3)
+    assert value["calibrated"]["target"]["ece"] != pytest.approx(value["target"]["ece"], abs=1e-4)
+    shown = runner.invoke(app, ["evaluate", str(digits_run), "--set", "target", "--device", "cpu"])
+    assert f"{100 * value['calibrated']['target']['ece']:.1f}" in shown.output
 
 
 def test_disagreement_fails(digits_run: Path, tmp_path: Path) -> None:

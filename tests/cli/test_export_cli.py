@@ -19,7 +19,14 @@ def test_export(digits_run: Path, tmp_path: Path) -> None:
     assert value["difference"] < 1e-4
     assert json.loads(Path(value["description"]).read_text())["classes"] == list("0123456789")
     shown = runner.invoke(app, ["export", str(digits_run), "--format", "torch", "--out", str(out)])
-    assert "100 random inputs and 100 images" in shown.output
+    assert "100 random inputs and 100 images of the training data" in shown.output
+
+
+def test_the_ending_names_the_format(digits_run: Path, tmp_path: Path) -> None:
+    done = runner.invoke(app, ["export", str(digits_run), "--out", str(tmp_path / "m.pt2"), "--json"])
+    assert json.loads(Path(json.loads(done.stdout)["description"]).read_text())["format"] == "torch"
+    failed = runner.invoke(app, ["export", str(digits_run), "--out", str(tmp_path / "m.pt2"), "--format", "onnx"])
+    assert "m.pt2; for .pt2 use the format torch" in str(failed.exception)
 
 
 def test_unknown_format(digits_run: Path) -> None:

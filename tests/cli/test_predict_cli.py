@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.data.digits import images
-from longshift.errors import LongshiftError
+from longshift.errors import LongshiftError, UsageError
 
 runner = CliRunner()
 
@@ -49,17 +49,29 @@ def test_list_from_standard_input(digits_run: Path, folder: Path) -> None:
     found = runner.invoke(app, ["predict", str(digits_run), "-", "--json", "-q", "--device", "cpu"], input=listed)
     assert [Path(row["path"]).name for row in json.loads(found.stdout)["predictions"]] == ["03.png", "01.png"]
     empty = runner.invoke(app, ["predict", str(digits_run), "-"], input="")
-    assert "standard input is empty" in str(empty.exception)
+    assert "from standard input, which is empty; for example find" in str(empty.exception)
 
 
 def test_only_unreadable_inputs_fail(digits_run: Path, folder: Path) -> None:
     failed = runner.invoke(app, ["predict", str(digits_run), str(folder / "bad.png"), "-q", "--device", "cpu"])
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1
-    assert "none of the 1 inputs could be read" in str(failed.exception)
+    assert "none of the 1 input could be read" in str(failed.exception)
+    assert "bad.png: not an image" in failed.stderr
 
 
 def test_an_empty_folder(digits_run: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     failed = runner.invoke(app, ["predict", str(digits_run), str(tmp_path / "empty")])
-    assert "no images in" in str(failed.exception)
+    assert f"no images in {tmp_path / 'empty'} or below: expected files that end with .bmp" in str(failed.exception)
+
+
+def test_another_kind_of_table_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    failed = runner.invoke(app, ["predict", str(tmp_path / "no-model"), "x.png", "--out", "p.xlsx"])
+    assert isinstance(failed.exception, UsageError)
+    assert "expected a file that ends with .csv or .json, got p.xlsx" in str(failed.exception)
+
+
+def test_what_is_unsure_is_counted_with_its_limit(digits_run: Path, folder: Path) -> None:
+    arguments = ["predict", str(digits_run), str(folder), "--unsure", "1", "-q", "--device", "cpu"]
+    assert "25 of them unsure (probability below 1), 1 skipped" in runner.invoke(app, arguments).output

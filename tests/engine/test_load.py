@@ -56,7 +56,7 @@ def test_evaluate_notices_other_weights(digits_run: Path, tmp_path: Path) -> Non
     write_json(copy / "result.json", result)
     found = evaluate(copy, ["target"], runtime=CPU)
     assert not found["agrees"]
-    assert set(found) == {"folder", "weights", "recorded", "agrees", "target"}
+    assert set(found) == {"folder", "weights", "recorded", "agrees", "temperature", "calibrated", "target"}
 
 
 def test_a_method_with_its_own_predictor(tmp_path: Path, digits_task: Task) -> None:
@@ -66,6 +66,15 @@ def test_a_method_with_its_own_predictor(tmp_path: Path, digits_task: Task) -> N
     indices = digits_task.split.target_indices
     hits = model.logits(torch.from_numpy(digits_task.store.inputs[indices])).argmax(1).numpy()
     assert (hits == digits_task.labels(indices)).mean() == result["selected"]["target"]["accuracy"]
+
+
+def test_an_unfinished_fit_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "fit" / "plan.json").write_text("{}")
+    with pytest.raises(
+        LongshiftError, match=r"no model yet: its fit is not finished\. Go on with the same `longshift fit`"
+    ):
+        load_model(tmp_path / "fit")
 
 
 def test_a_model_of_a_fit_folder(digits_run: Path, tmp_path: Path) -> None:

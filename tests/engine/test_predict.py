@@ -71,9 +71,14 @@ def test_expanding(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_there_is_skipped(digits_run: Path, pictures: Path) -> None:
-    found = predict(digits_run, ["/nothing/here.png", pictures / "two"], device="cpu")
+    given: list[str | Path] = ["/nothing/here.png", "/nothing/*.png", pictures / "one" / "table.npz", pictures / "two"]
+    found = predict(digits_run, given, device="cpu")
     assert len(found.rows) == 30
-    assert found.skipped == (("/nothing/here.png", "unreadable: No such file or directory"),)
+    assert [reason for _, reason in found.skipped] == [
+        "there is no such file",
+        "no file matches this pattern",
+        "holds vectors, but the model takes images",
+    ]
 
 
 def test_csv_reads_back(digits_run: Path, pictures: Path) -> None:
@@ -100,9 +105,12 @@ def test_vectors(tmp_path: Path) -> None:
     assert [row.path for row in found.rows] == [f"{tmp_path / 'new.npz'}#p{i}" for i in range(10)]
     assert np.mean([row.label == str(k) for row, k in zip(found.rows, y, strict=False)]) > 0.8
     assert [reason for _, reason in found.skipped] == [
-        "expected vectors of length 5, found 2",
-        "the model takes vectors: expected one of .npz, .parquet",
+        "the model takes vectors of length 5, found 2",
+        "the model takes vectors: expected a file that ends with .npz or .parquet",
     ]
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new.npz").rename(tmp_path / "new" / "a.npz")
+    assert len(predict(tmp_path / "run", [tmp_path / "new"], device="cpu").rows) == 10  # a folder of tables
 
 
 def test_no_model(tmp_path: Path) -> None:

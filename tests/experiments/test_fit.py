@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import html
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.experiments.fit import fit
 from longshift.experiments.fit.look import look_at
 from longshift.experiments.fit.network import choose_network
-from longshift.experiments.fit.plan import steps_within, usual_steps
+from longshift.experiments.fit.plan import longest_steps, pace_within, usual_steps
 from longshift.experiments.fit.scores import SiteScore, class_scores, expect, verdict, weak_classes
 from longshift.files import read_json
 from tests.engine.runs import CPU
@@ -92,7 +94,7 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
 
 def test_broken_off_it_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> None:
     whole = fit(data, out=tmp_path / "whole", **QUICK)
-    asked = iter([False] * 18)  # once a step: it stops in the second of four runs
+    asked = iter([False] * (72 + 18))  # once an image that is looked at, then once a step: it stops in run 2 of 4
     with pytest.raises(Interrupted, match="stopped in run 2 of 4; nothing is lost"):
         fit(data, out=tmp_path / "broken", stop=lambda: next(asked, True), **QUICK)
     first = (tmp_path / "broken" / "sites" / "erm-1-north" / "result.json").read_bytes()
@@ -105,8 +107,9 @@ def test_broken_off_it_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> 
 
 def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -> None:
     fit(data, out=tmp_path / "fit", target="west", **QUICK)
-    with pytest.raises(LongshiftError, match=r"holds another fit \(it differs in seed\)"):
+    with pytest.raises(LongshiftError, match=r"holds another fit \(it differs in seed: 0 there, 1 now\)"):
         fit(data, out=tmp_path / "fit", target="west", seed=1, **QUICK)
+    fit(f"{data}/", out=tmp_path / "fit", target="west", **QUICK)  # a slash at the end is no change
     copy = shutil.copytree(data, tmp_path / "copy")
     done = fit(copy, out=tmp_path / "other", target="west", **QUICK)
     assert [score.site for score in done.summary.own] == ["west"]
@@ -189,12 +192,89 @@ def test_how_long() -> None:
     assert usual_steps(10**6, 4, config) == 1500
     assert usual_steps(100, 4, config) == 300
     assert usual_steps(6400, 4, config) == 1000  # 40 passes of 6400 in batches of 4 x 64
-    assert steps_within(2, 5, 0.01, 10**6) == 1800  # 120 s, three quarters of it, 5 runs
-    assert steps_within(60, 5, 0.01, 300) == 300
+    assert longest_steps(300, config) == 900
+    assert longest_steps(1500, config) == 3000
+    assert longest_steps(300, RunConfig(target="", backbone="mlp")) == 900
+    assert longest_steps(9000, config) == 9000  # never less than the usual
+
+
+def test_what_becomes_of_the_minutes() -> None:
+    """120 s, three quarters of it for steps of 0.01 s in 5 runs: 1800."""
+    short = pace_within(2, 5, 0.01, usual=2000, longest=6000)
+    assert short.steps == 1800
+    assert "fewer than the usual 2000; more time may give a better model" in short.words
+    between = pace_within(2, 5, 0.01, usual=700, longest=2100)
+    assert between.steps == 1800
+    assert between.words == "2 minutes allow 1800 steps in each of the 5 runs; the usual number for this data is 700."
+    ample = pace_within(60, 5, 0.01, usual=300, longest=900)
+    assert ample.steps == 900
+    # 900 steps x 5 runs x 0.01 s = 45 s, which is three quarters of a minute
+    assert "more than the usual 300" in ample.words
+    assert ample.words.endswith("about 1 minute of the 60 minutes.")
+    asked = pace_within(60, 5, 0.01, usual=300, longest=300, asked=True)
+    assert asked.words == "300 steps in each of the 5 runs, as asked for: about 0.4 minutes of the 60 minutes."
+    assert "fewer than the 9000 asked for" in pace_within(2, 5, 0.01, 9000, 9000, asked=True).words
     with pytest.raises(
-        LongshiftError, match=r"allow 18 steps for each of the 5 runs, at least 20 .* give 1\.1 minutes"
+        LongshiftError, match=r"allow 18 steps for each of the 5 runs, at least 20 .* give 1\.2 minutes"
     ):
-        steps_within(1, 5, 0.5, 300)
+        pace_within(1, 5, 0.5, 300, 900)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backbone": "resnet99"}, "unknown backbone 'resnet99'; did you mean"),
+        ({"backbone": "mlp"}, "is for vectors (embeddings), but the data are images"),
+        ({"backbone": "vit_tiny_patch16_224", "image_size": 100}, "of 100x100 pixels"),
+        ({"target": "nroth"}, "did you mean north"),
+        ({"target": " "}, "expected one of north, south, west, got an empty name"),
+        ({"method": "ndlc"}, "did you mean ndcl"),
+        ({"hparams": {"lr": -1}}, "lr"),
+    ],
+)
+def test_mistakes_are_found_before_an_image_is_opened(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], message: str
+) -> None:
+    from longshift.experiments.fit import run
+
+    def opened(*_: object) -> None:
+        raise AssertionError("the images were looked at")
+
+    monkeypatch.setattr(run, "look_at", opened)
+    with pytest.raises(UsageError) as failed:
+        fit(data, out=tmp_path / "fit", **{**QUICK, **options})
+    assert message in str(failed.value)
+    assert not (tmp_path / "fit").exists()  # the right command must not meet "holds another fit"
+
+
+def test_weights_of_another_network_are_found_first(data: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    save_file({"x": torch.zeros(1)}, tmp_path / "w.safetensors")
+    with pytest.raises(LongshiftError, match="does not fit this backbone"):
+        fit(data, out=tmp_path / "fit", weights=tmp_path / "w.safetensors", backbone="resnet10t", **QUICK)
+    assert not (tmp_path / "fit").exists()
+
+
+def test_an_embedding_fit_wants_no_image_network(tmp_path: Path) -> None:
+    y, d = np.arange(24) % 3, np.arange(24) // 3 % 2
+    np.savez(tmp_path / "e.npz", x=np.eye(7)[y], label=y, domain=d)
+    with pytest.raises(UsageError, match="'resnet18' is for images, but the data are vectors of length 7; use 'mlp'"):
+        fit(tmp_path / "e.npz", out=tmp_path / "fit", backbone="resnet18", runtime=CPU)
+
+
+def test_a_network_made_for_one_size_gets_it(data: Path) -> None:
+    manifest = load_dataset(data)
+    assert choose_network(manifest, gpu=False, backbone="vit_tiny_patch16_224")[0]["image_size"] == 224
+    assert choose_network(manifest, gpu=False, backbone="resnet18")[0]["image_size"] == 128
+    assert choose_network(manifest, gpu=False, backbone="small_conv")[0]["image_size"] == 20
+
+
+def test_a_stop_while_looking(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted, match="stopped while looking at colours; nothing was trained yet"):
+        fit(data, out=tmp_path / "fit", stop=lambda: True, **QUICK)
+    assert not (tmp_path / "fit").exists()
 
 
 def test_minutes_are_measured(data: Path, tmp_path: Path) -> None:
@@ -233,8 +313,32 @@ def test_classes() -> None:
     rows = [score("a", 0, 0, [[8, 2, 0], [0, 0, 0], [3, 1, 1]]), score("b", 0, 0, [[9, 1, 0], [0, 0, 0], [2, 2, 1]])]
     found = class_scores(("x", "y", "z"), rows)
     assert [(c.name, c.n, c.recall, c.taken_for) for c in found] == [("z", 10, 0.2, "x"), ("x", 20, 0.85, "y")]
-    assert [c.name for c in weak_classes(found, 0.525)] == ["z"]
-    assert weak_classes(found[1:], 0.9) == []
+    assert found[0].words() == "recognised 2 of 10 times (20 %), mostly taken for x"
+    assert [c.name for c in weak_classes(found)] == ["z"]
+    assert weak_classes(found[1:]) == []  # the only class is the best one
+
+
+def test_the_page_the_card_and_the_console_agree_on_classes(data: Path, tmp_path: Path) -> None:
+    """One definition of a class's accuracy: right over all its samples at the held-out sites."""
+    said: list[str] = []
+    done = fit(data, out=tmp_path / "fit", say=said.append, **QUICK)
+    right, n = dict.fromkeys(COLOURS, 0), dict.fromkeys(COLOURS, 0)
+    for number, site in enumerate(COUNTS, start=1):
+        target = read_json(tmp_path / "fit" / "sites" / f"erm-{number}-{site}" / "result.json")["selected"]["target"]
+        for k, name in enumerate(sorted(COLOURS)):
+            right[name] += target["confusion"][k][k]
+            n[name] += sum(target["confusion"][k])
+    page, card = done.report.read_text(), done.card.read_text()
+    assert {c.name: (c.right, c.n) for c in done.summary.classes} == {c: (right[c], n[c]) for c in COLOURS}
+    for name in COLOURS:
+        share = 100 * right[name] / n[name]
+        shown = html.escape(name)
+        assert re.search(rf"{re.escape(shown)}[^%]*?>{n[name]}</td>\s*<td[^>]*>{right[name]}</td>", page), name
+        assert f"{shown}: ERM {share:.1f} %" in page  # the bars
+        assert f"| {n[name]} | {right[name]} | {share:.0f} |" in card
+        if f"Weak class: {shown}" in page:
+            assert f"Weak class: {shown} ({share:.1f} %)" in page
+            assert f"{name}, recognised {right[name]} of {n[name]} times" in " ".join(said)
 
 
 @pytest.mark.parametrize(

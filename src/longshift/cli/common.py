@@ -54,7 +54,7 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
     elif errors.is_terminal:
         columns = (
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[note]}"),
+            TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left  {task.fields[note]}"),
         )  # fmt: skip
         with Progress(*columns, console=errors) as bar:
             task = bar.add_task(label, total=total, note="")

@@ -48,14 +48,27 @@ def evaluate(
     if as_json:
         print_json(found)
     else:
-        rows = []
-        for name in SETS:
-            if name in found:
-                part, before = found[name], found["recorded"].get(name)
-                keys = ("accuracy", "many", "medium", "few", "macro_f1", "worst_domain", "ece")
-                rows.append([name, part["n"], *[_percent(part[key]) for key in keys], _percent(before)])
+        keys = ("accuracy", "many", "medium", "few", "macro_f1", "worst_domain")
+        rows = [
+            [
+                name,
+                found[name]["n"],
+                *[_percent(found[name][key]) for key in keys],
+                _percent(found["calibrated"][name]["ece"]),
+                _percent(found["recorded"].get(name)),
+            ]
+            for name in SETS
+            if name in found
+        ]
         columns = ("set", "n", "accuracy", "many", "medium", "few", "macro F1", "worst domain", "ECE", "recorded")
-        print_table(f"{found['folder']} ({found['weights']} weights)", columns, rows)
+        caption = (
+            "Percent. recorded: the accuracy in result.json. ECE: how far stated probabilities are off on average, "
+            f"calibrated as `longshift predict` states them (temperature {found['temperature']:.2f})."
+        )
+        print_table(f"{found['folder']} ({found['weights']} weights)", columns, rows, caption)
+        if "target" not in found and not sets:
+            console.print("This model was trained on all sites, so none is left to test it on; report.html of the fit "
+                          "has the estimate for a new site.", soft_wrap=True)  # fmt: skip
         if found["recorded"] and found["agrees"]:
             console.print("agrees with result.json")
     if not found["agrees"]:

@@ -18,7 +18,10 @@ def register(app: typer.Typer) -> None:
 
 def export(
     model: Annotated[Path, typer.Argument(help="The folder of a run or of a fit.")],
-    format: Annotated[str, typer.Option(help="onnx, or torch (torch.export, .pt2).")] = "onnx",
+    format: Annotated[
+        str | None,
+        typer.Option(help="onnx, or torch (torch.export, .pt2); default: by the ending of --out, else onnx."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The file; default model.onnx or model.pt2 in the folder.")] = None,
     averaged: Annotated[bool, typer.Option("--averaged", help="Export the averaged weights.")] = False,
     as_json: JsonFlag = False,
@@ -32,6 +35,8 @@ def export(
     """
     from longshift.engine.export import export as write
 
+    if format is None:
+        format = "torch" if out is not None and out.suffix.lower() == ".pt2" else "onnx"
     if format not in ("onnx", "torch"):
         raise UsageError(f"--format: expected onnx or torch, got {format!r}")
     done = write(model, "onnx" if format == "onnx" else "torch", out, "averaged" if averaged else "selected")
@@ -46,10 +51,13 @@ def export(
             }
         )
         return
-    real = f"{done.real} images or vectors of its own data" if done.real else "no own data (it could not be read)"
+    if done.real:
+        checked = f"{done.random} random inputs and {done.real} {done.noun} of the training data"
+    else:
+        checked = f"{done.random} random inputs (the data it was trained on could not be read here)"
     console.print(
-        f"wrote {done.file} ({done.file.stat().st_size / 1e6:.1f} MB) and {done.description.name}\n"
-        f"largest difference to PyTorch {done.difference:.1e}, on {done.random} random inputs and {real}",
+        f"wrote {done.file} ({done.file.stat().st_size / 1e6:.1f} MB) and how to use it in {done.description.name}\n"
+        f"largest difference to PyTorch {done.difference:.1e}, on {checked}",
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
-from longshift.errors import LongshiftError
+from longshift.errors import LongshiftError, UsageError
 
 SHOWN = 20
 
@@ -43,24 +43,35 @@ def predict(
 
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
+    from longshift.data.tree import IMAGE_SUFFIXES, some
     from longshift.engine.load import load_model
-    from longshift.engine.predict import expand
+    from longshift.engine.predict import VECTOR_SUFFIXES, expand
     from longshift.engine.predict import predict as run
     from longshift.files import write_json, write_text
+    from longshift.words import counted
 
+    if out is not None and out.suffix.lower() not in (".csv", ".json"):
+        raise UsageError(f"--out: expected a file that ends with .csv or .json, got {out}")
     items = [line for item in images for line in (_lines() if item == "-" else [item])]
     if not items:
-        raise LongshiftError("no images: standard input is empty")
+        raise LongshiftError(
+            "no images: - reads one path a line from standard input, which is empty; for example "
+            f"find new_site -name '*.jpg' | longshift predict {model} -"
+        )
     loaded = load_model(model, "averaged" if averaged else "selected", device)
-    files = expand(items)
+    noun, endings = ("vectors", VECTOR_SUFFIXES) if loaded.info.vectors else ("images", IMAGE_SUFFIXES)
+    files = expand(items, loaded.info.vectors)
     if not files:
-        raise LongshiftError(f"no images in {', '.join(items[:3])}")
+        listed = ", ".join(sorted(endings))
+        raise LongshiftError(f"no {noun} in {some(items, 3)} or below: expected files that end with {listed}")
     with progress("predicting", len(files), quiet) as tick:
         found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
     for path, reason in found.skipped:
         errors.print(f"skipped {path}: {reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if not found.rows:
-        raise LongshiftError(f"none of the {len(files)} inputs could be read")
+        raise LongshiftError(
+            f"nothing was predicted: none of the {counted(len(files), 'input')} could be read; each is named above"
+        )
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, found.to_json())
     elif out is not None:
@@ -74,10 +85,10 @@ def predict(
         if len(found.rows) > SHOWN:
             console.print(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
     counts = ", ".join(f"{name} {n}" for name, n in Counter(p.label for p in found.rows).most_common(10))
-    unsure_count = sum(p.unsure for p in found.rows)
+    doubtful = sum(p.unsure for p in found.rows)
     console.print(
-        f"{len(found.rows)} predicted ({counts}), {unsure_count} unsure, {len(found.skipped)} skipped"
-        + (f"; written to {out}" if out else ""),
+        f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below {unsure:g}), "
+        f"{len(found.skipped)} skipped" + (f"; written to {out}" if out else ""),
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -18,6 +18,7 @@ from longshift.engine.record import read_config, read_result
 from longshift.engine.source import EvaluationSource, host_tensor
 from longshift.engine.task import Bar, Task, no_bar
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.metrics import expected_calibration_error, negative_log_likelihood
 from longshift.settings.split import load_split
 
 TOLERANCE = 0.005  # between devices and precisions a few samples of a thousand may change sides
@@ -33,7 +34,9 @@ def evaluate(
     """Metrics of a run's model on its own validation, test and target sets.
 
     The result has, per set, what `Evaluation.to_dict` gives; under "recorded" the accuracies in result.json, and
-    under "agrees" whether they are the same (to half a point, which another device may differ by).
+    under "agrees" whether they are the same (to half a point, which another device may differ by). Those numbers are
+    of the plain outputs; "calibrated" has, per set, ece and nll of the probabilities that `predict` gives, which are
+    divided by the model's "temperature".
     """
     for name in sets:
         if name not in SETS:
@@ -47,18 +50,29 @@ def evaluate(
     with bar(f"decoding {manifest.name}", len(manifest)) as tick:
         task = Task(manifest, split, open_store(manifest, config.size, runtime.cache, tick))
     device = resolve_device(runtime.device)
-    method, inputs = build_method(config, task, runtime, device, read_model_file(folder.description))
+    described = read_model_file(folder.description)
+    method, inputs = build_method(config, task, runtime, device, described)
     checkpoint.load_weights(file, method)
     source = EvaluationSource(host_tensor(task.store.inputs), device)
     recorded = (read_result(folder, recount=False) if folder.finished() else {}).get(weights) or {}
-    found: dict[str, Any] = {"folder": str(folder.path), "weights": weights, "recorded": {}, "agrees": True}
+    temperature = described.temperature if weights == "selected" else described.averaged_temperature
+    found: dict[str, Any] = {
+        "folder": str(folder.path), "weights": weights, "recorded": {}, "agrees": True,
+        "temperature": temperature, "calibrated": {},
+    }  # fmt: skip
     for name in sets:
         indices = split.part(name)
         if not len(indices):
             if len(sets) == 1:
                 raise LongshiftError(f"the {name} set of {folder.path} is empty")
             continue
-        found[name] = judge(task, name, predict_rows(method, source, inputs, indices), folder.path.name).to_dict()
+        logits = predict_rows(method, source, inputs, indices)
+        found[name] = judge(task, name, logits, folder.path.name).to_dict()
+        scaled, labels = logits.double() / temperature, task.labels(indices)
+        found["calibrated"][name] = {
+            "ece": expected_calibration_error(scaled, labels),
+            "nll": negative_log_likelihood(scaled, labels),
+        }
         if name in recorded:
             found["recorded"][name] = recorded[name]["accuracy"]
             found["agrees"] &= abs(found[name]["accuracy"] - recorded[name]["accuracy"]) <= TOLERANCE

@@ -71,6 +71,7 @@ class Exported:
     difference: float  # largest, over logits and probabilities
     random: int  # inputs it was checked on
     real: int
+    noun: str = "images"  # or "vectors"
 
 
 def export(
@@ -86,7 +87,9 @@ def export(
     model = load_model(path, weights, device="cpu")
     file = Path(out) if out else model.folder / f"model{SUFFIX[format]}"
     if file.suffix.lower() != SUFFIX[format]:
-        raise UsageError(f"expected a file that ends with {SUFFIX[format]} for the format {format}, got {file}")
+        other = next((name for name, suffix in SUFFIX.items() if suffix == file.suffix.lower()), None)
+        hint = f"; for {file.suffix} use the format {other}" if other else ""
+        raise UsageError(f"expected a file that ends with {SUFFIX[format]} for the format {format}, got {file}{hint}")
     deployed = Deployed(model).eval()
     made = random_inputs(model)
     payload, run = (_onnx if format == "onnx" else _torch)(deployed, made[:2])
@@ -96,13 +99,14 @@ def export(
     if not difference <= tolerance:
         raise LongshiftError(
             f"the exported model differs from PyTorch by {difference:.2g}, at most {tolerance:g} is allowed; "
-            f"{file} was not written"
+            f"{file} was not written. Try the other format, or use the model with longshift predict"
         )
     with replacing(file) as temporary:
         temporary.write_bytes(payload)
     exported = Exported(
-        file, file.with_name(file.name + ".json"), difference, len(made), 0 if real is None else len(real)
-    )
+        file, file.with_name(file.name + ".json"), difference, len(made), 0 if real is None else len(real),
+        "vectors" if model.info.vectors else "images",
+    )  # fmt: skip
     write_json(exported.description, describe(model, exported, format))
     return exported
 

@@ -21,6 +21,7 @@ from longshift.nn.backbones import make_backbone, make_network
 
 Weights = Literal["selected", "averaged"]
 FINAL = "final"  # where `longshift fit` keeps its model
+PLAN = "plan.json"  # what it does before there is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,9 @@ def model_folder(path: Path | str) -> RunFolder:
         kind = " (a pickle can run code when loaded)" if path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt") else ""
         raise LongshiftError(f"{path} is a file{kind}; expected the folder of a run or of a fit")
     if not path.is_dir():
-        raise LongshiftError(f"no model at {path}: expected the folder of a run or of a fit")
+        raise LongshiftError(
+            f"no model at {path}: expected the folder of a run or of a fit; `longshift fit DATA --out {path}` makes one"
+        )
     if not (path / "config.json").exists() and (path / FINAL / "config.json").exists():
         path = path / FINAL
     return RunFolder(path)
@@ -72,6 +75,10 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     """Load the model of a run or fit folder."""
     folder = model_folder(path)
     if not folder.description.exists():
+        if (Path(path) / PLAN).exists():
+            raise LongshiftError(
+                f"{path} holds no model yet: its fit is not finished. Go on with the same `longshift fit` command"
+            )
         raise LongshiftError(
             f"{folder.path} holds no model: it has no model.json; the run was made with --no-model, or is not finished"
         )

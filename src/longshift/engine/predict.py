@@ -84,13 +84,16 @@ class Predictions:
         return text.getvalue()
 
 
-def expand(items: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Files in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is."""
+def expand(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> list[str]:
+    """Files in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is.
+
+    For a model of `vectors`, a folder gives its .npz and .parquet files.
+    """
     found: list[str] = []
     for item in items:
         text = os.fspath(item)
         if os.path.isdir(text):
-            found.extend(os.path.join(text, path) for path in sorted(list_folder(Path(text)).images))
+            found.extend(_vector_files(text) if vectors else _image_files(text))
         elif not os.path.lexists(text) and glob.has_magic(text):
             matches = sorted(glob.glob(text, recursive=True))
             found.extend([match for match in matches if _is_input(match)] or [text])
@@ -99,8 +102,20 @@ def expand(items: Iterable[str | os.PathLike[str]]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def _image_files(folder: str) -> list[str]:
+    return [os.path.join(folder, path) for path in sorted(list_folder(Path(folder)).images)]
+
+
+def _vector_files(folder: str) -> list[str]:
+    return sorted(str(path) for path in Path(folder).rglob("*") if _is_vectors(path.name) and path.is_file())
+
+
+def _is_vectors(path: str) -> bool:
+    return Path(path).suffix.lower() in VECTOR_SUFFIXES
+
+
 def _is_input(path: str) -> bool:
-    known = is_image(path) or Path(path).suffix.lower() in VECTOR_SUFFIXES
+    known = is_image(path) or _is_vectors(path)
     return known and os.path.isfile(path) and not is_hidden(os.path.basename(path))
 
 
@@ -125,7 +140,7 @@ def predict(
         raise UsageError(f"expected unsure between 0 and 1, got {unsure}")
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
-    files = expand(inputs)
+    files = expand(inputs, loaded.info.vectors)
     if loaded.info.vectors:
         return _predict_vectors(loaded, files, top_k, unsure, tick)
     return _predict_images(loaded, files, top_k, unsure, tick)
@@ -138,12 +153,14 @@ def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure
     pixels: list[Tensor] = []
 
     def read(path: str) -> Tensor | str:
+        if _is_vectors(path):
+            return "holds vectors, but the model takes images"
         try:
             return torch.from_numpy(resize(decode(Path(path).read_bytes()), model.size).copy())
         except BadImage as bad:
             return f"{bad.kind}: {bad.detail}"
         except OSError as error:
-            return f"unreadable: {error.strerror or error}"
+            return _why_not(path, error)
 
     def flush() -> None:
         if names:
@@ -168,8 +185,9 @@ def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsur
     rows: list[Prediction] = []
     skipped: list[tuple[str, str]] = []
     for file in files:
-        if Path(file).suffix.lower() not in VECTOR_SUFFIXES:
-            skipped.append((file, f"the model takes vectors: expected one of {', '.join(VECTOR_SUFFIXES)}"))
+        if not _is_vectors(file):
+            expected = " or ".join(VECTOR_SUFFIXES)
+            skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
             continue
         try:
             x, ids = read_unlabelled(Path(file))
@@ -177,12 +195,18 @@ def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsur
             skipped.append((file, str(error)))
             continue
         if x.shape[1] != model.info.input_dim:
-            skipped.append((file, f"expected vectors of length {model.info.input_dim}, found {x.shape[1]}"))
+            skipped.append((file, f"the model takes vectors of length {model.info.input_dim}, found {x.shape[1]}"))
             continue
         chunks = [model.probabilities(torch.from_numpy(part)) for part in np.array_split(x, -(-len(x) // 4096))]
         rows.extend(rank([f"{file}#{name}" for name in ids], torch.cat(chunks), model.classes, top_k, unsure))
         tick(1)
     return Predictions(tuple(rows), tuple(skipped))
+
+
+def _why_not(path: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no file matches this pattern" if glob.has_magic(path) else "there is no such file"
+    return f"unreadable: {error.strerror or error}"
 
 
 def rank(

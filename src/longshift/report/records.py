@@ -14,6 +14,7 @@ import pandas as pd
 from longshift.engine.record import RunFolder, read_metrics
 from longshift.errors import LongshiftError
 from longshift.files import read_json
+from longshift.metrics import fit_temperature
 from longshift.report.names import method_title
 from longshift.sweep.layout import SweepFolder
 from longshift.sweep.plan import load_plan
@@ -53,6 +54,12 @@ class Record:
     def metrics(self) -> list[dict[str, Any]]:
         """The evaluations along the way."""
         return read_metrics(RunFolder(self.folder))
+
+    def temperature(self, arrays: dict[str, npt.NDArray[Any]]) -> float:
+        """What calibrates the probabilities of the kept predictions: the same number that a kept model would have."""
+        if "validation_logits" not in arrays:
+            return 1.0
+        return fit_temperature(arrays["validation_logits"], arrays["validation_labels"], self.folder.name)
 
     def predictions(self) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of predictions.npz, if they were kept."""
@@ -105,13 +112,17 @@ def by_method(records: Iterable[Record], methods: Sequence[str]) -> dict[str, li
     return {name: runs for name, runs in found.items() if runs}
 
 
-def mean_per_class(records: Sequence[Record], part: str = "target") -> list[float | None]:
-    """Accuracy of each class, averaged over runs; None where no run has a sample of it."""
-    classes = records[0].classes
-    sums: list[list[float]] = [[] for _ in classes]
-    for record in records:
-        found = record.chosen[part]["per_class"]
-        for k, name in enumerate(classes):
-            if found.get(name) is not None:
-                sums[k].append(float(found[name]))
-    return [sum(values) / len(values) if values else None for values in sums]
+def class_accuracy(records: Sequence[Record], part: str = "target") -> list[float | None]:
+    """Accuracy of each class over the samples of all runs together; None where no run has a sample of it.
+
+    Every sample counts once: three images at one site do not weigh as much as eighty at another, and the numbers are
+    the diagonal of the confusion matrix that is drawn beside them.
+    """
+    total = sum_confusion(records, part)
+    return [float(total[k, k] / n) if (n := total[k].sum()) else None for k in range(len(total))]
+
+
+def sum_confusion(records: Sequence[Record], part: str = "target") -> npt.NDArray[np.int64]:
+    """The confusion matrices of all runs, added up: row = true class, column = predicted class."""
+    matrices = [np.asarray(record.chosen[part]["confusion"], dtype=np.int64) for record in records]
+    return np.asarray(np.sum(matrices, axis=0), dtype=np.int64)

@@ -29,7 +29,7 @@ class Wrong:
     index: int  # in the manifest
     true: str
     predicted: str
-    confidence: float
+    confidence: float  # calibrated, as `longshift predict` would say it
     domain: str
 
 
@@ -45,7 +45,10 @@ class Picture:
 
 
 def wrong_samples(record: Record, manifest: Manifest, part: str = "target") -> list[Wrong]:
-    """The wrong samples of a set, surest first; an error if the dataset is not the one of the run."""
+    """The wrong samples of a set, surest first; an error if the dataset is not the one of the run.
+
+    How sure is calibrated on the run's validation set, as the probabilities of a model are.
+    """
     found = record.predictions()
     if found is None or f"{part}_logits" not in found:
         raise LongshiftError("the run kept no predictions")
@@ -56,7 +59,7 @@ def wrong_samples(record: Record, manifest: Manifest, part: str = "target") -> l
         or list(manifest.classes) != record.classes
     ):
         raise LongshiftError(f"the dataset {manifest.name} has changed since the run")
-    shares: npt.NDArray[np.float64] = np.asarray(probabilities(found[f"{part}_logits"]))
+    shares: npt.NDArray[np.float64] = np.asarray(probabilities(found[f"{part}_logits"] / record.temperature(found)))
     predicted = shares.argmax(axis=1)
     sure = shares.max(axis=1)
     order = [int(i) for i in np.argsort(-sure, kind="stable") if predicted[i] != labels[i]]

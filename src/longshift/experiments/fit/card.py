@@ -9,7 +9,7 @@ from typing import Any
 
 from longshift.experiments.fit.look import Look
 from longshift.experiments.fit.plan import Plan
-from longshift.experiments.fit.scores import LEVEL
+from longshift.experiments.fit.scores import CLASS_ACCURACY, LEVEL
 from longshift.experiments.fit.summary import Summary
 from longshift.files import write_text
 from longshift.methods.registry import get
@@ -64,12 +64,14 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         "",
         f"- Hardest site while unseen: {escape(summary.worst_site.site)} "
         f"({100 * summary.worst_site.accuracy:.0f} % right).",
-        *[
-            f"- {escape(c.name)}: {100 * c.recall:.0f} % of {c.n} recognised"
-            + (f", mostly taken for {escape(c.taken_for)}." if c.taken_for else ".")
-            for c in summary.weak
-        ],
+        *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak],
         *([] if summary.weak else ["- No class stands out."]),
+        "",
+        f"{CLASS_ACCURACY}:",
+        "",
+        "| class | samples | right | % |",
+        "|---|---|---|---|",
+        *[f"| {escape(c.name)} | {c.n} | {c.right} | {100 * c.recall:.0f} |" for c in summary.classes],
         *(["", "## Compared with other methods", "", escape(summary.verdict)] if summary.verdict else []),
         "",
         "## Use",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import torch
 
-from longshift.data.images import decode
+from longshift.data.embeddings import ordered_vectors
 from longshift.data.manifest import Manifest
-from longshift.data.source import open_source
-from longshift.engine.config import SMALL_IMAGE
+from longshift.data.sides import fitting_size, typical_side
+from longshift.engine.config import SMALL_IMAGE, RunConfig
 from longshift.errors import UsageError
-from longshift.nn.backbones import weights_header
+from longshift.nn.backbones import SMALL_CONV, VECTOR_MLP, make_backbone, weights_header
+from longshift.nn.pretrained import TORCHVISION, at_hand
 
 Choice = tuple[dict[str, Any], str]  # values for RunConfig, and why
 
@@ -30,12 +29,14 @@ def choose_network(
     """Backbone, starting weights and image size; what the user states stays as stated."""
     if manifest.vectors:
         return {"backbone": backbone}, "Vectors go through one hidden layer (256 units)."
-    side = typical_side(manifest)
     size = image_size or (224 if gpu else 128)
     if weights is not None:
         name = backbone if backbone != "auto" else weights_header(Path(weights)).name
         if not name:
-            raise UsageError(f"{weights} does not say which network it is for; name it with --backbone")
+            raise UsageError(
+                f"{weights} does not say which network it is for; name it with --backbone, as in --backbone resnet50"
+            )
+        size = image_size or only_size(name) or size
         return (
             {"backbone": name, "weights": weights, "image_size": size},
             f"{name} starts from {Path(weights).name}, on {size}x{size} pixels.",
@@ -43,19 +44,22 @@ def choose_network(
     if backbone != "auto":
         wanted = bool(pretrained)
         start = "pretrained weights" if wanted else "random weights"
-        size = image_size or min(size, side if backbone == "small_conv" else size)
+        if backbone == SMALL_CONV:
+            size = image_size or fitting_size(manifest, size)
+        else:
+            size = image_size or only_size(backbone) or size
         return (
             {"backbone": backbone, "pretrained": wanted, "image_size": size},
             f"{backbone} starts from {start}, on {size}x{size} pixels.",
         )
     name = "resnet50" if gpu else "resnet18"
-    small = side <= SMALL_IMAGE
+    small = typical_side(manifest) <= SMALL_IMAGE
     if not small and pretrained is not False and (pretrained or at_hand(name)):
         return (
             {"backbone": name, "pretrained": True, "image_size": size},
             f"{name} starts from pretrained weights, on {size}x{size} pixels.",
         )
-    size = image_size or min(max(side, 16), SMALL_IMAGE)
+    size = image_size or fitting_size(manifest, SMALL_IMAGE)
     reason = f"A small network is trained from nothing, on {size}x{size} pixels."
     if not small:
         reason += (
@@ -65,32 +69,34 @@ def choose_network(
     return {"backbone": "small_conv", "image_size": size}, reason
 
 
-def typical_side(manifest: Manifest, looked_at: int = 32) -> int:
-    """Median of the shorter sides of some images."""
-    if manifest.root is None:
-        return 32
-    chosen = np.unique(np.linspace(0, len(manifest) - 1, min(looked_at, len(manifest))).astype(int))
-    with open_source(manifest) as source:
-        sides = [min(decode(source.read(manifest.paths[i])).size) for i in chosen]
-    return int(np.median(sides))
+def try_network(config: RunConfig, manifest: Manifest) -> None:
+    """Build the network once, with its starting weights, and show it one picture.
+
+    A name that does not exist, a network for other data, weights that do not fit or cannot be reached, and an image
+    size it does not take are all found here, before the images are decoded.
+    """
+    name = config.backbone_name
+    length = ordered_vectors(manifest)[0].shape[1] if manifest.vectors else 0
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        start = Path(config.weights) if config.weights else None
+        backbone = make_backbone(name, pretrained=config.pretrained, weights=start, input_dim=length)
+        if manifest.vectors:
+            return
+        try:
+            backbone.module.eval()(torch.zeros(1, 3, config.size, config.size))
+        except (AssertionError, RuntimeError, ValueError) as error:
+            hint = f"--image-size {only_size(name)}" if only_size(name) else "a larger --image-size or another network"
+            raise UsageError(
+                f"backbone {name} does not take images of {config.size}x{config.size} pixels "
+                f"({str(error).splitlines()[0]}); try {hint}"
+            ) from error
 
 
-def at_hand(name: str, wait: float = 3.0) -> bool:
-    """Whether timm's weights are in the local cache, or their host answers; trying to load them takes minutes."""
+def only_size(name: str) -> int:
+    """The one image size that a network takes (vision transformers are made for one); 0 where any will do."""
     import timm
-    from huggingface_hub import try_to_load_from_cache
 
+    if name in (SMALL_CONV, VECTOR_MLP) or name.startswith(TORCHVISION):
+        return 0
     config = timm.get_pretrained_cfg(name)
-    if config is None or not config.hf_hub_id:
-        return False
-    if isinstance(try_to_load_from_cache(config.hf_hub_id, "model.safetensors"), str):
-        return True
-    if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
-        return False
-    if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
-        return True  # what lies behind a proxy only loading can tell
-    try:
-        with socket.create_connection(("huggingface.co", 443), timeout=wait):
-            return True
-    except OSError:
-        return False
+    return int(config.input_size[-1]) if config is not None and config.fixed_input_size else 0

@@ -10,6 +10,7 @@ import numpy as np
 
 from longshift.experiments.fit.look import Look
 from longshift.experiments.fit.plan import Job, Plan
+from longshift.experiments.fit.scores import CLASS_ACCURACY, MOST
 from longshift.experiments.fit.summary import Summary
 from longshift.report.page import Page, Section, paragraphs, stack, write_page
 from longshift.report.records import Record
@@ -45,8 +46,8 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
     seen = paragraphs(*look.sentences(), *warnings)
     sections = [
         Section("A site nobody has seen", table_html(site_table(summary)), _site_intro(summary), "sites"),
-        Section("Classes at unseen sites", table_html(class_table(summary, look)), "Weakest first.", "class-table"),
-        weak_section(own, name="weak"),
+        Section("Classes at unseen sites", table_html(class_table(summary)), "Weakest first.", "class-table"),
+        weak_section(own, name="weak", noun="site", most=MOST),
         class_section(groups, "classes"),
         confusion_section(own, "confusions"),
         Section("The data", stack(seen, data.body), data.intro, "data", wide=True),
@@ -83,23 +84,31 @@ def site_table(summary: Summary) -> Table:
     rows.append(Row("mean", "mean", "mean", tuple(Cell(value) for value in means)))
     return Table(
         "sites", "sites", "Accuracy at each site while it was held out", columns, tuple(rows), head="Held-out site",
-        caption="Percent right, and the mean of the percentages of each class.",
+        caption="right: percent of the site's samples. over classes: percent of each class at that site, averaged, so "
+        "that rare classes count as much as common ones. mean: each site counts the same.",
     )  # fmt: skip
 
 
-def class_table(summary: Summary, look: Look) -> Table:
-    """Recall of each class over all held-out sites."""
+def class_table(summary: Summary) -> Table:
+    """Each class at all held-out sites together."""
     columns = (
         Column("samples", higher_is_better=None),
-        Column("recognised, %", higher_is_better=None),
+        Column("right", higher_is_better=None),
+        Column("right, %", higher_is_better=None),
     )
-    totals = dict(zip(look.classes, look.counts.sum(axis=0).tolist(), strict=True))
     rows = tuple(
-        Row(score.name, score.name + (f" (mostly taken for {score.taken_for})" if score.taken_for else ""), "",
-            (Cell(float(totals[score.name]), digits=0), Cell(100 * score.recall)))
+        Row(
+            score.name,
+            score.name + (f" (mostly taken for {score.taken_for})" if score.taken_for else ""),
+            "",
+            (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)),
+        )
         for score in summary.classes
+    )
+    return Table(
+        "recall", "recall", "Each class at sites not seen in training", columns, rows, head="Class",
+        caption=f"{CLASS_ACCURACY}.",
     )  # fmt: skip
-    return Table("recall", "recall", "Each class at sites not seen in training", columns, rows, head="Class")
 
 
 def _site_intro(summary: Summary) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from longshift.settings.setting import NO_TARGET
 
 SCHEMA = 1
 COMPARED = ("erm", "bsoftmax")
-# Passes over the training samples, and the least and most steps, by kind of network.
-EFFORT = {"mlp": (20, 200, 300), "small_conv": (40, 300, 1500), "timm": (20, 200, 3000)}
+# Passes over the training samples, the least and the most steps, and the most where time is given, by kind of network.
+EFFORT = {"mlp": (20, 200, 300, 1000), "small_conv": (40, 300, 1500, 3000), "timm": (20, 200, 3000, 5000)}
+LONGER = 3  # with time to spare, this many times the usual steps; weights are selected on the way, so it does no harm
 FEWEST = 20  # steps; below this nothing is learnt
 WARM, TIMED = 3, 5
 
@@ -51,6 +53,7 @@ class Plan:
     base: dict[str, Any]  # values of RunConfig that all runs share
     reason: str  # why this network
     fingerprint: str  # of the manifest
+    pace: str = ""  # what is done with the time that was given
 
     def job(self, method: str, site: str, out: Path) -> Job:
         """A run; methods that are only compared share what all methods have and keep their own defaults else."""
@@ -72,9 +75,14 @@ class Plan:
 
 def usual_steps(samples: int, domains: int, config: RunConfig) -> int:
     """How long to train: some passes over the data, within limits."""
-    passes, least, most = EFFORT.get(config.backbone_name, EFFORT["timm"])
+    passes, least, most, _ = EFFORT.get(config.backbone_name, EFFORT["timm"])
     batch = config.method_config().batch_size * domains
     return min(max(round(passes * samples / batch), least), most)
+
+
+def longest_steps(usual: int, config: RunConfig) -> int:
+    """How many steps are still of use when there is time."""
+    return max(usual, min(LONGER * usual, EFFORT.get(config.backbone_name, EFFORT["timm"])[3]))
 
 
 def usual_batch(samples: int, domains: int, config: RunConfig) -> int:
@@ -100,33 +108,81 @@ def seconds_per_step(config: RunConfig, task: Task, runtime: Runtime) -> float:
     return elapsed / TIMED
 
 
-def steps_within(minutes: float, runs: int, per_step: float, usual: int, share: float = 0.75) -> int:
-    """Steps of each run so that all fit into the time; a share of it is for evaluation, loading and the report."""
+@dataclass(frozen=True)
+class Pace:
+    """Steps of each run, and a sentence that says what becomes of the time."""
+
+    steps: int
+    words: str
+
+
+def pace_within(
+    minutes: float, runs: int, per_step: float, usual: int, longest: int, asked: bool = False, share: float = 0.75
+) -> Pace:
+    """As many steps as fit into the time, up to the longest that is of use; `asked`: the user named the steps.
+
+    A share of the time is for steps, the rest for evaluation, loading and the report.
+
+    >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
+    '10 minutes allow 900 steps in each of the 5 runs; the usual number for this data is 300.'
+    """
     affordable = int(60 * minutes * share / (max(per_step, 1e-6) * runs))
     if affordable < FEWEST:
         needed = FEWEST * per_step * runs / (60 * share)
         raise LongshiftError(
             f"{minutes:g} minutes allow {affordable} steps for each of the {runs} runs, at least {FEWEST} are needed: "
-            f"give {needed:.1f} minutes, fewer sites (--target SITE) or a smaller network (--backbone small_conv)"
+            f"give {_minutes(needed)}, fewer sites (--target SITE) or a smaller network (--backbone small_conv)"
         )
-    return min(affordable, usual)
+    steps = min(affordable, longest)
+    what = f"the {usual} asked for" if asked else f"the usual {usual}"
+    given = f"{minutes:g} minute{'s' * (minutes != 1)}"
+    if steps < usual:
+        return Pace(
+            steps,
+            f"{given} allow {steps} steps in each of the {runs} runs, fewer than {what}; more time may give a better "
+            "model.",
+        )
+    if affordable <= longest:
+        return Pace(
+            steps,
+            f"{given} allow {steps} steps in each of the {runs} runs; the usual number for this data is {usual}.",
+        )
+    about = _minutes(steps * per_step * runs / (60 * share))
+    more = "" if asked or steps == usual else f", more than the usual {usual}"
+    why = "as asked for" if asked else "and further ones would hardly change this model"
+    return Pace(steps, f"{steps} steps in each of the {runs} runs{more}, {why}: about {about} of the {given}.")
 
 
-def recall_plan(path: Path, request: dict[str, Any], make: Callable[[], Plan]) -> Plan:
-    """The plan of an earlier, broken-off fit in the same folder, or a new one, which is kept."""
-    if path.exists():
-        asked, plan = _read_plan(path)
-        changed = [name for name, value in request.items() if asked.get(name) != value]
-        if changed:
-            raise LongshiftError(
-                f"{path.parent} holds another fit (it differs in {', '.join(changed)}). "
-                "Choose another --out, or remove the folder."
-            )
-        return plan
-    plan = make()
+def _minutes(number: float) -> str:
+    """To half a minute or better, never less than is needed."""
+    rounded = math.ceil(10 * number) / 10 if number < 10 else math.ceil(number)
+    return f"{rounded:g} minute{'s' * (rounded != 1)}"
+
+
+def earlier_plan(path: Path, request: dict[str, Any]) -> Plan | None:
+    """The plan of a broken-off fit in the same folder; an error if that fit was another one, None if there is none."""
+    if not path.exists():
+        return None
+    asked, plan = _read_plan(path)
+    changed = [name for name, value in request.items() if _same_name(asked.get(name)) != _same_name(value)]
+    if changed:
+        listed = ", ".join(f"{name}: {asked.get(name)!r} there, {request[name]!r} now" for name in changed)
+        raise LongshiftError(
+            f"{path.parent} holds another fit (it differs in {listed}). "
+            "Choose another --out, or remove the folder."
+        )
+    return plan
+
+
+def _same_name(value: Any) -> Any:
+    """Paths with and without a slash at their end are the same."""
+    return os.path.normpath(value) if isinstance(value, str) else value
+
+
+def keep_plan(path: Path, request: dict[str, Any], plan: Plan) -> None:
+    """Write the plan, for a fit that is broken off."""
     kept = {"request": request, "plan": {**vars(plan), "sites": list(plan.sites)}}
     write_json(path, {"schema": SCHEMA, "hash": content_hash(kept), **kept})
-    return plan
 
 
 def _read_plan(path: Path) -> tuple[dict[str, Any], Plan]:

@@ -14,24 +14,25 @@ import torch
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest
 from longshift.engine.alone import alone_in
-from longshift.engine.config import Runtime, parse_run_config
+from longshift.engine.config import Runtime
 from longshift.engine.device import resolve_device
-from longshift.engine.load import LoadedModel, load_model
+from longshift.engine.load import PLAN, LoadedModel, load_model
 from longshift.engine.record import RunFolder, read_result
 from longshift.engine.task import Bar, Task, make_task, no_bar
 from longshift.engine.trainer import Interrupted, Trainer
 from longshift.errors import LongshiftError
 from longshift.experiments.fit.card import write_card
+from longshift.experiments.fit.draft import Draft, make_draft
 from longshift.experiments.fit.look import Look, look_at
-from longshift.experiments.fit.network import choose_network
 from longshift.experiments.fit.page import write_report
 from longshift.experiments.fit.plan import (
     Job,
     Plan,
-    recall_plan,
+    earlier_plan,
+    keep_plan,
+    longest_steps,
+    pace_within,
     seconds_per_step,
-    steps_within,
-    usual_batch,
     usual_steps,
 )
 from longshift.experiments.fit.scores import SiteScore, site_score
@@ -39,11 +40,10 @@ from longshift.experiments.fit.summary import Summary, summarise
 from longshift.files import write_json
 from longshift.progress import Tick
 from longshift.report.build import slug
-from longshift.settings.resolve import find_target
 from longshift.settings.setting import NO_TARGET
+from longshift.words import counted
 
 Say = Callable[[str], None]
-VALIDATION = 5  # samples of a class and site; small classes give a third
 SPARE_BYTES = 200 * 2**20
 
 
@@ -102,33 +102,44 @@ def fit(
     manifest = load_dataset(data)
     folder = Path(out) if out else Path("fits") / slug(manifest.name)
     _need_room(folder)
-    with bar(f"looking at {manifest.name}", len(manifest)) as tick:
-        look = look_at(manifest, tick)
-    for sentence in (*look.sentences(), *look.warnings()):
-        say(sentence)
     request = {
         "data": str(data), "target": target, "method": method, "steps": steps, "backbone": backbone,
         "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
         "average": average, "hparams": dict(hparams or {}), "seed": seed, "minutes": minutes,
     }  # fmt: skip
     with alone_in(folder):
-        return _fit(folder, manifest, look, request, runtime, compare, bar, say, stop)
+        # Mistakes in the request come to light before every image is opened.
+        plan = earlier_plan(folder / PLAN, request)
+        gpu = resolve_device(runtime.device).type == "cuda"
+        draft = make_draft(manifest, request, gpu) if plan is None else None
+        early = _stoppable(bar, stop)
+        with early(f"looking at {manifest.name}", len(manifest)) as tick:
+            look = look_at(manifest, tick)
+        for sentence in (*look.sentences(), *look.warnings()):
+            say(sentence)
+        tasks = _Tasks(runtime.cache, early)
+        if draft is not None:
+            plan = _make_plan(manifest, draft, request, runtime, tasks, compare, folder)
+            keep_plan(folder / PLAN, request, plan)
+        assert plan is not None
+        return _fit(folder, manifest, look, plan, tasks, runtime, compare, bar, say, stop)
 
 
 def _fit(
-    folder: Path, manifest: Manifest, look: Look, request: dict[str, Any], runtime: Runtime, compare: bool,
+    folder: Path, manifest: Manifest, look: Look, plan: Plan, tasks: _Tasks, runtime: Runtime, compare: bool,
     bar: Bar, say: Say, stop: Callable[[], bool],
 ) -> FitResult:  # fmt: skip
-    tasks = _Tasks(runtime.cache, bar)
-    plan = recall_plan(
-        folder / "plan.json", request, lambda: _make_plan(manifest, request, runtime, tasks, compare, folder)
-    )
     if plan.fingerprint != manifest.fingerprint():
         raise LongshiftError(
-            f"the files of {manifest.name} changed since the fit in {folder} began. Remove that folder and run again."
+            f"the files of {manifest.name} changed since the fit in {folder} began. Choose another --out, or remove "
+            "that folder, and run again."
         )
     jobs = plan.jobs(folder, compare)
-    say(f"{plan.reason} {len(jobs)} runs of {jobs[0].config.steps} steps.")
+    say(plan.reason)
+    say(plan.pace or f"{counted(len(jobs), 'run')} of {counted(jobs[0].config.steps, 'step')}.")
+    finished = sum(RunFolder(job.folder).finished() for job in jobs)
+    if finished:
+        say(f"{finished} of the {counted(len(jobs), 'run')} were finished before and are kept.")
     results = _train_all(jobs, tasks, runtime, bar, stop, folder)
     scores = _scores(jobs, results)
     summary = summarise(look, plan, scores, results[jobs[-1].folder])
@@ -137,7 +148,7 @@ def _fit(
     done = FitResult(folder, look, plan, summary)
     write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs])
     write_card(done.card, look, plan, summary, results[jobs[-1].folder])
-    write_json(folder / "fit.json", {"schema": 1, "data": request["data"], **summary.to_json()})
+    write_json(folder / "fit.json", {"schema": 1, "data": plan.base["data"], **summary.to_json()})
     return done
 
 
@@ -154,32 +165,23 @@ class _Tasks:
 
 
 def _make_plan(
-    manifest: Manifest, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool, folder: Path
-) -> Plan:
-    gpu = resolve_device(runtime.device).type == "cuda"
-    chosen, reason = choose_network(
-        manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"]
-    )
-    sites = manifest.domain_names
-    if request["target"] is not None:
-        sites = (find_target(manifest, request["target"]),)
-    base: dict[str, Any] = {
-        "data": request["data"], "setting": "Natural", "shrink": True, "validation": VALIDATION,
-        "hparams": request["hparams"],
-        "average": request["average"], "split_seed": request["seed"], "train_seed": request["seed"], **chosen,
-    }  # fmt: skip
-    draft = parse_run_config({**base, "method": request["method"], "target": NO_TARGET}, "the fit")
-    if "batch_size" not in request["hparams"]:
-        batch = usual_batch(len(manifest), len(manifest.domain_names), draft)
-        base["hparams"] = {**request["hparams"], "batch_size": batch}
-        draft = draft.model_copy(update={"hparams": base["hparams"]})
-    steps = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft)
-    plan = Plan(draft.method_class.info.name, sites, {**base, "steps": steps}, reason, manifest.fingerprint())
+    manifest: Manifest, draft: Draft, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool,
+    folder: Path,
+) -> Plan:  # fmt: skip
+    """How many steps: by the size of the data, or by the time that is given."""
+    usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
+    name = draft.config.method_class.info.name
+    plan = Plan(name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint())
+    steps = usual
     if request["minutes"] is not None:
         jobs = plan.jobs(folder, compare)
-        per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
-        steps = steps_within(request["minutes"], len(jobs), per_step, steps)
-    return replace(plan, base={**base, "steps": steps, "eval_every": max(steps // 10, 1)})
+        with _threads(1 if manifest.vectors else 0):
+            per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
+        asked = request["steps"] is not None
+        longest = usual if asked else longest_steps(usual, draft.config)
+        pace = pace_within(request["minutes"], len(jobs), per_step, usual, longest, asked)
+        steps, plan = pace.steps, replace(plan, pace=pace.words)
+    return replace(plan, base={**draft.base, "steps": steps, "eval_every": max(steps // 10, 1)})
 
 
 def _train_all(
@@ -189,12 +191,14 @@ def _train_all(
     vectors = tasks.get(jobs[0]).manifest.vectors
     # Decoding has a bar of its own, which must not run inside that of training.
     tasks.bar = no_bar
-    with bar("fitting", sum(job.config.steps for job in jobs)) as tick, _threads(1 if vectors else 0):
+    for job in jobs:
+        if RunFolder(job.folder).finished():
+            results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
+    # Only what is left is counted, so that the time left is not reckoned from what took none.
+    left = sum(job.config.steps for job in jobs if job.folder not in results)
+    with bar("fitting", left) as tick, _threads(1 if vectors else 0):
         for number, job in enumerate(jobs, start=1):
-            done = RunFolder(job.folder)
-            if done.finished():
-                results[job.folder] = read_result(done, job.config.fingerprint())
-                tick(job.config.steps, "")
+            if job.folder in results:
                 continue
             task = tasks.get(job)
             keep = replace(
@@ -209,7 +213,7 @@ def _train_all(
             except Interrupted:
                 raise Interrupted(
                     f"stopped in run {number} of {len(jobs)}; nothing is lost. "
-                    f"Go on with the same command (and --out {out})"
+                    f"Go on with the same command: it finds what is done in {out}"
                 ) from None
     for job in jobs:
         if not results[job.folder]["selected"]:
@@ -233,6 +237,23 @@ def _threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
+    """A bar over work before the training, which has nothing to save and can stop anywhere."""
+
+    @contextmanager
+    def stoppable(label: str, total: int) -> Iterator[Tick]:
+        with bar(label, total) as tick:
+
+            def checked(done: int = 1, note: str = "") -> None:
+                if stop():
+                    raise Interrupted(f"stopped while {label}; nothing was trained yet. The same command starts again")
+                tick(done, note)
+
+            yield checked
+
+    return stoppable
 
 
 def _noted(tick: Tick, label: str) -> Tick:

@@ -67,7 +67,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     n = sum(score.n for score in own)
     accuracy, balanced = expect([s.accuracy for s in own], n), expect([s.balanced for s in own], n)
     classes = class_scores(look.classes, own)
-    weak = weak_classes(classes, balanced.mean)
+    weak = weak_classes(classes)
     worst = min(own, key=lambda score: score.accuracy)
     said = [
         f"At a site it has not seen, expect {title} to be right {accuracy.words()}; "
@@ -92,12 +92,8 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
                 f"new site costs about {100 * gap:.0f} points. Samples of the new site would help most."
             )
     if weak:
-        listed = "; ".join(
-            f"{score.name} ({100 * score.recall:.0f} % of {score.n}"
-            + (f", mostly taken for {score.taken_for})" if score.taken_for else ")")
-            for score in weak
-        )
-        said.append(f"Weak classes: {listed}.")
+        listed = "; ".join(f"{score.name}, {score.words()}" for score in weak)
+        said.append(f"Weak class{'es' * (len(weak) > 1)}, all held-out sites together: {listed}.")
     else:
         said.append("No class stands out as weak.")
     judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})

@@ -9,34 +9,38 @@ import numpy as np
 from longshift.report.figures import class_bars, confusion_map
 from longshift.report.names import method_title
 from longshift.report.page import Section, figure
-from longshift.report.records import Record, mean_per_class
+from longshift.report.records import Record, class_accuracy, sum_confusion
+from longshift.words import counted
 
 NARROW = 20  # classes whose confusions fit into half the page
 
 
 def class_section(records: Mapping[str, Sequence[Record]], name: str = "") -> Section:
-    """Target accuracy of each class over targets and trials: bars of the first method, marks of the others."""
+    """Target accuracy of each class, runs together: bars of the first method, marks of the others."""
     first = next(iter(records.values()))[0]
     classes, split = first.classes, first.result["split"]
-    values = {method_title(method): mean_per_class(runs) for method, runs in records.items()}
+    values = {method_title(method): class_accuracy(runs) for method, runs in records.items()}
     # The split of each target differs a little; the mean number of samples orders the classes.
     every = [np.asarray(r.result["split"]["counts"]).sum(axis=0) for runs in records.values() for r in runs]
     same = all(len(c) == len(classes) for c in every)
     counts = [int(n) for n in np.mean(every, axis=0)] if same else None
     agree = len({tuple(r.result["split"]["shots"]) for runs in records.values() for r in runs}) == 1
     svg = class_bars(classes, values, split["shots"] if agree else None, counts)
-    runs = sum(map(len, records.values()))
-    caption = f"Target accuracy of each class, mean over targets and trials ({runs} runs). Largest class first."
+    number = counted(sum(map(len, records.values())), "run")
+    caption = (
+        f"Percent right of all samples of a class in unseen domains, the runs of a method taken together ({number}). "
+        "Largest class first."
+    )
     return Section("Accuracy of each class", figure(svg, caption), name=name)
 
 
 def confusion_section(records: Sequence[Record], name: str = "") -> Section:
     """The confusion matrix of one method, summed over targets and trials."""
-    total = np.sum([np.asarray(r.chosen["target"]["confusion"], dtype=np.int64) for r in records], axis=0)
+    total = sum_confusion(records)
     svg = confusion_map(records[0].classes, [[int(n) for n in row] for row in total])
     caption = (
-        f"{records[0].title}, {len(records)} runs together, percent of the true class. Blue: right. Orange: wrong; "
-        "shades follow the square root, so that rare confusions can be seen."
+        f"{records[0].title}, {counted(len(records), 'run')} together, percent of the true class. Blue: right. "
+        "Orange: wrong; shades follow the square root, so that rare confusions can be seen."
     )
     wide = len(records[0].classes) > NARROW
     return Section("What is taken for what", figure(svg, caption), name=name, wide=wide)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from longshift.report.page import Section, fold, fragment
 from longshift.report.records import Record
+from longshift.words import counted
 
 
 def run_section(records: Sequence[Record], page: Path, total: int) -> Section:
@@ -26,5 +27,6 @@ def run_section(records: Sequence[Record], page: Path, total: int) -> Section:
         }
         for record in records
     ]
-    intro = f"The {len(rows)} chosen runs behind the figures, out of {total} finished ones."
-    return Section("Run records", fold(f"{len(rows)} runs", fragment("runs.html.j2", rows=rows)), intro, "runs")
+    number = counted(len(rows), "run")
+    intro = f"{number} behind the figures, out of {total} finished."
+    return Section("Run records", fold(number, fragment("runs.html.j2", rows=rows)), intro, "runs")

@@ -1,82 +1,94 @@
-"""A section a weak class and a weak domain, with pictures that were got wrong."""
+"""Weak classes and hard domains, each with pictures that were got wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
 
 from longshift.errors import LongshiftError
 from longshift.report.page import Section, fold, fragment, paragraphs, stack
-from longshift.report.records import Record, mean_per_class
+from longshift.report.records import Record, class_accuracy, sum_confusion
+from longshift.report.weakness import weak_indices
 from longshift.report.wrong import Wrong, load_manifest, pictures, wrong_samples
+from longshift.words import counted
 
 CLASSES, DOMAINS, PICTURES = 3, 2, 8
 
 
 @dataclass(frozen=True)
 class Weak:
-    """A weak class or domain: its accuracy and what to say about it."""
+    """A weak class or domain: what it is called on the page, its accuracy and what to say about it."""
 
     name: str
     accuracy: float
     text: str
+    title: str = ""
 
 
-def weak_section(records: Sequence[Record], data: str | None = None, name: str = "") -> Section:
-    """Weakest classes and domains of one method; `data` says where the images lie now."""
+def weak_section(
+    records: Sequence[Record], data: str | None = None, name: str = "", noun: str = "domain", most: int = CLASSES
+) -> Section:
+    """Weak classes and hard domains of one method; `data` says where the images lie now, `noun` what a domain is."""
     samples, why = _samples(records, data)
     manifest_of = data or str(records[0].result["run"]["data"])
     parts: list[Markup] = []
-    for kind, found in (("class", weak_classes(records)), ("domain", weak_domains(records))):
+    for of_class, found in ((True, weak_classes(records, most)), (False, weak_domains(records, noun))):
         for weak in found:
-            own = [s for s in samples if (s.true if kind == "class" else s.domain) == weak.name]
-            parts.append(_part(kind, weak, own, bool(why), manifest_of))
+            own = [s for s in samples if (s.true if of_class else s.domain) == weak.name]
+            parts.append(_part(weak, own, bool(why), manifest_of))
     if why:
         parts.append(paragraphs(why))
-    intro = f"Where {records[0].title} does worst on unseen domains, surest mistakes first."
+    intro = f"Where {records[0].title} does worst at an unseen {noun}."
+    if samples:
+        intro += " Its surest mistakes come first; how sure is calibrated, as `longshift predict` gives it."
     return Section("Weak points", stack(*parts), intro, name, wide=True)
 
 
-def weak_classes(records: Sequence[Record]) -> list[Weak]:
-    """The classes with the lowest accuracy on the target, and what they are taken for."""
+def weak_classes(records: Sequence[Record], most: int = CLASSES) -> list[Weak]:
+    """Weak classes on the target (or, if none is, the lowest one), and what they are taken for."""
     classes = records[0].classes
-    accuracy = mean_per_class(records)
-    confusion = np.sum([np.asarray(r.chosen["target"]["confusion"], dtype=np.int64) for r in records], axis=0)
+    accuracy, confusion = class_accuracy(records), sum_confusion(records)
     counts = np.mean([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records], axis=0)
-    known = sorted((value, k) for k, value in enumerate(accuracy) if value is not None)
+    weak = weak_indices(accuracy)
+    known = [value for value in accuracy if value is not None]
+    lowest = [k for k, value in enumerate(accuracy) if value == min(known) < max(known)][:1]
     found = []
-    for value, k in known[:CLASSES]:
-        row = confusion[k].copy()
+    for k in (weak or lowest)[:most]:
+        row, n = confusion[k].copy(), int(confusion[k].sum())
+        text = f"{confusion[k, k]} of {counted(n, 'sample')} right; a run trains on {counts[k]:.0f} on average."
         row[k] = 0
-        text = f"It has {counts[k]:.0f} training samples."
         if row.sum():
             taken = [j for j in np.argsort(-row, kind="stable")[:3] if row[j]]
-            share = ", ".join(f"{classes[int(j)]} ({100 * row[j] / confusion[k].sum():.0f} %)" for j in taken)
+            share = ", ".join(f"{classes[int(j)]} ({100 * row[j] / n:.0f} %)" for j in taken)
             text += f" Most often taken for {share}."
-        found.append(Weak(classes[k], value, text))
+        found.append(Weak(classes[k], confusion[k, k] / n, text, "Weak class" if weak else "Lowest class, not weak"))
     return found
 
 
-def weak_domains(records: Sequence[Record]) -> list[Weak]:
-    """The targets with the lowest accuracy, and the source domain that suffers most when they are the target."""
+def weak_domains(records: Sequence[Record], noun: str = "domain") -> list[Weak]:
+    """The hardest targets (the best is left out), and the source domain that suffers most when they are the target."""
     targets: dict[str, list[Record]] = {}
     for record in records:
         targets.setdefault(record.target, []).append(record)
     found = []
     for target, runs in targets.items():
         own = float(np.mean([r.chosen["target"]["accuracy"] for r in runs]))
-        text = f"Accuracy when it is the unseen domain, mean of {len(runs)} runs."
+        mean = f", mean of {counted(len(runs), 'run')}" if len(runs) > 1 else ""
+        text = f"Percent of its samples right when the model has not seen it{mean}."
         tests = [r.chosen["test"] for r in runs if r.chosen.get("test")]
         if tests:
             names = [t["worst_domain_name"] for t in tests]
             worst = max(set(names), key=lambda n: (names.count(n), str(n)))
-            mean = float(np.mean([t["worst_domain"] for t in tests]))
-            text += f" Of the domains trained on, {worst} does worst ({100 * mean:.1f} % on held-out samples)."
-        found.append(Weak(target, own, text))
-    return sorted(found, key=lambda weak: (weak.accuracy, weak.name))[:DOMAINS]
+            held = float(np.mean([t["worst_domain"] for t in tests]))
+            text += f" Of the {noun}s trained on, {worst} does worst ({100 * held:.1f} % on held-out samples)."
+        found.append(Weak(target, own, text, f"Hard {noun}"))
+    if len(found) == 1:
+        return [replace(found[0], title=f"The only unseen {noun}")]
+    best = max(weak.accuracy for weak in found)
+    return sorted((w for w in found if w.accuracy < best), key=lambda weak: (weak.accuracy, weak.name))[:DOMAINS]
 
 
 def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Wrong], str]:
@@ -93,8 +105,8 @@ def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Wrong], 
     return sorted(samples, key=lambda s: -s.confidence), ""
 
 
-def _part(kind: str, weak: Weak, samples: Sequence[Wrong], unknown: bool, data: str) -> Markup:
-    title = f"Weak {kind}: {weak.name} ({100 * weak.accuracy:.1f} %)"
+def _part(weak: Weak, samples: Sequence[Wrong], unknown: bool, data: str) -> Markup:
+    title = f"{weak.title}: {weak.name} ({100 * weak.accuracy:.1f} %)"
     body = paragraphs(weak.text)
     if samples:
         shown = pictures(_varied(samples), load_manifest(data))

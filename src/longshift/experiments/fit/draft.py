@@ -1,0 +1,57 @@
+"""What a request amounts to, and what is wrong with it: said before any time is spent on the images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from longshift.data.manifest import Manifest
+from longshift.engine.config import RunConfig, parse_run_config
+from longshift.errors import UsageError
+from longshift.experiments.fit.network import choose_network, try_network
+from longshift.experiments.fit.plan import usual_batch
+from longshift.settings.resolve import find_target
+from longshift.settings.setting import NO_TARGET
+
+VALIDATION = 5  # samples of a class and site; small classes give a third
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan that lacks only the number of steps."""
+
+    sites: tuple[str, ...]  # held out in turn
+    base: dict[str, Any]  # values of RunConfig that all runs share
+    config: RunConfig  # of the final model
+    reason: str  # why this network
+
+
+def make_draft(manifest: Manifest, request: dict[str, Any], gpu: bool) -> Draft:
+    """Check sites, method, hyper-parameters and network, the quick things first."""
+    sites = manifest.domain_names
+    if request["target"] is not None:
+        sites = (_held_out(manifest, request["target"]),)
+    base: dict[str, Any] = {
+        "data": request["data"], "setting": "Natural", "shrink": True, "validation": VALIDATION,
+        "hparams": request["hparams"], "average": request["average"],
+        "split_seed": request["seed"], "train_seed": request["seed"],
+    }  # fmt: skip
+    own = {"method": request["method"], "target": NO_TARGET}
+    parse_run_config({**base, **own}, "the fit")
+    chosen, reason = choose_network(
+        manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"]
+    )
+    base |= chosen
+    config = parse_run_config({**base, **own}, "the fit")
+    try_network(config, manifest)
+    if "batch_size" not in request["hparams"]:
+        batch = usual_batch(len(manifest), len(manifest.domain_names), config)
+        base["hparams"] = {**request["hparams"], "batch_size": batch}
+        config = config.model_copy(update={"hparams": base["hparams"]})
+    return Draft(sites, base, config, reason)
+
+
+def _held_out(manifest: Manifest, target: str) -> str:
+    if not target.strip():
+        raise UsageError(f"--target: expected one of {', '.join(manifest.domain_names)}, got an empty name")
+    return find_target(manifest, target)
