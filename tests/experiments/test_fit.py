@@ -57,6 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # no test waits for a host
 
 
 def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> None:
@@ -163,13 +164,19 @@ def test_data_that_cannot_be_fitted(tmp_path: Path) -> None:
         fit(broken, out=tmp_path / "fit", **QUICK)
 
 
-def test_which_network(data: Path) -> None:
+def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = load_dataset(data)
     values, reason = choose_network(manifest, gpu=False)
     assert values == {"backbone": "small_conv", "image_size": 20}
     assert "20x20" in reason
     values, _ = choose_network(manifest, gpu=True, backbone="resnet18", pretrained=True)
     assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224}
+    values, reason = choose_network(manifest, gpu=True, backbone="resnet18")
+    assert values["pretrained"] is False
+    assert "starts from random weights, on 224x224 pixels. No pretrained weights can be reached" in reason
+    monkeypatch.setattr("longshift.experiments.fit.network.at_hand", lambda name: name == "resnet18")
+    assert choose_network(manifest, gpu=True, backbone="resnet18")[0]["pretrained"] is True
+    assert choose_network(manifest, gpu=True, backbone="resnet18", pretrained=False)[0]["pretrained"] is False
     with pytest.raises(LongshiftError, match="no weights file"):
         choose_network(manifest, gpu=False, weights="absent.safetensors")
 

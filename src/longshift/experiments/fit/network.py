@@ -15,6 +15,10 @@ from longshift.errors import UsageError
 from longshift.nn.backbones import SMALL_CONV, VECTOR_MLP, make_backbone, weights_header
 from longshift.nn.pretrained import TORCHVISION, at_hand
 
+UNREACHED = (
+    " No pretrained weights can be reached from here; with --weights FILE.safetensors, or with internet, results on "
+    "photographs are usually far better."
+)
 Choice = tuple[dict[str, Any], str]  # values for RunConfig, and why
 
 
@@ -42,7 +46,8 @@ def choose_network(
             f"{name} starts from {Path(weights).name}, on {size}x{size} pixels.",
         )
     if backbone != "auto":
-        wanted = bool(pretrained)
+        reachable = pretrained is None and backbone not in (SMALL_CONV, VECTOR_MLP) and at_hand(backbone)
+        wanted = bool(pretrained) or reachable
         start = "pretrained weights" if wanted else "random weights"
         if backbone == SMALL_CONV:
             size = image_size or fitting_size(manifest, size)
@@ -50,7 +55,8 @@ def choose_network(
             size = image_size or only_size(backbone) or size
         return (
             {"backbone": backbone, "pretrained": wanted, "image_size": size},
-            f"{backbone} starts from {start}, on {size}x{size} pixels.",
+            f"{backbone} starts from {start}, on {size}x{size} pixels."
+            + (UNREACHED if pretrained is None and not wanted and backbone != SMALL_CONV else ""),
         )
     name = "resnet50" if gpu else "resnet18"
     small = typical_side(manifest) <= SMALL_IMAGE
@@ -61,11 +67,8 @@ def choose_network(
         )
     size = image_size or fitting_size(manifest, SMALL_IMAGE)
     reason = f"A small network is trained from nothing, on {size}x{size} pixels."
-    if not small:
-        reason += (
-            " No pretrained weights can be reached from here; with --weights FILE.safetensors, or with internet, "
-            "results on photographs are usually far better."
-        )
+    if not small and pretrained is None:
+        reason += UNREACHED
     return {"backbone": "small_conv", "image_size": size}, reason
 
 
