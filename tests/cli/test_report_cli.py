@@ -79,7 +79,7 @@ def test_compare_with_the_paper(run: Run, tmp_path: Path) -> None:
     assert [float(line[9]) for line in worst] == pytest.approx([65.0, 76.6, 65.0 - 76.6])  # 76.6: Tab. worst, PACS, P
     average = [line for line in lines if line[0] == "paper" and line[4] == "target_accuracy" and line[6] == "ndcl"]
     assert float(average[0][9]) == pytest.approx(70)
-    assert "numbers lie within one point of the paper" in err
+    assert "1 of 18 numbers lies within one point of the paper" in err
 
 
 def test_compare_without_anything_in_common(run: Run, runs: Path) -> None:
@@ -134,4 +134,32 @@ def test_html_from_a_csv_has_tables_but_no_figures_of_runs(run: Run, runs: Path,
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Target accuracy (%) under Duality" in html
     assert "Run records" not in html
-    assert "No figures of single runs" in html
+    assert "Left out, since" in html
+
+
+def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
+    """runs.csv with more columns, and the sweep that made it: no data, no run folders, yet all tables."""
+    runs = as_frame([*rows(), *rows(methods=("ndcl+ema", "ndcl_prior"), trials=1, draws=1)])
+    folder = tmp_path / "results"
+    folder.mkdir()
+    write_runs_csv(runs.assign(name="x", curve="[0.1, 0.2]", theory_margin=0.3), folder / "runs.csv")
+    code, table, err = run("report", folder, "--format", "markdown")
+    assert (code, err) == (0, "")
+    (folder / "sweep.toml").write_text('settings = ["Duality"]\n[[datasets]]\npath = "not-here.zip"\n')
+    code, again, _ = run("report", folder, "--format", "markdown", "--html", tmp_path / "page.html")
+    assert code == 0
+    assert again == table
+    assert "| NDCL + EMA |" in table
+    assert "ndcl\\_prior" in table
+    assert "1 of 3 trials" in table
+    assert "Left out, since" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    (folder / "runs.csv").write_text("method,trial\nerm,zero\n")
+    code, _, err = run("report", folder)
+    assert code == 1
+    assert "lacks the columns" in err
+    write_runs_csv(runs, folder / "runs.csv")
+    text = (folder / "runs.csv").read_text()
+    (folder / "runs.csv").write_text(text.replace(",done,", ",done,seven", 1))
+    code, _, err = run("report", folder)
+    assert code == 1
+    assert "is no table of runs" in err

@@ -46,7 +46,18 @@ def test_differences_and_order() -> None:
     assert agreement.rows[4].title == "PACS, Duality: sketch (worst domain)"
     assert agreement.rows[4].cells[3].note == "fewer than 3 methods, or all equal"
     assert worst.rows[0].cells[1].text == "60.0"
-    assert sentence == "4 of 20 numbers lie within one point of the paper."
+    assert beside.notes[0] == "Not in the paper: mine."
+    assert sentence == (
+        "4 of 20 numbers lie within one point of the paper (measured there with ResNet-50). "
+        f"PACS, Duality: order of 4 methods, Spearman {rho:.2f}, Kendall {tau:.2f}."
+    )
+
+
+def test_a_setting_that_the_paper_lacks_is_said_beside_the_others() -> None:
+    made = [row(m, 0, target="sketch", dataset="PACS", setting=s) for m in METHODS for s in ("Duality", "Cross")]
+    tables, sentence = compare(build_tables(as_frame(made)), published("the paper", AVERAGES, WORST))
+    assert {c.key["setting"] for t in tables if t.kind == "paper" for c in t.columns} == {"Duality"}
+    assert sentence.endswith("The paper has no numbers for PACS under Cross.")
 
 
 def test_nothing_in_common_is_said() -> None:

@@ -81,12 +81,8 @@ def test_csv_has_a_line_a_number_and_reads_back() -> None:
     cell = tables[0].rows[3].cells[3]
     assert float(first["mean"]) == pytest.approx(cell.value, rel=1e-9)
     assert float(first["stderr"]) == pytest.approx(cell.stderr, rel=1e-9)
-    assert (first["dataset"], first["setting"], first["selection"], first["runs"]) == (
-        "digits",
-        "Duality",
-        "validation",
-        "3",
-    )
+    names = ("dataset", "setting", "selection", "trials", "runs")
+    assert [first[name] for name in names] == ["digits", "Duality", "validation", "3", "12"]  # 2 targets, 2 draws
     assert csv_tables([small()]).count("\n") == 1 + 6
 
 

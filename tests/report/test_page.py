@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from markupsafe import Markup
 from scipy import stats
 
@@ -22,8 +24,9 @@ from longshift.report.page import Page, Section, figure, paragraphs, render_page
 from longshift.report.records import Record, read_records, run_folders
 from longshift.report.report_page import report_page
 from longshift.report.sections.curves import Margins, margin_section
-from longshift.report.sections.weak import weak_classes, weak_domains, weak_section
-from longshift.report.standing import standing
+from longshift.report.sections.ranks import rank_section
+from longshift.report.sections.weak import weak_section
+from longshift.report.standing import standing, without_gaps
 from longshift.report.summary import summarise
 from longshift.sweep.collect import as_frame, collect
 from longshift.sweep.selection import choose, standard_error
@@ -124,12 +127,12 @@ def test_the_winner_and_its_lead() -> None:
         value = {m: float(one.loc[one["method"] == m, "target_accuracy"].mean()) for m in result.order[:2]}
         leads.append(value["ndcl"] - value["boda"])
     assert result.lead is not None
-    assert result.lead == pytest.approx(sum(leads) / 3)
-    assert result.lead_stderr == pytest.approx(standard_error(pd.Series(leads)))
-    assert result.lead_p == pytest.approx(stats.ttest_1samp(leads, 0).pvalue)
+    assert result.lead.mean == pytest.approx(sum(leads) / 3)
+    assert result.lead.stderr == pytest.approx(standard_error(pd.Series(leads)))
+    assert result.lead.p == pytest.approx(stats.ttest_1samp(leads, 0).pvalue)
     text = words(runs)
     assert f"NDCL is the best of 4 methods on unseen domains: {100 * result.mean['ndcl']:.1f} %" in text
-    assert f"{100 * result.lead:.1f} points ahead of BoDA" in text
+    assert f"{100 * result.lead.mean:.1f} points ahead of BoDA" in text
 
 
 def test_a_friedman_test_over_enough_cases() -> None:
@@ -162,7 +165,7 @@ def test_methods_without_a_common_target_are_not_tested() -> None:
     text = words(as_frame(made))
     assert "The methods cannot be compared" in text
     assert "is the best of" not in text
-    assert "needs at least 2, found 0" in text
+    assert "fewer than two methods have all their runs" in text
 
 
 def test_no_difference_is_said() -> None:
@@ -193,20 +196,8 @@ def test_weakness_and_gaps_are_named() -> None:
     assert "NDCL is the best of 2 methods" in text  # MMD lacks a target: it cannot win
     assert "classes with few training samples reach 35.0 %, 20.0 points less" in text
     assert "The hardest target for NDCL is hard (digits, Duality) with 40.0 %" in text
-    assert "Not complete: 3 of 12 runs have no number" in text
-
-
-def test_weak_classes_and_domains(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", "ndcl", "sketch", classes=("cat", "dog", "owl"))
-    write_run(tmp_path / "b", "ndcl", "photo", classes=("cat", "dog", "owl"), skill=3.0)
-    chosen = choose(collect(tmp_path))
-    records = read_records(chosen, run_folders(tmp_path), ["ndcl"])
-    weak = weak_classes(records)
-    accuracy = {c: np.mean([r.chosen["target"]["per_class"][c] for r in records]) for c in ("cat", "dog", "owl")}
-    assert [w.accuracy for w in weak] == pytest.approx(sorted(accuracy.values()))
-    assert [w.name for w in weak_domains(records)] == ["sketch", "photo"]
-    body = weak_section(records).body
-    assert "No example images: the runs kept no predictions" in body
+    assert "Not complete: 1 of 10 runs has no number" in text
+    assert "Not ranked, since they lack some of the cases: MMD." in text
 
 
 def record_with(record: Record, **run: Any) -> Record:
@@ -250,3 +241,42 @@ def test_a_real_run_shows_what_it_got_wrong(tmp_path: Path) -> None:
     true = set(zip(arrays["target_labels"][wrong], arrays["target_logits"].argmax(axis=1)[wrong], strict=True))
     assert {(int(a), int(b)) for a, b in shown} <= {(int(a), int(b)) for a, b in true}
     assert "There is only one method" in html
+
+
+def test_methods_within_a_standard_error_are_level() -> None:
+    made = [row("ndcl", t, target=x, value=0.60 + 0.03 * (t - 1)) for t in range(3) for x in "abc"]
+    made += [row("boda", t, target=x, value=0.59 + 0.01 * (1 - t)) for t in range(3) for x in "abc"]
+    made += [row("erm", t, target=x, value=0.40) for t in range(3) for x in "abc"]
+    result = standing(choose(as_frame(made)))
+    assert (result.winner, result.level) == ("ndcl", ("boda",))
+    text = words(as_frame(made))
+    assert "NDCL and BoDA are level at the top of 3 methods" in text
+    assert "NDCL 60.0 % and BoDA 59.0 %" in text
+    assert "the best" not in text
+
+
+def test_only_cases_without_gaps_are_ranked() -> None:
+    """One method lacks half of the cases and one case is lacked by most methods: both are left out, and named."""
+    values = {"erm": 0.4, "boda": 0.5, "ndcl": 0.6, "mmd": 0.7}
+    made = [row(m, t, target=x, value=v) for m, v in values.items() for t in range(2) for x in "abcdef"]
+    made = [r for r in made if not (r["method"] == "mmd" and r["target"] in "abc")]
+    made = [r for r in made if not (r["target"] == "f" and r["method"] in ("erm", "boda"))]
+    result = standing(choose(as_frame(made)))
+    assert (result.order, result.left_out, result.cases_left_out) == (("ndcl", "boda", "erm"), ("mmd",), 1)
+    assert result.significance is not None
+    assert (result.significance.test.cases, set(result.significance.test.ranks)) == (5, {"erm", "boda", "ndcl"})
+    section = rank_section(result)
+    assert "Left out, since they lack some of the cases: MMD." in section.body
+    assert "Left out, since methods lack them: 1 case." in section.body
+    assert "on average over 5 cases that all of them have (1 left out)" in words(as_frame(made))
+
+
+@given(st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=3, max_size=3), min_size=1, max_size=6))
+def test_leaving_out_ends_without_gaps_and_keeps_what_is_full(values: list[list[float | None]]) -> None:
+    scores = pd.DataFrame(values, columns=list("abc"), dtype=float)
+    found = without_gaps(scores)
+    assert not found.isna().any().any()
+    if not scores.isna().any().any():
+        assert found.shape == scores.shape
+    elif scores.notna().any().any():
+        assert found.size > 0

@@ -198,3 +198,28 @@ def test_tables_of_names_that_look_alike_do_not_share_a_file() -> None:
     tables = build_tables(frame(datasets=("a b", "a-b", "..", "/")), ["target"])
     assert len({t.name for t in tables}) == 4
     assert slug("../x") == "x"
+
+
+def test_every_number_says_how_many_runs_it_rests_on() -> None:
+    """Uneven work: some methods have one trial or one draw, others all; nothing is missing for that."""
+    few = {("erm", 1, 0), ("erm", 2, 0), ("bsoftmax", 0, 1), ("bsoftmax", 1, 1), ("bsoftmax", 2, 1)}
+    few |= {("boda", t, d) for t in range(3) for d in range(2) if (t, d) != (0, 0)} | {("erm", 1, 1), ("erm", 2, 1)}
+    runs = as_frame(r for r in rows() if (r["method"], r["trial"], r["draw"]) not in few)
+    table = build_tables(runs, ["average"])[0]
+    assert "3 trials, the best of 2 draws in each, unless marked." in table.caption
+    expected = {
+        "erm": (1, 4, "1 of 3 trials"), "bsoftmax": (3, 6, "1 of 2 draws"),
+        "boda": (1, 2, "1 of 3 trials, 1 of 2 draws"), "ndcl": (3, 12, ""),
+    }  # fmt: skip
+    for method, (trials, count, note) in expected.items():
+        found = cell(table, method, measure="target_accuracy")
+        assert (found.trials, found.runs, found.note) == (trials, count, note)
+    assert table.notes == ()
+    assert find_missing(runs).count == 0
+
+
+def test_what_is_missing_is_counted_among_its_own_setting() -> None:
+    made = [r for r in rows(settings=("Duality", "GINIDG"), draws=1) if r["target"] != "ink" or r["method"] != "erm"]
+    made += [row("erm", t, target="ink", setting="GINIDG") for t in range(3)]
+    table = next(t for t in build_tables(as_frame(made), ["average"]) if t.name == "average-duality")
+    assert table.notes[0].startswith("3 of 24 runs have no number")

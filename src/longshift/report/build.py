@@ -14,6 +14,7 @@ from longshift.report.missing import Missing, find_missing, of
 from longshift.report.names import GROUPS, RULES, family, method_title, order_datasets, order_methods, order_settings
 from longshift.report.table import Cell, Column, Row, Table, number, with_places
 from longshift.sweep.selection import Rule, averages, choose, per_target
+from longshift.words import counted
 
 KINDS = ("average", "target", "worst", "cost")
 SPREAD = "mean ± standard error over trials"
@@ -51,7 +52,7 @@ def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
             _table(
                 f"average-{slug(setting)}", "average", f"Target accuracy (%) under {setting}",
                 f"Averaged inside each trial over the targets ({over}); {SPREAD}.",
-                columns, part, of(missing, setting=setting),
+                columns, part, chosen[chosen["setting"] == setting], of(missing, setting=setting),
             )
         )  # fmt: skip
     return tables
@@ -72,7 +73,8 @@ def target_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
             _table(
                 f"target-{slug(dataset)}-{slug(setting)}", "target",
                 f"Target accuracy (%) on {dataset} under {setting}, per target", f"{SPREAD.capitalize()}.",
-                columns, part, of(missing, dataset=dataset, setting=setting),
+                columns, part, chosen[(chosen["dataset"] == dataset) & (chosen["setting"] == setting)],
+                of(missing, dataset=dataset, setting=setting),
             )
         )  # fmt: skip
     return tables
@@ -97,7 +99,7 @@ def worst_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
         tables.append(
             _table(
                 f"worst-{slug(setting)}", "worst", f"Worst-domain in-distribution accuracy (%) under {setting}",
-                caption, columns, part, of(missing, setting=setting),
+                caption, columns, part, chosen[chosen["setting"] == setting], of(missing, setting=setting),
             )
         )  # fmt: skip
     return tables
@@ -138,43 +140,57 @@ def cost_tables(frame: pd.DataFrame) -> list[Table]:
 
 
 def _table(
-    name: str, kind: str, title: str, caption: str, columns: Sequence[Column], found: pd.DataFrame, missing: Missing,
+    name: str, kind: str, title: str, caption: str, columns: Sequence[Column], found: pd.DataFrame,
+    chosen: pd.DataFrame, missing: Missing,
 ) -> Table:  # fmt: skip
     keys = ["dataset", "target"] if "target" in found else ["dataset"]
     records = {(*(r[k] for k in keys), r["method"]): r for r in found.to_dict("records")}
-    most: dict[tuple[str, ...], int] = {}
-    for place, record in records.items():
-        most[place[:-1]] = max(most.get(place[:-1], 0), int(record["trials"]))
+    targets = {str(name): part["target"].nunique() for name, part in chosen.groupby("dataset")}
+    depths = {place: _depth(record, targets) for place, record in records.items()}
+    trials, draws = (max(values) for values in zip(*depths.values(), strict=True))
     rows = []
     for method in order_methods(found["method"]):
         cells = []
         for column in columns:
-            place = tuple(column.key[k] for k in keys)
-            cells.append(_cell(records.get((*place, method)), column.key["measure"], most[place]))
+            place = (*(column.key[k] for k in keys), method)
+            depth = depths.get(place, (0, 0.0))
+            cells.append(_cell(records.get(place), column.key["measure"], depth, (trials, draws)))
         rows.append(Row(method, method_title(method), family(method), tuple(cells)))
     notes = missing.sentences()
-    if all(cell.runs <= 1 for row in rows for cell in row.cells):
+    if all(cell.trials <= 1 for row in rows for cell in row.cells):
         notes = ("One trial: there is no standard error.", *notes)
     rule = str(found["rule"].iloc[0])
-    caption = f"{caption} Selection: {rule} ({RULES[rule]})."
+    best = f"the best of {counted(round(draws), 'draw')} in each" if draws > 1 else "one draw in each"
+    caption = f"{caption} {counted(trials, 'trial')}, {best}, unless marked. Selection: {rule} ({RULES[rule]})."
     return with_places(Table(name, kind, title, tuple(columns), tuple(rows), caption, rule, notes))
 
 
-def _cell(row: Mapping[Hashable, Any] | None, measure: str, neighbours: int) -> Cell:
+def _depth(row: Mapping[Hashable, Any], targets: Mapping[str, int]) -> tuple[int, float]:
+    """Trials behind a number, and draws that each was the best of, on average."""
+    trials = int(row["trials"])
+    parts = 1 if row.get("target") else targets[str(row["dataset"])]
+    return trials, float(row["runs"]) / (trials * parts) if trials else 0.0
+
+
+def _cell(row: Mapping[Hashable, Any] | None, measure: str, depth: tuple[int, float], most: tuple[int, float]) -> Cell:
     """A number of the paper's kind: percent, one decimal, with a note if less stands behind it than elsewhere."""
     if row is None:
         return Cell(note="not run here")
     value, stderr = number(row[measure]), number(row[f"{measure}_stderr"])
-    trials, lost = int(row["trials"]), int(row["trials_missing"])
+    (trials, draws), runs, lost = depth, int(row["runs"]), int(row["trials_missing"])
     if value is None:
-        return Cell(note="no class in this group" if trials else "no complete trial", runs=trials)
-    note = ""
-    if trials < neighbours or lost:
-        note = f"{trials} of {max(neighbours, trials + lost)} trials"
-    elif row["missing"] or row["diverged"]:
-        parts = [f"{row[k]} {w}" for k, w in (("missing", "not finished"), ("diverged", "diverged")) if row[k]]
-        note = f"chosen among fewer draws ({', '.join(parts)})"
-    return Cell(100 * value, None if stderr is None else 100 * stderr, note=note, runs=trials)
+        return Cell(note="no class in this group" if trials else "no complete trial", trials=trials, runs=runs)
+    notes = []
+    if trials < most[0] or lost:
+        notes.append(f"{trials} of {counted(max(most[0], trials + lost), 'trial')}")
+    if row["missing"] or row["diverged"]:
+        if not notes:
+            parts = [f"{row[k]} {w}" for k, w in (("missing", "not finished"), ("diverged", "diverged")) if row[k]]
+            notes.append(f"chosen among fewer draws ({', '.join(parts)})")
+    elif draws < most[1]:
+        notes.append(f"{draws:.3g} of {counted(round(most[1]), 'draw')}")
+    spread = None if stderr is None else 100 * stderr
+    return Cell(100 * value, spread, note=", ".join(notes), trials=trials, runs=runs)
 
 
 def _key(dataset: str, setting: str, target: str, measure: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from scipy import stats
 from longshift.report.build import slug
 from longshift.report.names import family, method_title
 from longshift.report.table import Cell, Column, Row, Table
+from longshift.words import counted
 
 MEASURES = {"target_accuracy": "average", "target_many": "many", "target_medium": "medium", "target_few": "few"}
 PublishedKey = tuple[str, str, str, str, str]  # kind, dataset, setting, target or group, method
@@ -21,10 +22,11 @@ class Published:
     """Numbers from elsewhere. `source` names it; values are (mean, standard error or None) in percent."""
 
     source: str
+    backbone: str  # that they were measured with
     values: Mapping[PublishedKey, tuple[float, float | None]]
 
 
-def published(source: str, averages: pd.DataFrame, worst: pd.DataFrame) -> Published:
+def published(source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone: str = "ResNet-50") -> Published:
     """From frames with columns method, dataset, setting, group (or target), mean, stderr.
 
     Targets of `worst` must be spelled as the measured ones are.
@@ -35,11 +37,11 @@ def published(source: str, averages: pd.DataFrame, worst: pd.DataFrame) -> Publi
         for dataset, setting, detail, method, mean, stderr in zip(*columns, strict=True):
             key = (kind, str(dataset), str(setting), str(detail), str(method))
             values[key] = (float(mean), None if pd.isna(stderr) else float(stderr))
-    return Published(source, values)
+    return Published(source, backbone, values)
 
 
 def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], str]:
-    """Tables of measured, published and difference, one of agreement, and a sentence that sums it up."""
+    """Tables of measured, published and difference, one of agreement, and sentences that sum it up."""
     found: list[Table] = []
     agreement: list[Row] = []
     for table in tables:
@@ -48,15 +50,15 @@ def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], s
             if made is not None:
                 found.append(made)
                 agreement += _agreement(made)
+    here = sorted({(c.key["dataset"], c.key["setting"]) for t in tables for c in t.columns if t.kind != "cost"})
+    there = sorted({key[1:3] for key in against.values})
     if not found:
-        here = sorted({(c.key["dataset"], c.key["setting"]) for t in tables for c in t.columns if t.kind != "cost"})
-        there = sorted({key[1:3] for key in against.values})
         return [], (
             f"Nothing to compare: {against.source} has no number for these datasets, settings and methods. "
             f"Measured: {_places(here)}. Published: {_places(there)}."
         )
     heads = (
-        Column("methods", "", {"measure": "methods"}, None),
+        Column("methods (n)", "", {"measure": "methods"}, None),
         Column("mean difference", "", {"measure": "mean_difference"}, None),
         Column("mean |difference|", "", {"measure": "mean_absolute_difference"}, None),
         Column("Spearman", "", {"measure": "spearman"}, None),
@@ -65,13 +67,30 @@ def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], s
     summary = Table(
         "agreement", "agreement", f"Agreement with {against.source}", heads, tuple(agreement),
         "Differences are measured minus published, in points; Spearman's and Kendall's "
-        "coefficients compare the order of the methods (1: the same, 0: unrelated, -1: reversed).",
+        "coefficients compare the order of the n methods (1: the same, 0: unrelated, -1: reversed).",
         head="Column",
     )  # fmt: skip
     differences = [cell.value for table in found for row in table.rows for cell in row.cells[2::3]]
     shown = [abs(round(value, 1)) for value in differences if value is not None]
     inside = sum(value <= 1 for value in shown)
-    return [summary, *found], f"{inside} of {len(shown)} numbers lie within one point of {against.source}."
+    sentences = [
+        f"{inside} of {counted(len(shown), 'number')} {'lies' if inside == 1 else 'lie'} within one point of "
+        f"{against.source} (measured there with {against.backbone}).",
+        *_orders(agreement),
+    ]
+    alone = [place for place in here if place not in there]
+    if alone:
+        sentences.append(f"{against.source[:1].upper()}{against.source[1:]} has no numbers for {_places(alone)}.")
+    return [summary, *found], " ".join(sentences)
+
+
+def _orders(agreement: Sequence[Row]) -> Iterator[str]:
+    """Rank correlation of the methods' averages, setting by setting."""
+    for row in agreement:
+        place, _, column = row.title.rpartition(": ")
+        methods, rho, tau = (row.cells[j].value for j in (0, 3, 4))
+        if column == "Average" and methods is not None and rho is not None and tau is not None:
+            yield f"{place}: order of {methods:.0f} methods, Spearman {rho:.2f}, Kendall {tau:.2f}."
 
 
 def _by_dataset(table: Table) -> Iterator[tuple[tuple[str, str], list[int]]]:
@@ -96,7 +115,7 @@ def _beside(table: Table, place: tuple[str, str], columns: list[int], against: P
             known = there is not None and cell.value is not None
             used += known
             difference = Cell(cell.value - there[0], signed=True) if there and cell.value is not None else Cell()
-            plain = Cell(cell.value, cell.stderr, None, cell.note, runs=cell.runs)
+            plain = Cell(cell.value, cell.stderr, None, cell.note, trials=cell.trials, runs=cell.runs)
             cells += [plain, other, difference]
         if any(cell.value is not None for cell in cells[1::3]):
             rows.append(Row(row.name, method_title(row.name), family(row.name), tuple(cells)))
@@ -111,8 +130,18 @@ def _beside(table: Table, place: tuple[str, str], columns: list[int], against: P
     return Table(
         f"paper-{table.kind}-{slug(dataset)}-{slug(setting)}", "paper",
         f"{dataset} under {setting}: {what} (%) beside {against.source}", tuple(titles), tuple(rows),
-        f"Selection: {table.rule}. Differences are measured minus published, in points.", table.rule, table.notes,
+        f"Selection: {table.rule}. Differences are measured minus published, in points; {against.source} used "
+        f"{against.backbone}.",
+        table.rule, (*_absent(table, rows, against), *table.notes),
     )  # fmt: skip
+
+
+def _absent(table: Table, rows: Sequence[Row], against: Published) -> Iterator[str]:
+    """Which rows have nothing beside them."""
+    kept = {row.name for row in rows}
+    names = [row.title for row in table.rows if row.name not in kept]
+    if names:
+        yield f"Not in {against.source}: {', '.join(names)}."
 
 
 def _agreement(table: Table) -> Iterator[Row]:

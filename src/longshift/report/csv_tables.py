@@ -10,7 +10,7 @@ from longshift.report.table import Table
 
 COLUMNS = (
     "table", "dataset", "setting", "target", "measure", "column", "method", "title", "family", "mean", "stderr",
-    "place", "runs", "selection", "note",
+    "place", "trials", "runs", "selection", "note",
 )  # fmt: skip
 
 
@@ -24,7 +24,7 @@ def csv_tables(tables: Iterable[Table]) -> str:
             for column, cell in zip(table.columns, row.cells, strict=True):
                 names = [column.key.get(name, "") for name in ("dataset", "setting", "target", "measure")]
                 label = " ".join(filter(None, (column.group, column.title)))
-                numbers = [_number(cell.value), _number(cell.stderr), cell.place or "", cell.runs]
+                numbers = [_number(cell.value), _number(cell.stderr), cell.place or "", cell.trials or "", cell.runs]
                 writer.writerow(
                     [table.kind, *names, label, row.name, row.title, row.family, *numbers, table.rule, cell.note]
                 )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from longshift.report.names import method_title, order_datasets, order_methods, order_settings
+from longshift.words import counted
 
 UNKNOWN = "no such run"
 SHOWN = 12  # names in a sentence; all of them are in missing.csv and in the JSON
@@ -19,7 +20,12 @@ class Missing:
     """The runs without numbers, one row each with the columns `COLUMNS`."""
 
     frame: pd.DataFrame
-    expected: int
+    grids: Mapping[tuple[str, str], int]  # runs that were to be there, by dataset and setting
+
+    @property
+    def expected(self) -> int:
+        """How many runs were to be there."""
+        return sum(self.grids.values())
 
     @property
     def count(self) -> int:
@@ -42,22 +48,28 @@ class Missing:
         kinds = ", ".join(f"{n} {status}" for status, n in sorted(by_status.items()))
         names = self.names()
         more = f"; and {self.count - SHOWN} more" if self.count > SHOWN else ""
-        verb = "has" if self.count == 1 else "have"
-        return (f"{self.count} of {self.expected} runs {verb} no number ({kinds}): {'; '.join(names[:SHOWN])}{more}.",)
+        return (f"{self.in_short()} ({kinds}): {'; '.join(names[:SHOWN])}{more}.",)
+
+    def in_short(self) -> str:
+        """How many of how many."""
+        return f"{self.count} of {counted(self.expected, 'run')} {'has' if self.count == 1 else 'have'} no number"
 
 
 def find_missing(frame: pd.DataFrame) -> Missing:
-    """Runs with a status other than done, and holes in the grid of methods, targets, trials and draws.
+    """Runs with a status other than done, and holes in the grid of targets and runs.
 
-    The grid of a dataset and setting is every method, target, trial and draw seen there: a folder of runs has no
-    plan that could say what was meant to be run.
+    The grid of a dataset and setting is every target seen there for each method's own trials and draws: a folder of
+    runs has no plan that could say what was meant to be run. That a method stops at an earlier trial or draw than
+    another is no hole, the tables say so at each number; a trial that it skips is one.
     """
     grid = ["target", "method", "trial", "draw"]
     lost = [frame.loc[frame["status"] != "done", list(COLUMNS)]]
-    expected = 0
+    grids: dict[tuple[str, str], int] = {}
     for (dataset, setting), part in frame.groupby(["dataset", "setting"], observed=True):
-        full = pd.MultiIndex.from_product([sorted(part[name].dropna().unique()) for name in grid], names=grid)
-        expected += len(full)
+        runs = pd.concat([part[grid[1:]].drop_duplicates(), _skipped(part)], ignore_index=True)
+        targets = pd.DataFrame({"target": sorted(part["target"].unique())})
+        full = pd.MultiIndex.from_frame(targets.merge(runs, how="cross")[grid])
+        grids[str(dataset), str(setting)] = len(full)
         holes = full.difference(pd.MultiIndex.from_frame(part[grid]), sort=False)
         if len(holes):
             named = holes.to_frame(index=False).assign(
@@ -65,15 +77,30 @@ def find_missing(frame: pd.DataFrame) -> Missing:
             )
             lost.append(named[list(COLUMNS)])
     found = pd.concat([part for part in lost if len(part)] or lost[:1], ignore_index=True)
-    return Missing(sort_runs(found), expected)
+    return Missing(sort_runs(found), grids)
 
 
-def of(missing: Missing, **where: str) -> Missing:
-    """Those of one dataset, setting, method, ..."""
-    frame = missing.frame
-    for column, value in where.items():
-        frame = frame[frame[column] == value]
-    return Missing(frame, missing.expected)
+def _skipped(part: pd.DataFrame) -> pd.DataFrame:
+    """Trials that others have and a method lacks below its last one, with the draws that its trials share."""
+    seen = {int(trial) for trial in part["trial"].unique()}
+    found = []
+    for method, own in part.groupby("method", observed=True):
+        draws: dict[int, set[int]] = {}
+        for trial, draw in zip(own["trial"], own["draw"], strict=True):
+            draws.setdefault(int(trial), set()).add(int(draw))
+        shared = set.intersection(*draws.values())
+        skipped = [trial for trial in seen - set(draws) if trial < max(draws)]
+        found += [(str(method), trial, draw) for trial in skipped for draw in shared]
+    return pd.DataFrame(found, columns=["method", "trial", "draw"]).astype(dict(part[["trial", "draw"]].dtypes))
+
+
+def of(missing: Missing, setting: str, dataset: str | None = None) -> Missing:
+    """Those of one setting, and of one dataset if it is given."""
+    frame = missing.frame[missing.frame["setting"] == setting]
+    if dataset is not None:
+        frame = frame[frame["dataset"] == dataset]
+    grids = {(d, s): n for (d, s), n in missing.grids.items() if s == setting and dataset in (None, d)}
+    return Missing(frame, grids)
 
 
 def sort_runs(frame: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from longshift.report.sections.weak import weak_section
 from longshift.report.standing import Standing, standing
 from longshift.report.summary import summarise
 from longshift.report.table import Table
+from longshift.sweep.collect import runs_file
 from longshift.sweep.selection import Rule, choose
 
 OPENED = 4  # datasets and settings; where there are more, their figures are folded away
@@ -52,7 +53,8 @@ def report_page(
     chosen = choose(runs, rule)
     result = standing(chosen)
     methods = drawn_methods(result)
-    records = read_records(chosen, run_folders(path), methods)
+    folders = {} if runs_file(path) else run_folders(path)  # a table of runs has no folders
+    records = read_records(chosen, folders, methods)
     sections = [
         table_section(title, [t for t in tables if t.kind == kind], intro, kind)
         for kind, (title, intro) in TITLES.items()
@@ -68,7 +70,10 @@ def report_page(
     if records:
         sections.append(run_section(records, page, finished))
     else:
-        why = f"No figures of single runs: {path} holds no run folders of {_names(methods)}."
+        why = (
+            f"Left out, since {path} holds no run folders of {_names(methods)}: accuracy of each class, margins, "
+            "curves along training, confusions, weak points, training data, links to run records."
+        )
         sections.append(Section("Single runs", paragraphs(why), name="runs"))
     facts = [
         ("Runs", f"{finished} finished, {missing.count} without a number" if missing.count else f"{finished} finished"),

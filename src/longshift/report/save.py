@@ -44,6 +44,7 @@ def as_json(table: Table) -> dict[str, object]:
                 "mean": cell.value,
                 "stderr": cell.stderr,
                 "place": cell.place,
+                "trials": cell.trials,
                 "runs": cell.runs,
                 "note": cell.note,
             }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from scipy import stats
@@ -20,6 +20,7 @@ from longshift.report.table import number
 from longshift.sweep.selection import averages, per_target, standard_error
 
 SURE = 0.05
+PLACE = ["dataset", "setting", "target"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,21 @@ class Significance:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """How far one method is ahead of another: mean over the trials that both have, on the same splits."""
+
+    mean: float
+    stderr: float | None  # over trials; None with one trial
+    p: float | None  # of a paired t-test over trials
+    other_stderr: float | None  # of the other method's own mean
+
+    @property
+    def within_error(self) -> bool:
+        """Whether it is no more than a standard error, of the difference or of the other's number."""
+        return self.mean <= 0 or self.mean <= max(self.stderr or 0.0, self.other_stderr or 0.0)
+
+
+@dataclass(frozen=True)
 class Standing:
     """Methods from best to worst by average rank over the cases they all have."""
 
@@ -51,9 +67,10 @@ class Standing:
     comparisons: int
     cases: int  # (dataset, setting, target)
     comparable: bool  # whether the ranked methods have numbers for the same cases
-    lead: float | None  # of the first over the second
-    lead_stderr: float | None
-    lead_p: float | None  # of a paired t-test over trials
+    left_out: tuple[str, ...]  # methods that are not ranked: they lack cases
+    cases_left_out: int  # cases that too many methods lack
+    lead: Lead | None  # of the first over the second
+    level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
     significance: Significance | None
     why_not: str  # why there is no test
 
@@ -64,15 +81,13 @@ class Standing:
 
 
 def standing(chosen: pd.DataFrame) -> Standing:
-    """From the chosen runs (`selection.choose`): methods without a number for every case are not ranked first."""
+    """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested."""
     single = per_target(chosen, ["target_accuracy"])
-    scores = single.set_index(["dataset", "setting", "target", "method"])["target_accuracy"].unstack("method")
+    scores = single.set_index([*PLACE, "method"])["target_accuracy"].unstack("method")
     scores = scores.dropna(axis=1, how="all").dropna(axis=0, how="all")
     scores = scores[order_methods(str(name) for name in scores.columns)]
-    complete = scores.dropna(axis=1)
-    if complete.empty:  # no method has everything: compare on the cases that all have
-        complete = scores.dropna(axis=0)
-    usable = complete if not complete.empty else scores
+    complete = without_gaps(scores)
+    usable = complete if complete.shape[1] >= min(2, scores.shape[1]) else scores
     same = not usable.isna().any().any()
     mean = {str(name): float(usable[name].mean()) for name in usable.columns}
     if len(usable.columns) > 1 and same and len(usable) > 1:
@@ -88,9 +103,25 @@ def standing(chosen: pd.DataFrame) -> Standing:
         comparisons += bool(len(values))
         for name in values.index[values.round(3) == values.round(3).max()] if len(values) else []:
             firsts[str(name)] = firsts.get(str(name), 0) + 1
-    lead = _lead(chosen, order)
+    leads = {name: _lead(chosen, order[0], name, usable.index) for name in order[1:]} if same else {}
+    level = tuple(name for name, lead in leads.items() if lead is not None and lead.within_error)
     found, why = significance(complete)
-    return Standing(tuple(order), mean, firsts, comparisons, len(usable), same, *lead, found, why)
+    left = tuple(str(name) for name in scores.columns if name not in usable.columns)
+    return Standing(
+        tuple(order), mean, firsts, comparisons, len(usable), same, left, len(scores) - len(usable),
+        leads.get(order[1]) if len(order) > 1 else None, level, found, why,
+    )  # fmt: skip
+
+
+def without_gaps(scores: pd.DataFrame) -> pd.DataFrame:
+    """Cases x methods without a gap: again and again the method or case that lacks the largest share is left out."""
+    while scores.isna().any().any():
+        methods, cases = scores.isna().mean(axis=0), scores.isna().mean(axis=1)
+        if methods.max() >= cases.max():
+            scores = scores.drop(columns=methods.idxmax())
+        else:
+            scores = scores.drop(index=[cases.idxmax()])
+    return scores
 
 
 def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
@@ -105,17 +136,20 @@ def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
     return Significance(test, difference, rank_groups(test.ranks, difference)), ""
 
 
-def _lead(chosen: pd.DataFrame, order: Sequence[str]) -> tuple[float | None, float | None, float | None]:
-    """Mean difference of the first two, its standard error over trials, and p of a t-test (same splits: paired)."""
-    if len(order) < 2:
-        return None, None, None
-    first, second = (
-        chosen[chosen["method"] == name].set_index(["dataset", "setting", "target", "trial"])["target_accuracy"]
-        for name in order[:2]
+def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -> Lead | None:
+    """Over the cases given; None if the two have no trial of one of them in common."""
+    one, other = (
+        chosen[chosen["method"] == name].set_index([*PLACE, "trial"])["target_accuracy"].dropna()
+        for name in (first, second)
     )
-    by_trial = (first - second).dropna().groupby("trial").mean()
+    gap = (one - other).dropna().unstack("trial")
+    gap = gap.loc[gap.index.isin(cases)]
+    if gap.notna().all().any():  # a trial that lacks some cases would bend the mean
+        gap = gap.dropna(axis=1)
+    by_trial = gap.mean().dropna()
     if by_trial.empty:
-        return None, None, None
+        return None
     values = by_trial.to_numpy(dtype=float)
     p = number(stats.ttest_1samp(values, 0.0).pvalue) if len(values) > 1 and values.std() > 0 else None
-    return float(values.mean()), number(standard_error(by_trial)), p
+    theirs = other.unstack("trial").reindex_like(gap).where(gap.notna()).mean()
+    return Lead(float(values.mean()), number(standard_error(by_trial)), p, number(standard_error(theirs)))

@@ -10,6 +10,7 @@ from longshift.report.missing import Missing
 from longshift.report.names import RULES, method_title
 from longshift.report.standing import SURE, Standing
 from longshift.sweep.selection import averages, per_target
+from longshift.words import counted
 
 
 def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[str]:
@@ -18,30 +19,43 @@ def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[
     sentences = [_winner(result), *_how_sure(result), *_weak(chosen, result)]
     if rule != "validation":
         sentences.append(f"Selection: {rule} ({RULES[rule]}).")
+    if result.left_out:
+        names = _list([method_title(name) for name in result.left_out])
+        sentences.append(f"Not ranked, since they lack some of the cases: {names}.")
     if missing.count:
-        share = f"{missing.count} of {missing.expected} runs have no number"
-        sentences.append(f"Not complete: {share}; tables mark every cell that stands on less than its neighbours.")
+        sentences.append(
+            f"Not complete: {missing.in_short()}; tables mark every cell that stands on less than its neighbours."
+        )
     return [sentence for sentence in sentences if sentence]
 
 
 def _winner(result: Standing) -> str:
     name, mean = method_title(result.winner), 100 * result.mean[result.winner]
     if len(result.order) == 1:
-        return f"{name} reaches {mean:.1f} % on unseen domains (mean over {_number(result.cases, 'case')})."
+        return f"{name} reaches {mean:.1f} % on unseen domains (mean over {counted(result.cases, 'case')})."
     if not result.comparable:
         return (
             "The methods cannot be compared: no target has numbers of all of them. Highest mean over the targets it "
             f"has: {name} with {mean:.1f} %."
         )
+    over = f"on average over {counted(result.cases, 'case')}"
+    if result.cases_left_out:
+        over += f" that all of them have ({result.cases_left_out} left out)"
+    if result.level:
+        same = [result.winner, *result.level]
+        numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
+        return (
+            f"{_list([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on unseen "
+            f"domains, within a standard error of each other's numbers: {_list(numbers)} {over}."
+        )
     second = method_title(result.order[1])
     first = ""
     if result.comparisons > 1:
         first = f" It is first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
-    lead = f", {100 * result.lead:.1f} points ahead of {second}" if result.lead is not None and result.lead > 0 else ""
-    return (
-        f"{name} is the best of {len(result.order)} methods on unseen domains: {mean:.1f} % on average over "
-        f"{_number(result.cases, 'case')}{lead}.{first}"
-    )
+    lead = f", {100 * result.lead.mean:.1f} points ahead of {second}" if result.lead is not None else ""
+    once = result.lead is not None and result.lead.stderr is None
+    best = "comes first, in one trial," if once else "is the best"
+    return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
 
 
 def _how_sure(result: Standing) -> list[str]:
@@ -49,20 +63,21 @@ def _how_sure(result: Standing) -> list[str]:
         return ["There is only one method, so nothing can be said about which is better."]
     name, second = method_title(result.winner), method_title(result.order[1])
     sentences: list[str] = []
-    if result.lead is not None and result.lead_stderr is not None:
-        sure = result.lead_p is not None and result.lead_p < SURE
+    lead = result.lead
+    if lead is not None and lead.stderr is not None:
+        sure = lead.p is not None and lead.p < SURE
         judged = "more than trials differ by chance" if sure else "which may be chance: do not rely on it"
         sentences.append(
-            f"How sure: the difference to {second} is {100 * result.lead:+.1f} points with a standard error of "
-            f"{100 * result.lead_stderr:.1f} over trials, {judged}."
+            f"How sure: {name} minus {second} is {100 * lead.mean:+.1f} points with a standard error of "
+            f"{100 * lead.stderr:.1f} over trials, {judged}."
         )
-    elif result.lead is not None:
+    elif lead is not None:
         sentences.append("How sure: one trial only, so the spread between trials is unknown. Run more trials.")
     found = result.significance
     if found is None:
         return [*sentences, f"No significance test: {result.why_not}."]
     p = f"p {_p(found.test.f_p)}"
-    over = _number(found.test.cases, "case")
+    over = counted(found.test.cases, "case")
     if not found.differs:
         return [*sentences, f"Over {over} a Friedman test sees no difference between the methods at all ({p})."]
     worse = [method_title(m) for m in found.worse_than(result.winner)]
@@ -86,12 +101,13 @@ def _weak(chosen: pd.DataFrame, result: Standing) -> list[str]:
     if pd.notna(many) and pd.notna(few):
         if few < many:
             sentences.append(
-                f"Where it is weak: classes with few training samples reach {100 * few:.1f} %, "
+                f"Where {name} is weak: classes with few training samples reach {100 * few:.1f} %, "
                 f"{100 * (many - few):.1f} points less than those with many."
             )
         else:
             sentences.append(
-                f"Classes with few training samples reach {100 * few:.1f} %, those with many {100 * many:.1f} %."
+                f"{name} reaches {100 * few:.1f} % on classes with few training samples, {100 * many:.1f} % on those "
+                "with many."
             )
     single = per_target(chosen, ["target_accuracy"]).dropna(subset=["target_accuracy"])
     mine = single[single["method"] == result.winner]
@@ -103,7 +119,7 @@ def _weak(chosen: pd.DataFrame, result: Standing) -> list[str]:
     others = best[best["method"] != result.winner]
     if len(others) and len(result.order) > 1:
         names = _list([method_title(m) for m in dict.fromkeys(others["method"])], 4)
-        sentences.append(f"Another method is better on {len(others)} of {len(best)} targets ({names}).")
+        sentences.append(f"Another method is better on {len(others)} of {counted(len(best), 'case')} ({names}).")
     return sentences
 
 
@@ -111,10 +127,6 @@ def _list(names: Sequence[str], most: int = 6) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _p(value: float) -> str:

@@ -19,7 +19,8 @@ class Cell:
     note: str = ""
     digits: int = 1
     signed: bool = False
-    runs: int = 0  # trials (or runs) behind it
+    trials: int = 0  # that it is the mean of; 0 where it is none of trials
+    runs: int = 0  # all runs behind it: a trial's number is the best of several draws
 
     @property
     def text(self) -> str:

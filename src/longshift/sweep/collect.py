@@ -11,12 +11,15 @@ import pandas as pd
 from longshift.engine.record import RunFolder
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json, replacing
-from longshift.sweep.layout import SweepFolder
+from longshift.sweep.layout import SweepFolder, absolute
 from longshift.sweep.plan import Job, load_plan
 from longshift.sweep.seeds import draw_of
 from longshift.sweep.store import FINISHED, scan
 from longshift.sweep.summary import LAST_MEASURES, MEASURES, ORACLE_MEASURES, read_summary, with_average
+from longshift.toml import read_toml
+from longshift.words import counted
 
+RUNS_FILE = "runs.csv"
 KEYS = ("dataset", "benchmark", "setting", "target", "method", "backbone")
 TEXT = ("fingerprint", *KEYS, "status", "hparams", "commit", "device")
 WHOLE = ("trial", "draw", "hparam_seed", "split_seed", "train_seed", "selected_step", "steps", "oracle_step")
@@ -33,17 +36,35 @@ ORDER = ["dataset", "setting", "target", "method", "trial", "draw", "fingerprint
 def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
     """The finished runs under `path`, sorted, with the columns `COLUMNS`.
 
-    `path` is a sweep's folder, a folder of runs, or a CSV file by `write_runs_csv`. With `missing`, jobs of a sweep
-    that have no result are there too, with the status failed, corrupt, running or waiting and no numbers. A run that
-    averaged its weights has a second row, as the method "ndcl+ema".
+    `path` is a sweep's folder, a folder of runs, a CSV file by `write_runs_csv`, or a folder with such a runs.csv. With
+    `missing`, jobs of a sweep that have no result are there too, with the status failed, corrupt, running or waiting
+    and no numbers. A run that averaged its weights has a second row, as the method "ndcl+ema".
     """
     path = Path(path)
-    if path.is_file():
-        return read_runs_csv(path)
+    file = runs_file(path)
+    if file is not None:
+        return read_runs_csv(file)
     if not path.is_dir():
         raise UsageError(f"no sweep, folder of runs or CSV file at {path}")
     rows = _sweep_rows(path, missing) if SweepFolder(path).file.exists() else _folder_rows(path)
     return as_frame(rows)
+
+
+def runs_file(path: Path) -> Path | None:
+    """The CSV file that stands for `path`: itself, or DIR/runs.csv where the runs themselves are not at hand.
+
+    Published results are such a folder, also with the sweep file that made them beside the table.
+    """
+    if path.is_file():
+        return path
+    table = path / RUNS_FILE
+    if not table.is_file():
+        return None
+    sweep = SweepFolder(path)
+    if sweep.file.exists():
+        store = read_toml(sweep.file).get("store", ".")
+        return None if SweepFolder(path, Path(absolute(str(store), path))).store.jobs.is_dir() else table
+    return None if any(path.glob("*/result.json")) else table
 
 
 def _sweep_rows(path: Path, missing: bool) -> Iterable[dict[str, Any]]:
@@ -72,7 +93,9 @@ def _folder_rows(path: Path) -> Iterable[dict[str, Any]]:
         place = {"dataset": name, "trial": row["split_seed"], "draw": draw_of(row["hparam_seed"])}
         yield from with_average({**row, **place})
     if not found:
-        raise LongshiftError(f"{path} has no sweep.toml and no folder with a finished run (result.json) in it")
+        raise LongshiftError(
+            f"{path} has no sweep.toml, no runs.csv and no folder with a finished run (result.json) in it"
+        )
 
 
 def as_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
@@ -103,7 +126,7 @@ def write_runs_csv(frame: pd.DataFrame, path: Path | str) -> None:
 
 
 def read_runs_csv(path: Path | str) -> pd.DataFrame:
-    """Read what `write_runs_csv` wrote."""
+    """Read what `write_runs_csv` wrote; columns of other names are passed over."""
     try:
         # As text first: a domain called "NA" or "007" is a name, and floats must come back to the last bit.
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -115,9 +138,16 @@ def read_runs_csv(path: Path | str) -> pd.DataFrame:
     for name in MACHINE_COLUMNS:
         if name not in frame:
             frame[name] = ""
-    for name in NUMBERS:
-        frame[name] = [float(text) if text else None for text in frame[name]]
-    return _typed(frame)
+    try:
+        for name in NUMBERS:
+            frame[name] = [float(text) if text else None for text in frame[name]]
+        typed = _typed(frame)
+    except (ValueError, TypeError) as error:
+        raise LongshiftError(f"{path} is no table of runs: {error}") from error
+    unnamed = int(typed[["trial", "draw"]].isna().any(axis=1).sum())
+    if unnamed:
+        raise LongshiftError(f"{path} is no table of runs: trial or draw is empty in {counted(unnamed, 'row')}")
+    return typed
 
 
 def drop_machine_columns(frame: pd.DataFrame) -> pd.DataFrame:

@@ -73,10 +73,10 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
 def per_target(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
     """Mean and standard error over trials for each dataset, setting, target and method.
 
-    Columns: keys, `rule`, `trials` (with numbers), `trials_missing`, `diverged`, `missing`, and for each measure
-    `NAME` and `NAME_stderr`.
+    Columns: keys, `rule`, `trials` (with numbers), `trials_missing`, `runs` (that the best were chosen from),
+    `diverged`, `missing`, and for each measure `NAME` and `NAME_stderr`.
     """
-    return _over_trials(chosen, CELL, measures)
+    return _over_trials(chosen.assign(runs=chosen["candidates"]), CELL, measures)
 
 
 def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
@@ -91,6 +91,7 @@ def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.Dat
     groups = chosen.groupby(keys, observed=True, sort=True)
     means = groups[list(measures)].mean()  # a target without e.g. few-shot classes has no such number
     means["rule"] = groups["rule"].first()
+    means["runs"] = groups["candidates"].sum()
     for name in ("diverged", "missing"):
         means[name] = groups[name].sum()
     means["complete"] = groups["candidates"].apply(lambda s: int((s > 0).sum()))
@@ -98,6 +99,7 @@ def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.Dat
     needed = [expected[(d, s)] for d, s in zip(means["dataset"], means["setting"], strict=True)]
     complete = means["complete"] == needed
     means["candidates"] = complete.astype(int)
+    means["runs"] = means["runs"].where(complete, 0)
     means.loc[~complete, list(measures)] = np.nan
     return _over_trials(means, TABLE, measures)
 
@@ -107,6 +109,7 @@ def _over_trials(frame: pd.DataFrame, keys: list[str], measures: Sequence[str]) 
     table = pd.DataFrame({"rule": groups["rule"].first()})
     table["trials"] = groups["candidates"].apply(lambda s: int((s > 0).sum()))
     table["trials_missing"] = groups.size() - table["trials"]
+    table["runs"] = groups["runs"].sum()
     table["diverged"] = groups["diverged"].sum()
     table["missing"] = groups["missing"].sum()
     means = groups[list(measures)].mean()

@@ -59,13 +59,15 @@ def quantity_table(
             value = number(record[column.key["measure"]])
             error = number(record[f"{column.key['measure']}_stderr"])
             note = "" if value is not None else "no complete trial"
-            cells.append(Cell(value, error, digits=digits, runs=int(record["trials"]), note=note))
+            cells.append(
+                Cell(value, error, digits=digits, trials=int(record["trials"]), runs=int(record["runs"]), note=note)
+            )
         rows.append(Row(method, method_title(method), family(method), tuple(cells)))
     targets = frame["target"].nunique()
     over = f"Averaged within each trial over {targets} targets" if targets > 1 else "One target"
     rule = f"Selection: validation ({RULES['validation']})."
     notes = results.missing.sentences()
-    if all(cell.runs <= 1 for row in rows for cell in row.cells):
+    if all(cell.trials <= 1 for row in rows for cell in row.cells):
         notes = ("One trial: there is no standard error.", *notes)
     text = f"{caption} {over}; mean ± standard error over trials. {rule}"
     return with_places(Table(name, "quantities", title, tuple(columns), tuple(rows), text, "validation", notes))

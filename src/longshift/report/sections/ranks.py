@@ -6,6 +6,7 @@ from longshift.report.figures import rank_diagram
 from longshift.report.names import method_title
 from longshift.report.page import Section, figure, paragraphs
 from longshift.report.standing import Standing
+from longshift.words import counted
 
 
 def rank_section(result: Standing) -> Section:
@@ -22,7 +23,8 @@ def rank_section(result: Standing) -> Section:
         f"chi² = {test.chi2:.2f} (p = {test.chi2_p:.2g}), Iman and Davenport F({test.df[0]}, {test.df[1]}) = "
         f"{test.f:.2f} (p = {test.f_p:.2g}). Methods joined by a bar do not differ significantly (Nemenyi, 5 %)."
     )
-    left = len(result.mean) - len(test.ranks)
-    if left > 0:
-        caption += f" {left} methods with missing runs are left out."
+    if result.left_out:
+        caption += f" Left out, since they lack some of the cases: {', '.join(map(method_title, result.left_out))}."
+    if result.cases_left_out:
+        caption += f" Left out, since methods lack them: {counted(result.cases_left_out, 'case')}."
     return Section("Ranks", figure(svg, caption), name="ranks")
