@@ -64,7 +64,7 @@ def test_full_box_without_flip_changes_nothing() -> None:
 @given(st.lists(st.floats(0, 0.999), min_size=4, max_size=4))
 def test_boxes_lie_inside_the_image_and_have_the_asked_area(values: list[float]) -> None:
     area_u, aspect_u, left_u, top_u = torch.tensor(values)[:, None].unbind(0)
-    left, top, width, height = aug.crop_box(area_u, aspect_u, left_u, top_u, aug.Recipe())
+    left, top, width, height = aug.crop_box(area_u, aspect_u, left_u, top_u, aug.Augmentation())
     assert 0 <= left <= left + width <= 1 + 1e-6
     assert 0 <= top <= top + height <= 1 + 1e-6
     assert 0.7 - 1e-5 <= width * height <= 1 + 1e-6
@@ -77,7 +77,7 @@ def test_boxes_are_distributed_like_torchvisions() -> None:
     drawn = [RandomResizedCrop.get_params(image, scale=[0.7, 1.0], ratio=[3 / 4, 4 / 3]) for _ in range(n)]
     theirs = torch.tensor(drawn, dtype=torch.float64)[:, 2:].div(1000)
     u = HostDraws(0, dtype=torch.float64).uniform(4, n)
-    _, _, width, height = aug.crop_box(u[0], u[1], u[2], u[3], aug.Recipe())
+    _, _, width, height = aug.crop_box(u[0], u[1], u[2], u[3], aug.Augmentation())
     ours_area, their_area = width * height, theirs.prod(1)
     for q in (0.1, 0.5, 0.9):
         assert float(ours_area.quantile(q)) == pytest.approx(float(their_area.quantile(q)), abs=0.006)
@@ -89,7 +89,7 @@ def test_boxes_are_distributed_like_torchvisions() -> None:
 
 def test_images_are_treated_one_by_one() -> None:
     """An image's result depends on its own pixels and numbers only."""
-    images, recipe = _images(), aug.Recipe()
+    images, recipe = _images(), aug.Augmentation()
     u = HostDraws(3, dtype=torch.float64).uniform(4, 10)
     together = aug.augment_with(images, u, recipe)
     alone = torch.cat([aug.augment_with(images[i : i + 1], u[i : i + 1], recipe) for i in range(4)])
@@ -101,7 +101,7 @@ def test_images_are_treated_one_by_one() -> None:
 def test_share_of_flips_and_greys() -> None:
     n = 4000
     images = _images(1, 4).expand(n, 3, 4, 4)
-    recipe = aug.Recipe(area=(1, 1), aspect=(1, 1), jitter=0, hue=0)
+    recipe = aug.Augmentation(area=(1, 1), aspect=(1, 1), jitter=0, hue=0)
     out = aug.augment_with(images, HostDraws(1, dtype=torch.float64).uniform(n, 10), recipe)
     grey = ((out - out[:, :1]).abs().amax((1, 2, 3)) < 1e-9).double().mean().item()
     assert grey == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / n))
@@ -111,7 +111,9 @@ def test_share_of_flips_and_greys() -> None:
 
 
 def test_compiled_augmentation_is_one_graph() -> None:
-    found = torch._dynamo.explain(aug.augment_with)(torch.rand(4, 3, 8, 8), torch.rand(4, aug.UNIFORMS), aug.Recipe())
+    found = torch._dynamo.explain(aug.augment_with)(
+        torch.rand(4, 3, 8, 8), torch.rand(4, aug.UNIFORMS), aug.Augmentation()
+    )
     assert (found.graph_count, found.graph_break_count) == (1, 0)
     operations = sum(node.op == "call_function" for node in found.graphs[0].graph.nodes)
     assert operations < 400  # the table of quantiles is looked up, not traced

@@ -10,15 +10,15 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from PIL import Image
 
-from longshift.settings import Recipe, TotalHeavyTail, published
+from longshift.settings import SplitRecipe, TotalHeavyTail, published
 from longshift.settings.plot import draw_settings, plot_settings
 from tests.settings import made
 
 
-def recipe(benchmark: str, setting: str, target: str) -> Recipe:
+def recipe(benchmark: str, setting: str, target: str) -> SplitRecipe:
     found = published(benchmark, setting, target)
     table = found.table()
-    return Recipe(
+    return SplitRecipe(
         benchmark, found.name, target, 0, found.classes, found.sources, table, table * 0, table, table[0],
         found.many, found.few,
     )  # fmt: skip
@@ -64,7 +64,7 @@ def test_many_classes_become_points() -> None:
 def test_many_domains_become_a_map() -> None:
     setting = TotalHeavyTail(ratio=50).generate(made.even(50, 20, 90), "d3")
     table = setting.table()
-    given = Recipe(
+    given = SplitRecipe(
         "big", setting.name, "d3", 0, setting.classes, setting.sources, table, table * 0, table, table[0],
         setting.many, setting.few,
     )  # fmt: skip
@@ -78,7 +78,7 @@ def test_a_thousand_classes_and_a_missing_one(tmp_path: Path) -> None:
     totals["d1"]["c7"] = 0
     setting = TotalHeavyTail().generate(totals, "d0")
     table = setting.table()
-    given = Recipe(
+    given = SplitRecipe(
         "wide", setting.name, "d0", 0, setting.classes, setting.sources, table, table * 0, table, table[0],
         setting.many, setting.few,
     )  # fmt: skip

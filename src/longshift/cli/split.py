@@ -12,7 +12,7 @@ from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
 from longshift.settings.ratios import ratios
-from longshift.settings.recipe import Recipe, is_split_file, read_recipe
+from longshift.settings.recipe import SplitRecipe, is_split_file, read_recipe
 from longshift.settings.resolve import setting_for
 from longshift.settings.setting import SETTING_NAMES
 from longshift.settings.shots import SHOTS
@@ -164,17 +164,17 @@ def _make(
     return make_split(manifest, wanted, seed, shrink)
 
 
-def _recipe(manifest: Manifest, *arguments: Any) -> Recipe:
+def _recipe(manifest: Manifest, *arguments: Any) -> SplitRecipe:
     return recipe_of(_make(manifest, *arguments), manifest)
 
 
-def _saved(path: str, setting: str | None, target: str | None) -> Recipe:
+def _saved(path: str, setting: str | None, target: str | None) -> SplitRecipe:
     if setting is not None or target is not None:
         raise UsageError(f"{path} is a saved split with its own setting and target; leave --setting and --target out")
     return read_recipe(Path(path))
 
 
-def as_json(recipe: Recipe) -> dict[str, Any]:
+def as_json(recipe: SplitRecipe) -> dict[str, Any]:
     """A recipe with what can be read off it; an infinite ratio (a class without samples) is null."""
     found = ratios(recipe.counts, recipe.sources)
     return recipe.as_json() | {
@@ -189,7 +189,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def print_recipe(recipe: Recipe) -> None:
+def print_recipe(recipe: SplitRecipe) -> None:
     """The counts as a table, classes ordered by size, and below it what they amount to."""
     order = sorted(range(len(recipe.classes)), key=lambda k: (-int(recipe.counts[:, k].sum()), k))
     rows: list[list[object]] = [

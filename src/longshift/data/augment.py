@@ -22,7 +22,7 @@ LUMA = (0.2989, 0.587, 0.114)
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Augmentation:
     """How strong the augmentation is."""
 
     area: tuple[float, float] = (0.7, 1.0)
@@ -38,7 +38,7 @@ class Recipe:
         object.__setattr__(self, "area_quantiles", area_quantiles(self.area, self.aspect))
 
 
-def augment_with(images: Tensor, u: Tensor, recipe: Recipe) -> Tensor:
+def augment_with(images: Tensor, u: Tensor, recipe: Augmentation) -> Tensor:
     """Augment images (B, 3, H, W) in [0, 1]; row i of the uniform numbers `u` (B, 10) decides on image i."""
     images = crop_and_flip(images, *crop_box(u[:, 0], u[:, 1], u[:, 2], u[:, 3], recipe), u[:, 4] < recipe.flip)
     strength = 1 + recipe.jitter * (2 * u[:, 5:8] - 1)
@@ -50,13 +50,13 @@ def augment_with(images: Tensor, u: Tensor, recipe: Recipe) -> Tensor:
 
 
 @functools.cache
-def compiled_augment() -> Callable[[Tensor, Tensor, Recipe], Tensor]:
+def compiled_augment() -> Callable[[Tensor, Tensor, Augmentation], Tensor]:
     """`augment_with`, compiled: a handful of fused kernels instead of a hundred."""
     return torch.compile(augment_with, dynamic=False)
 
 
 def crop_box(
-    area: Tensor, aspect: Tensor, left: Tensor, top: Tensor, recipe: Recipe
+    area: Tensor, aspect: Tensor, left: Tensor, top: Tensor, recipe: Augmentation
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Crop (left, top, width, height) as fractions of the image, from four uniform numbers per image."""
     size = _interpolate(area, recipe.area_quantiles)

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.data.augment import UNIFORMS, Recipe, augment_with
+from longshift.data.augment import UNIFORMS, Augmentation, augment_with
 from longshift.data.batch import Batch
 from longshift.data.draws import Draws
-
-IntArray = npt.NDArray[np.int64]
+from longshift.data.manifest import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +50,8 @@ class Inputs:
 
     mean: Tensor  # (1, 3, 1, 1), on the device; unused for vectors
     std: Tensor
-    recipe: Recipe | None
-    augment: Callable[[Tensor, Tensor, Recipe], Tensor] = augment_with
+    recipe: Augmentation | None
+    augment: Callable[[Tensor, Tensor, Augmentation], Tensor] = augment_with
 
     def evaluation(self, stored: Tensor) -> Tensor:
         """No augmentation."""

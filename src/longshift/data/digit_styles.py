@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from longshift.data.manifest import IntArray
+
 SIZE = 32
 MARGIN = 4
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
-Numbers = npt.NDArray[np.int64]
-Style = Callable[[Floats, Numbers], Pixels]
+Style = Callable[[Floats, IntArray], Pixels]
 
 
 def enlarge(strokes: Floats) -> Floats:
@@ -30,7 +31,7 @@ def enlarge(strokes: Floats) -> Floats:
     return np.pad(both, ((0, 0), (MARGIN, MARGIN), (MARGIN, MARGIN)))
 
 
-def noise(numbers: Numbers, stream: int, cells: int) -> Floats:
+def noise(numbers: IntArray, stream: int, cells: int) -> Floats:
     """(n, cells, cells) uniform numbers on [0, 1), fixed for each digit and stream."""
     out = np.empty((len(numbers), cells, cells))
     for i, number in enumerate(numbers.tolist()):
@@ -81,13 +82,13 @@ def colour(*rgb: float) -> Floats:
     return np.array(rgb, dtype=np.float64)
 
 
-def vary(rgb: Floats, numbers: Numbers, stream: int, reach: float) -> Floats:
+def vary(rgb: Floats, numbers: IntArray, stream: int, reach: float) -> Floats:
     """The colour, each channel of each digit moved by at most `reach`: (n, 1, 1, 3)."""
     moves = noise(numbers, stream, 2).reshape(-1, 4)[:, :3] * 2 - 1
     return np.asarray(rgb + reach * moves[:, None, None, :])
 
 
-def draw_ink(strokes: Floats, numbers: Numbers) -> Pixels:
+def draw_ink(strokes: Floats, numbers: IntArray) -> Pixels:
     """Dark ink on grainy paper."""
     mask = sharpen(enlarge(strokes), 0.1875, 0.6875)
     grain = (noise(numbers, 1, SIZE) - 0.5) * 24
@@ -95,7 +96,7 @@ def draw_ink(strokes: Floats, numbers: Numbers) -> Pixels:
     return blend(mask, vary(colour(84, 76, 104), numbers, 3, 60), paper)
 
 
-def draw_chalk(strokes: Floats, numbers: Numbers) -> Pixels:
+def draw_chalk(strokes: Floats, numbers: IntArray) -> Pixels:
     """Broken pale strokes, slanted to the right, on a stained board."""
     mask = slant(sharpen(enlarge(strokes), 0.25, 0.625), 2)
     mask = mask * np.where(noise(numbers, 4, SIZE) < 0.125, 0.5, 1.0)
@@ -104,7 +105,7 @@ def draw_chalk(strokes: Floats, numbers: Numbers) -> Pixels:
     return blend(mask, vary(colour(216, 220, 208), numbers, 7, 36), board)
 
 
-def draw_neon(strokes: Floats, numbers: Numbers) -> Pixels:
+def draw_neon(strokes: Floats, numbers: IntArray) -> Pixels:
     """Bright outlines around a fainter inside, glowing on a dark gradient."""
     body = sharpen(enlarge(strokes), 0.375, 0.625)
     padded = np.pad(body, ((0, 0), (1, 1), (1, 1)))
@@ -118,7 +119,7 @@ def draw_neon(strokes: Floats, numbers: Numbers) -> Pixels:
     return blend(glow, tube, sky)
 
 
-def draw_stamp(strokes: Floats, numbers: Numbers) -> Pixels:
+def draw_stamp(strokes: Floats, numbers: IntArray) -> Pixels:
     """Thick blurred strokes, slanted to the left and hatched, on pale ruled paper."""
     mask = slant(soften(sharpen(enlarge(strokes), 0.1875, 0.5625)), -5)
     y, x = np.mgrid[0:SIZE, 0:SIZE]

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from longshift.data.digit_styles import SIZE, STYLES, Pixels
-from longshift.data.manifest import Manifest, Row
+from longshift.data.manifest import IntArray, Manifest, Row
 
 NAME = "digits"
 
 
-def partition(labels: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.int64]:
+def partition(labels: IntArray, parts: int) -> IntArray:
     """The part of each sample: the k-th sample of its class goes to part k mod `parts`."""
     result = np.empty(len(labels), dtype=np.int64)
     for label in np.unique(labels):
@@ -54,7 +54,7 @@ def images() -> Pixels:
 
 
 @lru_cache(maxsize=1)
-def _originals() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _originals() -> tuple[npt.NDArray[np.float64], IntArray]:
     """The 8x8 images on [0, 1] and their labels."""
     from sklearn.datasets import load_digits  # takes a second to import; most commands never need it
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from longshift.data.manifest import IntArray
 from longshift.errors import LongshiftError
 
 Kind = Literal["uniform", "normal", "beta", "permutation", "integers"]
@@ -40,7 +41,7 @@ class Draws(Protocol):
         """A permutation of 0..n-1 (int64)."""
         ...
 
-    def integers(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], *shape: int) -> Tensor:
+    def integers(self, low: IntArray, high: IntArray, *shape: int) -> Tensor:
         """Integers (int64) on [low, high), both broadcast against `shape`."""
         ...
 
@@ -82,7 +83,7 @@ class RequestedDraws:
         """A permutation of 0..n-1."""
         return self.answer(Request("permutation", (n,)))
 
-    def integers(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], *shape: int) -> Tensor:
+    def integers(self, low: IntArray, high: IntArray, *shape: int) -> Tensor:
         """Integers on [low, high)."""
         return self.answer(Request("integers", shape, (low, high)))
 

@@ -12,8 +12,8 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-def workers() -> int:
-    """As many threads as this process may use cores."""
+def cores() -> int:
+    """The processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1
@@ -21,7 +21,7 @@ def workers() -> int:
 
 def ordered_map(function: Callable[[In], Out], items: Iterable[In], threads: int | None = None) -> Iterator[Out]:
     """Like `map`, but in threads; results come in order and only a bounded number of them waits in memory."""
-    threads = threads or workers()
+    threads = threads or cores()
     waiting: deque[Future[Out]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

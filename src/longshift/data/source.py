@@ -16,7 +16,7 @@ from longshift.data.tree import open_zip
 from longshift.errors import LongshiftError
 
 
-class Source(Protocol):
+class ImageSource(Protocol):
     """Reads images by their path in the manifest; safe to use from several threads."""
 
     def read(self, path: str) -> bytes:
@@ -76,7 +76,7 @@ class ZipSource:
 
 
 @contextmanager
-def open_source(manifest: Manifest) -> Iterator[Source]:
+def open_source(manifest: Manifest) -> Iterator[ImageSource]:
     """Open the folder or archive of a manifest."""
     if manifest.root is None:
         raise LongshiftError(f"the dataset {manifest.name} has no files")
@@ -87,7 +87,7 @@ def open_source(manifest: Manifest) -> Iterator[Source]:
             yield ZipSource(archive, manifest.prefix)
 
 
-def identity(manifest: Manifest, source: Source) -> str:
+def identity(manifest: Manifest, source: ImageSource) -> str:
     """A hash that changes when any image of the manifest changes."""
     digest = hashlib.sha256()
     for path in manifest.paths:

@@ -31,7 +31,7 @@ from longshift.data.embeddings import ordered_vectors
 from longshift.data.images import BadImage, decode, resize
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
-from longshift.data.source import Source, identity, open_source
+from longshift.data.source import ImageSource, identity, open_source
 from longshift.data.tree import some
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import cannot_write, read_json, write_json
@@ -115,7 +115,7 @@ def _open(manifest: Manifest, size: int, folder: Path) -> Store:
     return Store(manifest, pixels, size, index["fingerprint"])
 
 
-def _build(manifest: Manifest, size: int, source: Source, made_from: str, folder: Path, tick: Tick) -> None:
+def _build(manifest: Manifest, size: int, source: ImageSource, made_from: str, folder: Path, tick: Tick) -> None:
     """Write everything into a hidden folder, then rename it."""
     shape = (len(manifest), size, size, 3)
     needed, free = int(np.prod(shape)), shutil.disk_usage(folder.parent).free
@@ -152,7 +152,7 @@ def _build(manifest: Manifest, size: int, source: Source, made_from: str, folder
         raise
 
 
-def _decoded(manifest: Manifest, size: int, source: Source, tick: Tick) -> Iterator[bytes]:
+def _decoded(manifest: Manifest, size: int, source: ImageSource, tick: Tick) -> Iterator[bytes]:
     """The pixels of each image in order; all images that can't be read are named in one error at the end."""
     bad: list[str] = []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from longshift.data.augment import Recipe, augment_with, compiled_augment
+from longshift.data.augment import Augmentation, augment_with, compiled_augment
 from longshift.data.batches import Inputs
 from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.device import compiles, resolve_precision, tune
@@ -59,7 +59,7 @@ def build_method(
     inputs = Inputs(
         torch.tensor(saved.mean if saved else backbone.mean, device=device).reshape(shape),
         torch.tensor(saved.std if saved else backbone.std, device=device).reshape(shape),
-        Recipe() if config.augmented else None,
+        Augmentation() if config.augmented else None,
         compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
     )
     return method, inputs

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from longshift.data.batches import Inputs
+from longshift.data.manifest import IntArray
 from longshift.engine.source import Rows
 from longshift.engine.task import Task
 from longshift.methods.base import Method
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.nn.kernels import untuned
 
-IntArray = npt.NDArray[np.int64]
 CHUNK = 512
 SETS = ("validation", "test", "target")
 

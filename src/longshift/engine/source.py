@@ -15,9 +15,9 @@ from torch import Tensor
 from longshift.data.batch import Batch
 from longshift.data.batches import Inputs, TrainingSet, draw_positions, make_batch
 from longshift.data.draws import Draws, HostDraws
+from longshift.data.manifest import IntArray
 from longshift.errors import LongshiftError
 
-IntArray = npt.NDArray[np.int64]
 Arrived = tuple[int, Tensor, Tensor, torch.cuda.Event | None]  # step, samples, labels, when the copies are done
 
 

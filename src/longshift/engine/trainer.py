@@ -17,6 +17,7 @@ from torch import Tensor
 
 from longshift.data.batches import training_set
 from longshift.data.draws import HostDraws
+from longshift.data.manifest import IntArray
 from longshift.engine import checkpoint, environment, record
 from longshift.engine.averaging import Averager
 from longshift.engine.build import build_method
@@ -37,8 +38,6 @@ from longshift.metrics.temperature import fit_temperature
 from longshift.progress import Tick, silent
 from longshift.settings.recipe import DamagedRecipe, read_recipe
 from longshift.settings.split import save_split
-
-IntArray = npt.NDArray[np.int64]
 
 
 class Interrupted(LongshiftError):

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from longshift.data.manifest import IntArray as IntArray  # one name for it in the whole package
 from longshift.errors import LongshiftError
 
 Array: TypeAlias = npt.NDArray[Any] | Tensor
 FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def floats(values: Array) -> FloatArray:

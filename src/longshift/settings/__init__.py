@@ -13,7 +13,7 @@ from longshift.settings.generators import (
 )
 from longshift.settings.paper import paper_generator, published
 from longshift.settings.ratios import Ratios, ratios
-from longshift.settings.recipe import Recipe, read_recipe
+from longshift.settings.recipe import SplitRecipe, read_recipe
 from longshift.settings.resolve import find_target, recognise, setting_for
 from longshift.settings.setting import SETTING_NAMES, Setting, canonical_setting
 from longshift.settings.shots import shot_groups
@@ -28,9 +28,9 @@ __all__ = [
     "Generator",
     "Natural",
     "Ratios",
-    "Recipe",
     "Setting",
     "Split",
+    "SplitRecipe",
     "TotalHeavyTail",
     "canonical_setting",
     "explicit_setting",

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from longshift.files import replacing
 from longshift.settings.ratios import ratios
-from longshift.settings.recipe import Recipe
+from longshift.settings.recipe import SplitRecipe
 from longshift.settings.shots import SHOTS
 
 # Okabe and Ito: distinguishable with every common kind of colour blindness.
@@ -28,14 +28,14 @@ MOST_LINES = len(PALETTE)  # beyond, a panel is a map
 MOST_NAMES = 40  # class names on an axis
 
 
-def plot_settings(recipes: Sequence[Recipe], path: Path | str, dpi: int = 150) -> None:
+def plot_settings(recipes: Sequence[SplitRecipe], path: Path | str, dpi: int = 150) -> None:
     """Draw one panel for each recipe (usually the targets of one dataset) into a PNG."""
     figure = draw_settings(recipes)
     with replacing(Path(path)) as temporary:
         figure.savefig(temporary, format="png", dpi=dpi, facecolor="white")
 
 
-def draw_settings(recipes: Sequence[Recipe]) -> Figure:
+def draw_settings(recipes: Sequence[SplitRecipe]) -> Figure:
     """The figure, two panels a row."""
     columns = 1 if len(recipes) == 1 else 2
     rows = math.ceil(len(recipes) / columns)
@@ -64,7 +64,7 @@ def draw_settings(recipes: Sequence[Recipe]) -> Figure:
     return figure
 
 
-def _panel(figure: Figure, axes: Axes, recipe: Recipe, colours: dict[str, str], largest: int) -> None:
+def _panel(figure: Figure, axes: Axes, recipe: SplitRecipe, colours: dict[str, str], largest: int) -> None:
     order = sorted(range(len(recipe.classes)), key=lambda k: (-int(recipe.counts[:, k].sum()), k))
     counts = recipe.counts[:, order]
     found = ratios(recipe.counts, recipe.sources)
@@ -87,7 +87,7 @@ def _panel(figure: Figure, axes: Axes, recipe: Recipe, colours: dict[str, str], 
     _bands(axes, [recipe.shots[k] for k in order])
 
 
-def _bars(axes: Axes, recipe: Recipe, counts: np.typing.NDArray[np.int64], colours: dict[str, str]) -> None:
+def _bars(axes: Axes, recipe: SplitRecipe, counts: np.typing.NDArray[np.int64], colours: dict[str, str]) -> None:
     width = 0.84 / len(recipe.sources)
     for d, source in enumerate(recipe.sources):
         x = np.arange(counts.shape[1]) + (d - (len(recipe.sources) - 1) / 2) * width
@@ -100,7 +100,7 @@ def _bars(axes: Axes, recipe: Recipe, counts: np.typing.NDArray[np.int64], colou
                 )  # fmt: skip
 
 
-def _map(figure: Figure, axes: Axes, recipe: Recipe, counts: np.typing.NDArray[np.int64]) -> None:
+def _map(figure: Figure, axes: Axes, recipe: SplitRecipe, counts: np.typing.NDArray[np.int64]) -> None:
     shown = np.ma.masked_less(counts.astype(float), 1)
     image = axes.imshow(
         shown, aspect="auto", cmap="cividis", norm=LogNorm(1, max(2, int(counts.max()))), interpolation="nearest"

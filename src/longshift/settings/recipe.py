@@ -22,7 +22,7 @@ class DamagedRecipe(LongshiftError):
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class SplitRecipe:
     """A split without its samples; arrays are sources x classes."""
 
     dataset: str
@@ -76,7 +76,7 @@ class Recipe:
         }
 
 
-def write_recipe(recipe: Recipe, path: Path) -> None:
+def write_recipe(recipe: SplitRecipe, path: Path) -> None:
     """Write the file; each list takes one line, so that the file stays readable and a diff says something."""
     document = recipe.as_json()
     sources = document.pop("sources")
@@ -91,7 +91,7 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def read_recipe(path: Path) -> Recipe:
+def read_recipe(path: Path) -> SplitRecipe:
     """Read a split file; one that is not is named with what is wrong."""
     try:
         document = read_json(path)
@@ -109,7 +109,7 @@ def read_recipe(path: Path) -> Recipe:
             key: _numbers(key, [numbers[key] for numbers in sources.values()], shape)
             for key in ("train", "validation", "available")
         }
-        return Recipe(
+        return SplitRecipe(
             dataset=document["dataset"],
             setting=document["setting"],
             target=document["target"],

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from longshift.data.manifest import IntArray, Manifest
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
-from longshift.settings.recipe import Recipe, read_recipe, write_recipe
+from longshift.settings.recipe import SplitRecipe, read_recipe, write_recipe
 from longshift.settings.setting import NO_TARGET, Setting, held_for_validation
 
 PARTS = ("train", "validation", "test", "target")
@@ -70,7 +70,7 @@ def make_split(
     if shrink:
         held = np.minimum(held, np.maximum(available - 1, 0))
         wanted = np.minimum(wanted, available - held)
-    recipe = Recipe(
+    recipe = SplitRecipe(
         dataset=manifest.name,
         setting=setting.name,
         target=setting.target,
@@ -89,14 +89,14 @@ def make_split(
     return _assemble(manifest, recipe)
 
 
-def recipe_of(split: Split, manifest: Manifest) -> Recipe:
+def recipe_of(split: Split, manifest: Manifest) -> SplitRecipe:
     """What it takes to make this split again."""
     table = _usable_table(manifest)
     validation = np.zeros_like(split.counts)
     rows = {manifest.domain_names.index(source): row for row, source in enumerate(split.sources)}
     for i in split.validation:
         validation[rows[int(manifest.domains[i])], manifest.labels[i]] += 1
-    return Recipe(
+    return SplitRecipe(
         dataset=split.dataset,
         setting=split.setting,
         target=split.target,
@@ -141,7 +141,7 @@ def shuffled(names: Sequence[str], seed: int) -> list[int]:
     return sorted(range(len(names)), key=lambda i: (keys[i], i))
 
 
-def _assemble(manifest: Manifest, recipe: Recipe) -> Split:
+def _assemble(manifest: Manifest, recipe: SplitRecipe) -> Split:
     parts: dict[str, list[IntArray]] = {part: [] for part in PARTS}
     reserved = reserved_for_test(manifest)
     for row, source in enumerate(recipe.sources):
@@ -260,7 +260,7 @@ def _check(manifest: Manifest, setting: Setting) -> None:
         raise ConfigError(mistakes, f"the setting {setting.name}")
 
 
-def _refuse_shortages(recipe: Recipe) -> None:
+def _refuse_shortages(recipe: SplitRecipe) -> None:
     # One sample at least must stay for the in-distribution test of a class that is there.
     asked = recipe.counts + recipe.validation
     one = "" if recipe.target == NO_TARGET else " + 1 test"
@@ -280,7 +280,7 @@ def _refuse_shortages(recipe: Recipe) -> None:
         )
 
 
-def _differences(recipe: Recipe, manifest: Manifest) -> list[str]:
+def _differences(recipe: SplitRecipe, manifest: Manifest) -> list[str]:
     """How a manifest differs from the one that a recipe was made for, in names and numbers."""
     if recipe.classes != manifest.classes:
         lost = [name for name in recipe.classes if name not in manifest.classes]

@@ -92,7 +92,7 @@ def _reach(address: str | None) -> None:
 
 def _fresh(cluster: Cluster) -> dict[str, Any]:
     """Options for a cluster of this machine's own; none where one is joined."""
-    from longshift.sweep.slots import cores
+    from longshift.data.parallel import cores
 
     return {} if cluster.address else {"num_cpus": cores(), "include_dashboard": False}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import torch
 
+from longshift.data.parallel import cores
 from longshift.errors import UsageError
 
 
@@ -16,14 +16,6 @@ class Slot:
 
     device: str
     threads: int
-
-
-def cores() -> int:
-    """The processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on this system
-        return os.cpu_count() or 1
 
 
 def make_slots(device: str = "auto", jobs_per_gpu: int = 1, workers: int | None = None, threads: int = 1) -> list[Slot]:

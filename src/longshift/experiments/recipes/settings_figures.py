@@ -14,7 +14,7 @@ from longshift.experiments.workspace import Workspace
 from longshift.report.table import Cell, Column, Row, Table
 from longshift.settings import make_split, ratios, recipe_of, setting_for
 from longshift.settings.plot import draw_settings
-from longshift.settings.recipe import Recipe as SplitRecipe
+from longshift.settings.recipe import SplitRecipe
 
 
 def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None) -> list[SplitRecipe]:
