@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import UsageError
-from longshift.methods import catalogue, registry
+from longshift.methods import catalogue, info, registry
 from longshift.methods.cost import step_costs
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +33,29 @@ def test_the_list_names_every_method() -> None:
     listed = json.loads(run("--json"))
     assert [row["name"] for row in listed] == list(registry.methods())
     assert set(listed[0]) == {"name", "title", "family", "paper", "idea", "step_cost"}
+
+
+def test_the_list_read_off_the_files_is_that_of_the_registry() -> None:
+    own = [cls for cls in registry.methods().values() if cls.__module__.startswith("longshift.methods.")]
+    assert info.own_infos() == [cls.info for cls in own]
+
+
+HEAVY = ("torch", "scipy", "pandas", "sklearn", "matplotlib", "timm")
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["train", "--help"], ["methods", "--json"]])
+def test_help_and_lists_do_not_wait_for_heavy_packages(args: list[str]) -> None:
+    code = (
+        "import atexit, sys\n"
+        f"atexit.register(lambda: print('heavy:', [x for x in {HEAVY} if x in sys.modules], file=sys.stderr))\n"
+        f"sys.argv = ['longshift', *{args!r}]\n"
+        "from longshift.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "heavy: []" in done.stderr
+    if args == ["methods", "--json"]:
+        assert [row["name"] for row in json.loads(done.stdout)] == [found.name for found in info.own_infos()]
 
 
 def test_one_method_shows_every_hyper_parameter() -> None:
@@ -62,8 +87,8 @@ def test_costs_are_read_by_method_and_hardware() -> None:
     table = "method,ratio,hardware,steps\nerm,1.0,CPU,50\nirm,1.25,CPU,50\nirm,1.5,GPU,50\n"
     costs = step_costs(table)
     assert costs == {"erm": {"CPU": 1.0}, "irm": {"CPU": 1.25, "GPU": 1.5}}
-    assert catalogue.cost_cell(costs["irm"]) == "1.25 / 1.50"
-    assert catalogue.cost_cell({}) == "-"
+    assert info.cost_cell(costs["irm"]) == "1.25 / 1.50"
+    assert info.cost_cell({}) == "-"
 
 
 def test_the_page_of_methods_is_not_stale() -> None:

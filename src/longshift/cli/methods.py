@@ -9,6 +9,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.errors import UsageError
+from longshift.methods import info
 
 HELP = """List the methods, or show one with all its hyper-parameters.
 
@@ -35,38 +36,37 @@ def methods(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/methods.md.")] = False,
 ) -> None:
     """List the methods, or show one."""
-    # Imported here, because torch takes seconds and `longshift --help` should not.
-    from longshift.methods import catalogue, registry
-
     if markdown and (name or as_json):
         raise UsageError("--markdown prints all methods as Markdown: give neither a name nor --json with it")
-    if markdown:
-        sys.stdout.write(catalogue.markdown())
-    elif name is not None:
-        cls = registry.get(name)
-        print_json(catalogue.details(cls)) if as_json else _show(catalogue.details(cls))
-    else:
-        rows = [catalogue.summary(cls) for cls in registry.methods().values()]
+    if name is None and not markdown:
+        rows = [info.summary(method) for method in info.all_infos()]
         print_json(rows) if as_json else _list(rows)
+        return
+    # Imported here, because torch takes seconds; a list does not need it.
+    from longshift.methods import catalogue, registry
+
+    if name is None:
+        sys.stdout.write(catalogue.markdown())
+    else:
+        details = catalogue.details(registry.get(name))
+        print_json(details) if as_json else _show(details)
 
 
 def _list(rows: list[dict[str, Any]]) -> None:
-    from longshift.methods import catalogue
-
     columns = ("name", "title", "family", "idea", "paper", "step cost")
-    cells = [[*(row[key] for key in columns[:-1]), catalogue.cost_cell(row["step_cost"])] for row in rows]
-    families = ", ".join(f"{key} = {text}" for key, text in catalogue.FAMILIES.items())
-    caption = f"Families: {families}.\n{catalogue.cost_note()}\nOne in full: longshift methods NAME"
+    cells = [[*(row[key] for key in columns[:-1]), info.cost_cell(row["step_cost"])] for row in rows]
+    families = ", ".join(f"{key} = {text}" for key, text in info.FAMILIES.items())
+    caption = f"Families: {families}.\n{info.cost_note()}\nOne in full: longshift methods NAME"
     print_table(f"{len(rows)} methods", columns, cells, caption)
 
 
 def _show(method: dict[str, Any]) -> None:
     from longshift.methods import catalogue
 
-    console.print(f"{method['title']} ({catalogue.FAMILIES[method['family']]}): {method['idea']}", markup=False)
+    console.print(f"{method['title']} ({info.FAMILIES[method['family']]}): {method['idea']}", markup=False)
     console.print(f"{method['description']}\n{method['paper']}", markup=False, highlight=False)
     if method["step_cost"]:
-        console.print(f"{catalogue.cost_note()} {catalogue.cost_cell(method['step_cost'])}", markup=False)
+        console.print(f"{info.cost_note()} {info.cost_cell(method['step_cost'])}", markup=False)
     rows = [
         (name, catalogue.show(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
         for name, hp in method["hyper_parameters"].items()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path, PurePosixPath
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from longshift.data.manifest import Manifest, Row
 from longshift.data.tree import some
 from longshift.errors import LongshiftError
+
+if TYPE_CHECKING:  # takes a fifth of a second to import; only tables need it
+    import pandas as pd
 
 REQUIRED = ("path", "label", "domain")
 
@@ -41,6 +43,8 @@ def read_table(source: Path, name: str) -> Manifest:
 
 
 def _read(source: Path) -> pd.DataFrame:
+    import pandas as pd
+
     try:
         if source.suffix.lower() == ".parquet":
             return pd.read_parquet(source)
@@ -53,6 +57,8 @@ def _read(source: Path) -> pd.DataFrame:
 
 
 def _texts(frame: pd.DataFrame, column: str) -> list[str]:
+    import pandas as pd
+
     return ["" if pd.isna(value) else str(value) for value in frame[column].tolist()]
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from longshift.data.batch import Batch
 from longshift.data.draws import Draws
+from longshift.methods.info import MethodInfo
 from longshift.methods.problem import Problem
 from longshift.methods.space import MethodConfig
 from longshift.nn import optim
@@ -23,17 +24,6 @@ class Losses:
 
     total: Tensor
     terms: dict[str, Tensor]
-
-
-@dataclass(frozen=True)
-class MethodInfo:
-    """How a method presents itself in lists and tables."""
-
-    name: str  # what a user types: "ndcl"
-    title: str  # what a table shows: "NDCL"
-    family: str  # "dg", "imbalance" or "idg"
-    paper: str  # reference
-    idea: str  # one line
 
 
 class Method(nn.Module):

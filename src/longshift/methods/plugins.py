@@ -13,8 +13,8 @@ from types import ModuleType
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.methods.base import Method
+from longshift.methods.info import GROUP
 
-GROUP = "longshift.methods"
 _done: set[tuple[str, str]] = set()  # entry points already looked at: a broken one is reported once
 
 

@@ -10,7 +10,8 @@ from typing import Literal, TypeVar
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.methods import plugins
-from longshift.methods.base import Method, MethodInfo
+from longshift.methods.base import Method
+from longshift.methods.info import MethodInfo, listed
 
 Family = Literal["dg", "imbalance", "idg"]
 M = TypeVar("M", bound=type[Method])
@@ -49,8 +50,7 @@ def _load_package() -> None:
 def methods() -> dict[str, type[Method]]:
     """All registered methods by name, sorted by family (dg, imbalance, idg) and then by name."""
     load_all()
-    order = {"dg": 0, "imbalance": 1, "idg": 2}
-    return dict(sorted(_METHODS.items(), key=lambda item: (order[item[1].info.family], item[0])))
+    return {info.name: _METHODS[info.name] for info in listed(cls.info for cls in _METHODS.values())}
 
 
 def get(name: str) -> type[Method]:

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import fisk
 
 from longshift.data.manifest import IntArray
 from longshift.errors import UsageError
@@ -17,6 +16,8 @@ FloatArray = npt.NDArray[np.float64]
 
 @functools.lru_cache(maxsize=256)
 def _log_logistic(c: float, classes: int) -> FloatArray:
+    from scipy.stats import fisk  # takes half a second to import; most commands never need it
+
     # From just right of the mode, where the density begins to fall, to the 99th percentile.
     points = np.linspace(1.0 / fisk.mean(c), fisk.ppf(0.99, c), classes)
     density = np.asarray(fisk.pdf(points, c), dtype=np.float64)

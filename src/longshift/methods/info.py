@@ -1,0 +1,86 @@
+"""How methods present themselves in lists; the lists do not wait for torch, they are read off the methods' files."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from longshift.methods.cost import step_costs
+
+GROUP = "longshift.methods"  # of the entry points by which a plugin makes its methods known
+FAMILIES = {
+    "dg": "domain generalization",
+    "imbalance": "class imbalance",
+    "idg": "imbalanced domain generalization",
+}
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """How a method presents itself in lists and tables."""
+
+    name: str  # what a user types: "ndcl"
+    title: str  # what a table shows: "NDCL"
+    family: str  # "dg", "imbalance" or "idg"
+    paper: str  # reference
+    idea: str  # one line
+
+
+def listed(infos: Iterable[MethodInfo]) -> list[MethodInfo]:
+    """By family, and by name in a family."""
+    order = list(FAMILIES)
+    return sorted(infos, key=lambda info: (order.index(info.family), info.name))
+
+
+def all_infos() -> list[MethodInfo]:
+    """Every method that is known by name: read off the package's files, unless plugins ask to be imported too."""
+    if "longshift.methods.registry" in sys.modules or entry_points(group=GROUP):
+        from longshift.methods.registry import methods
+
+        return [cls.info for cls in methods().values()]
+    return own_infos()
+
+
+def own_infos() -> list[MethodInfo]:
+    """The methods of this package."""
+    files = Path(__file__).parent.glob("*.py")
+    return listed(info for path in files for info in read_infos(path.read_text(encoding="utf-8")))
+
+
+def read_infos(source: str) -> Iterator[MethodInfo]:
+    """The `@register(...)` lines of a file of methods, whose arguments are plain texts."""
+    for node in ast.parse(source).body:
+        for line in node.decorator_list if isinstance(node, ast.ClassDef) else ():
+            if isinstance(line, ast.Call) and isinstance(line.func, ast.Name) and line.func.id == "register":
+                texts = {str(word.arg): str(ast.literal_eval(word.value)) for word in line.keywords}
+                yield MethodInfo(str(ast.literal_eval(line.args[0])), **texts)
+
+
+def summary(info: MethodInfo) -> dict[str, Any]:
+    """One method in a line: name, title, family, paper, idea, step cost relative to ERM by hardware."""
+    return {
+        "name": info.name,
+        "title": info.title,
+        "family": info.family,
+        "paper": info.paper,
+        "idea": info.idea,
+        "step_cost": step_costs().get(info.name, {}),
+    }
+
+
+def cost_cell(costs: Mapping[str, float]) -> str:
+    """Relative step costs in a cell, "-" where there is none."""
+    return " / ".join(f"{ratio:.2f}" for ratio in costs.values()) or "-"
+
+
+def cost_note() -> str:
+    """What the numbers in a cost cell mean."""
+    hardware = list(dict.fromkeys(name for costs in step_costs().values() for name in costs))
+    if not hardware:
+        return "Step cost: not measured yet (benchmarks/methods.py)."
+    return f"Step cost: time of a step relative to ERM on {' / '.join(hardware)} (benchmarks/methods.py)."
