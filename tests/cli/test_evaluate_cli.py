@@ -20,7 +20,7 @@ runner = CliRunner()
 def test_table_and_json(digits_run: Path) -> None:
     shown = runner.invoke(app, ["evaluate", str(digits_run), "--device", "cpu"])
     assert shown.exit_code == 0
-    assert "agrees with result.json" in shown.output
+    assert "The accuracies agree with result.json." in shown.output
     assert "calibrated as `longshift predict` states them" in " ".join(shown.output.split())
     found = runner.invoke(app, ["evaluate", str(digits_run), "--set", "target", "--json", "--device", "cpu"])
     value = json.loads(found.stdout)
@@ -57,6 +57,7 @@ def test_disagreement_fails(digits_run: Path, tmp_path: Path) -> None:
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1
     assert "do not give the accuracies" in str(failed.exception)
+    assert "before: the accuracy in result.json." in " ".join(failed.output.split())
 
 
 def test_unknown_set(digits_run: Path) -> None:

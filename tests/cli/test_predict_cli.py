@@ -56,7 +56,7 @@ def test_only_unreadable_inputs_fail(digits_run: Path, folder: Path) -> None:
     failed = runner.invoke(app, ["predict", str(digits_run), str(folder / "bad.png"), "-q", "--device", "cpu"])
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1
-    assert "none of the 1 input could be read" in str(failed.exception)
+    assert "0 of 1 input could be read" in str(failed.exception)
     assert "bad.png: not an image" in failed.stderr
 
 

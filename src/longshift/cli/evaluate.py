@@ -32,6 +32,7 @@ def evaluate(
     Example: `longshift evaluate runs/ndcl-ink-1a2b3c4d --set target`
     """
     from longshift.engine.config import Runtime
+    from longshift.engine.evaluate import ALL_SITES
     from longshift.engine.evaluate import evaluate as measure
     from longshift.engine.evaluation import SETS
 
@@ -55,22 +56,24 @@ def evaluate(
                 found[name]["n"],
                 *[_percent(found[name][key]) for key in keys],
                 _percent(found["calibrated"][name]["ece"]),
-                _percent(found["recorded"].get(name)),
+                *([] if found["agrees"] else [_percent(found["recorded"].get(name))]),
             ]
             for name in SETS
             if name in found
         ]
-        columns = ("set", "n", "accuracy", "many", "medium", "few", "macro F1", "worst domain", "ECE", "recorded")
+        columns = ["set", "n", "accuracy", "many", "medium", "few", "macro\nF1", "worst\ndomain", "ECE"]
+        if not found["agrees"]:
+            columns.append("before")
         caption = (
-            "Percent. recorded: the accuracy in result.json. ECE: how far stated probabilities are off on average, "
+            "Percent. ECE: how far stated probabilities are off on average, "
             f"calibrated as `longshift predict` states them (temperature {found['temperature']:.2f})."
+            + ("" if found["agrees"] else " before: the accuracy in result.json.")
         )
         print_table(f"{found['folder']} ({found['weights']} weights)", columns, rows, caption)
         if "target" not in found and not sets:
-            console.print("This model was trained on all sites, so none is left to test it on; report.html of the fit "
-                          "has the estimate for a new site.", soft_wrap=True)  # fmt: skip
+            console.print(f"No target: {ALL_SITES}.", markup=False, highlight=False, soft_wrap=True)
         if found["recorded"] and found["agrees"]:
-            console.print("agrees with result.json")
+            console.print("The accuracies agree with result.json.")
     if not found["agrees"]:
         raise LongshiftError(
             f"{found['folder']}: the weights do not give the accuracies in result.json; "

@@ -31,6 +31,9 @@ VERBS = (
 )  # fmt: skip
 
 
+INTERRUPTED = 130
+
+
 def _version(value: bool) -> None:
     if value:
         typer.echo(f"longshift {longshift.__version__}")
@@ -58,5 +61,7 @@ def main() -> None:
     except LongshiftError as error:
         if debugging():
             raise
-        errors.print(f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        stopped = error.exit_code == INTERRUPTED  # as asked for: no error
+        text, style = (str(error), "yellow") if stopped else (f"error: {error}", "red")
+        errors.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)

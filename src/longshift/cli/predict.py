@@ -70,7 +70,7 @@ def predict(
         errors.print(f"skipped {path}: {reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if not found.rows:
         raise LongshiftError(
-            f"nothing was predicted: none of the {counted(len(files), 'input')} could be read; each is named above"
+            f"nothing was predicted: 0 of {counted(len(files), 'input')} could be read; the reasons are above"
         )
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, found.to_json())

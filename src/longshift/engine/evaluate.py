@@ -19,8 +19,10 @@ from longshift.engine.source import EvaluationSource, host_tensor
 from longshift.engine.task import Bar, Task, no_bar
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.metrics import expected_calibration_error, negative_log_likelihood
+from longshift.settings.setting import NO_TARGET
 from longshift.settings.split import load_split
 
+ALL_SITES = "this model was trained on all sites and none is left; the fit's report.html has the estimate for a new one"
 TOLERANCE = 0.005  # between devices and precisions a few samples of a thousand may change sides
 
 
@@ -64,7 +66,8 @@ def evaluate(
         indices = split.part(name)
         if not len(indices):
             if len(sets) == 1:
-                raise LongshiftError(f"the {name} set of {folder.path} is empty")
+                why = f": {ALL_SITES}" if split.target == NO_TARGET else ""
+                raise LongshiftError(f"the {name} set of {folder.path} is empty{why}")
             continue
         logits = predict_rows(method, source, inputs, indices)
         found[name] = judge(task, name, logits, folder.path.name).to_dict()

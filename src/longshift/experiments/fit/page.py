@@ -48,7 +48,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
         Section("A site nobody has seen", table_html(site_table(summary)), _site_intro(summary), "sites"),
         Section("Classes at unseen sites", table_html(class_table(summary)), "Weakest first.", "class-table"),
         weak_section(own, name="weak", noun="site", most=MOST),
-        class_section(groups, "classes"),
+        class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),
         Section("The data", stack(seen, data.body), data.intro, "data", wide=True),
         validation_section(groups, "training"),
@@ -58,6 +58,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
         ("Data", f"{look.total} {look.noun}, {len(look.sites)} sites, {len(look.classes)} classes"),
         ("Method", summary.title),
         ("Network", plan.reason),
+        ("Training", plan.training(len(runs))),
         ("Expected at a new site", summary.accuracy.words()),
         ("Averaged over classes", summary.balanced.words()),
     ]

@@ -19,6 +19,7 @@ from longshift.files import content_hash, read_json, write_json
 from longshift.methods.space import MethodConfig
 from longshift.report.build import slug
 from longshift.settings.setting import NO_TARGET
+from longshift.words import counted
 
 SCHEMA = 1
 COMPARED = ("erm", "bsoftmax")
@@ -54,6 +55,10 @@ class Plan:
     reason: str  # why this network
     fingerprint: str  # of the manifest
     pace: str = ""  # what is done with the time that was given
+
+    def training(self, runs: int) -> str:
+        """How long the runs are, and why where time was given."""
+        return self.pace or f"{counted(runs, 'run')} of {counted(self.base['steps'], 'step')}."
 
     def job(self, method: str, site: str, out: Path) -> Job:
         """A run; methods that are only compared share what all methods have and keep their own defaults else."""

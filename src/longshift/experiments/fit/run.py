@@ -136,7 +136,7 @@ def _fit(
         )
     jobs = plan.jobs(folder, compare)
     say(plan.reason)
-    say(plan.pace or f"{counted(len(jobs), 'run')} of {counted(jobs[0].config.steps, 'step')}.")
+    say(plan.training(len(jobs)))
     finished = sum(RunFolder(job.folder).finished() for job in jobs)
     if finished:
         say(f"{finished} of the {counted(len(jobs), 'run')} were finished before and are kept.")

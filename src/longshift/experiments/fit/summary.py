@@ -107,5 +107,8 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
             + ("; use them with --averaged." if gain > 0 else ".")
         )
     validation = final["selected"]["validation"]["accuracy"]
-    said.append(f"The final model is trained on all {len(look.sites)} sites (validation {100 * validation:.0f} %).")
+    said.append(
+        f"The final model is trained on all {len(look.sites)} sites; on validation samples of these same sites it is "
+        f"right {100 * validation:.0f} %."
+    )
     return Summary(title, scores, accuracy, balanced, classes, weak, judgement, said)

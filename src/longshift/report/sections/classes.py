@@ -15,7 +15,7 @@ from longshift.words import counted
 NARROW = 20  # classes whose confusions fit into half the page
 
 
-def class_section(records: Mapping[str, Sequence[Record]], name: str = "") -> Section:
+def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun: str = "domain") -> Section:
     """Target accuracy of each class, runs together: bars of the first method, marks of the others."""
     first = next(iter(records.values()))[0]
     classes, split = first.classes, first.result["split"]
@@ -28,7 +28,7 @@ def class_section(records: Mapping[str, Sequence[Record]], name: str = "") -> Se
     svg = class_bars(classes, values, split["shots"] if agree else None, counts)
     number = counted(sum(map(len, records.values())), "run")
     caption = (
-        f"Percent right of all samples of a class in unseen domains, the runs of a method taken together ({number}). "
+        f"Percent right of all samples of a class at unseen {noun}s, the runs of a method taken together ({number}). "
         "Largest class first."
     )
     return Section("Accuracy of each class", figure(svg, caption), name=name)

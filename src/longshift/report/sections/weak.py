@@ -43,7 +43,7 @@ def weak_section(
         parts.append(paragraphs(why))
     intro = f"Where {records[0].title} does worst at an unseen {noun}."
     if samples:
-        intro += " Its surest mistakes come first; how sure is calibrated, as `longshift predict` gives it."
+        intro += " Its surest mistakes come first; how sure is calibrated, as in the output of longshift predict."
     return Section("Weak points", stack(*parts), intro, name, wide=True)
 
 
