@@ -27,7 +27,7 @@ One run of one method, kept in a folder; then the same folder as a model:
 >>> model.size, len(model.classes)
 (32, 10)
 >>> longshift.predict(model, ["no_such_image.png"]).skipped
-(('no_such_image.png', 'unreadable: No such file or directory'),)
+(('no_such_image.png', 'there is no such file'),)
 
 The losses and the methods by themselves:
 

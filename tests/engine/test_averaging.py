@@ -52,7 +52,7 @@ def test_ema_is_the_recursion(digits_task: Task, tmp_path: Path) -> None:
 
 
 def test_it_covers_what_predicts_and_nothing_else(digits_task: Task, tmp_path: Path) -> None:
-    trainer = Trainer(digits_config(method="dann"), digits_task, tmp_path / "run", CPU)
+    trainer = Trainer(digits_config(method="dann", hparams={}), digits_task, tmp_path / "run", CPU)
     averager = Averager(trainer.method, "ema")
     assert {name.split(".")[0] for name in averager.live} == {"network"}
     assert set(averager.live) == {f"network.{name}" for name in trainer.method.network.state_dict()}
