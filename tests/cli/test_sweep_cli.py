@@ -85,7 +85,7 @@ def test_plan_measures_what_is_left(half_done: Path) -> None:
 
 def test_retry_forgives(half_done: Path, tmp_path: Path) -> None:
     shutil.copytree(half_done, tmp_path / "s")
-    assert "1 failed jobs may run again" in call("retry", tmp_path / "s").stdout
+    assert "1 failed job may run again" in call("retry", tmp_path / "s").stdout
     assert "0 failed jobs" in call("retry", tmp_path / "s").stdout
     assert json.loads(call("status", tmp_path / "s", "--json").stdout)["waiting"] == 2
 
@@ -94,7 +94,7 @@ def test_run_finishes_the_rest_and_says_that_some_failed(half_done: Path, tmp_pa
     shutil.copytree(half_done, tmp_path / "s")
     result = call("run", tmp_path / "s", "--device", "cpu", "--workers", "1", "--quiet")
     text = raised(result, LongshiftError)
-    assert text.startswith("1 jobs failed")
+    assert text.startswith("1 job failed")
     assert "sweep retry" in text
     value = json.loads(call("status", tmp_path / "s", "--json").stdout)
     assert (value["done"], value["failed"], value["waiting"]) == (3, 1, 0)

@@ -149,7 +149,9 @@ def test_many_missing_runs_do_not_flood_the_table() -> None:
     ]
     table = build_tables(as_frame(made), ["average"])[0]
     assert "36 of 144 runs" in table.notes[0]
-    assert table.notes[0].endswith("and 24 more.")
+    assert table.notes[0].endswith("BoDA on digits/Duality/ink, 18 runs (waiting).")
+    many = as_frame(row("boda", 0, 0, f"t{i:02}", status="waiting" if i else "done") for i in range(40))
+    assert build_tables(many, ["average"])[0].notes[-1].endswith("; and 27 more.")
     assert cell(table, "boda", measure="target_few").note == "no complete trial"
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longshift.data import benchmarks
 from longshift.engine.config import RunConfig, Runtime, hparam_rng
 from longshift.errors import ConfigError, UsageError
 from longshift.methods import registry
@@ -159,3 +160,20 @@ def test_seeds_of_draws_never_meet(trial: int, draw: int) -> None:
 def test_too_many_draws_are_refused() -> None:
     with pytest.raises(ValueError, match="999"):
         hparam_seed(0, 1000)
+
+
+def test_a_benchmark_is_recognised_by_its_names(tmp_path: Path) -> None:
+    """As `longshift train` does: undeclared PACS is the same runs as declared PACS, unless a ratio is stated."""
+    folders = {"A": "art", "C": "Cartoon", "P": "photo", "S": "sketch"}
+    lines = ["path,label,domain"]
+    for key, row in benchmarks.get("PACS").totals.items():
+        lines += [f"{key}-{name}-{i}.png,{name},{folders[key]}" for name, count in row.items() for i in range(count)]
+    (tmp_path / "images.csv").write_text("\n".join(lines) + "\n")
+    options: dict[str, Any] = {"targets": ["photo"], "run": {"steps": 3, "backbone": "mobilenetv2_100"}}
+    plain = small_plan(tmp_path / "plain", datasets=[{"path": "../images.csv"}], **options)
+    named = small_plan(tmp_path / "named", datasets=[{"path": "../images.csv", "benchmark": "PACS"}], **options)
+    assert [job.fingerprint for job in plain.jobs] == [job.fingerprint for job in named.jobs]
+    assert {(job.dataset, job.run["benchmark"]) for job in plain.jobs} == {("PACS", "PACS")}
+    options["run"] = {**options["run"], "ratio": 20.0}
+    other = small_plan(tmp_path / "ratio", datasets=[{"path": "../images.csv"}], **options)
+    assert {(job.dataset, job.run["benchmark"]) for job in other.jobs} == {("images", None)}

@@ -12,12 +12,14 @@ from longshift.data import benchmarks, load_dataset, open_store
 from longshift.data.manifest import Manifest
 from longshift.data.store import default_cache
 from longshift.data.verify import layout_problems, verify
+from longshift.words import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 HELP = (
     "Look at a dataset, check it, prepare it for training.\n\nA dataset is a folder `domain/class/image.jpg`, the same "
-    "in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, or the word `digits`."
+    "in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, or the word `digits`.\n\n"
+    "Example: `longshift data inspect digits`"
 )
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, or `digits`.")]
 
@@ -39,8 +41,8 @@ def inspect(path: PathArgument, json: JsonFlag = False) -> None:
     ]
     rows.append(["total", *table.sum(1).tolist(), int(table.sum())])
     print_table(
-        f"{manifest.name}: {len(manifest)} images, {len(manifest.domain_names)} domains, "
-        f"{len(manifest.classes)} classes",
+        f"{manifest.name}: {counted(len(manifest), 'image')}, {counted(len(manifest.domain_names), 'domain')}, "
+        f"{counted(len(manifest.classes), 'class', 'classes')}",
         ["class", *manifest.domain_names, "total"],
         rows,
     )
@@ -87,16 +89,19 @@ def verify_command(
         )
     else:
         if problems:
-            title = f"{len(problems)} problems"
+            title = counted(len(problems), "problem")
             print_table(title, ["kind", "path", "detail"], [[p.kind, p.path, p.detail] for p in problems])
         if known and differences:
-            title = f"{len(differences)} counts differ from {known.name}"
+            differ = "count differs" if len(differences) == 1 else "counts differ"
+            title = f"{len(differences)} {differ} from {known.name}"
             print_table(title, ["domain", "class", "expected", "found"], differences)
             if known.note:
                 console.print(f"note: {known.note}", markup=False, highlight=False, soft_wrap=True)
         if not problems and not differences:
             same = f", counts as in {known.name}" if known else ""
-            console.print(f"{manifest.name}: {len(manifest)} images, no problems{same}", markup=False, highlight=False)
+            console.print(
+                f"{manifest.name}: {counted(len(manifest), 'image')}, no problems{same}", markup=False, highlight=False
+            )
     if problems or (known and not all(known.explains(difference) for difference in differences)):
         raise typer.Exit(1)
 
@@ -122,7 +127,8 @@ def prepare(
     if json:
         print_json({"images": len(store), "size": size, "bytes": store.inputs.nbytes, "fingerprint": store.fingerprint})
         return
-    line = f"{manifest.name}: {len(store)} images of {size}x{size} in {place}, {store.inputs.nbytes / 1e6:.0f} MB"
+    images, megabytes = counted(len(store), "image"), store.inputs.nbytes / 1e6
+    line = f"{manifest.name}: {images} of {size}x{size} in {place}, {megabytes:.0f} MB"
     console.print(f"{line}\nfingerprint {store.fingerprint}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, progress
 from longshift.errors import LongshiftError, UsageError
+from longshift.words import counted
 
 if TYPE_CHECKING:
     from longshift.experiments.recipe import Recipe
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 HELP = """Make the paper's tables and figures, from the embedded digits or from your data.
 
-    longshift reproduce --list                        # every recipe: its runs, hours, what is done
+    longshift reproduce --list                        # every recipe: its runs, what is done; hours with --measure
 
     longshift reproduce ablation --quick              # by name, or by the paper's label: "Tab. 4"
 
@@ -58,9 +59,8 @@ def reproduce(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of every run; repeat it.")
     ] = None,
     measure: Annotated[
-        bool | None,
-        typer.Option("--measure/--no-measure", help="--list: time a few steps. Default: for digits and vectors."),
-    ] = None,
+        bool, typer.Option("--measure/--no-measure", help="--list: time a few steps of each kind of run.")
+    ] = False,
     workers: Annotated[int | None, typer.Option(help="Runs at a time; default: what the machine has.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of a run on the CPU.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
@@ -92,16 +92,14 @@ def reproduce(
         if again:
             from longshift.experiments.reproduce import retry
 
-            _say(f"{retry(workspace, recipes)} failed runs may run again")
+            _say(f"{counted(retry(workspace, recipes), 'failed run')} may run again")
         _run(workspace, recipes, slots, cache, quiet, as_json)
 
 
 def _list(
-    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool | None, quiet: bool,
+    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
-    from longshift.data.digits import NAME as DIGITS
-    from longshift.data.embeddings import holds_vectors
     from longshift.experiments.costs import kind, known_costs, measure_costs, stored_costs
     from longshift.experiments.results import read_results
     from longshift.experiments.running import left_over, unique
@@ -110,33 +108,33 @@ def _list(
     jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
     costs = known_costs(jobs, read_results(workspace, jobs).entries)
     costs = {**stored_costs(workspace.out / "costs.json"), **costs}
-    if measure or (measure is None and (workspace.data == DIGITS or holds_vectors(workspace.data))):
-        unknown = {kind(job) for job in jobs} - set(costs)
-        if unknown:
-            with progress("measuring", len(unknown), quiet) as tick:
-                costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
+    unknown = {kind(job) for job in jobs} - set(costs)
+    if measure and unknown:
+        with progress("measuring", len(unknown), quiet) as tick:
+            costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
     found = [standing(workspace, recipe, costs, len(slots)) for recipe in recipes]
     left = left_over(workspace, jobs)
-    total = sum(costs.get(kind(job), 0.0) for job in left) / 3600 / len(slots)
+    known = all(kind(job) in costs for job in left)
+    total = sum(costs[kind(job)] for job in left) / 3600 / len(slots) if known else None
     if as_json:
         value: dict[str, Any] = {
             "data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name, "slots": len(slots),
-            "runs": len(jobs), "missing": len(left), "hours": round(total, 4) if costs else None,
+            "runs": len(jobs), "missing": len(left), "hours": None if total is None else round(total, 4),
             "recipes": [item.to_dict() for item in found],
         }  # fmt: skip
         print_json(value)
         return
     _say(f"{workspace.name}, {workspace.scale.name} scale, results in {workspace.out}\n")
     for item in found:
-        runs = f"{item.done} of {item.runs} runs done" if item.runs else "no runs needed"
+        runs = f"{item.done} of {counted(item.runs, 'run')} done" if item.runs else "no runs needed"
         failed = f", {item.failed} failed" if item.failed else ""
-        rest = f", {_time(item.hours)} left" if item.runs > item.done + item.failed else ""
+        rest = f", {_time(item.hours)} left" if item.hours and item.runs > item.done + item.failed else ""
         _say(f"{item.label:<11}{item.name:<24}{item.words:<10}{runs}{failed}{rest}")
         _say(f"{'':<11}{item.title} ({item.needs})", style="dim")
     _say("")
-    shared = f"{len(jobs)} different runs (recipes share them), {len(left)} are missing"
-    about = f": about {_time(total)} with {len(slots)} at a time" if left and costs else ""
-    hint = "" if costs or not left else "; --measure says how long they take"
+    shared = f"{counted(len(jobs), 'different run')} (recipes share them), missing: {len(left)}"
+    about = f"; about {_time(total)} with {len(slots)} at a time" if left and known else ""
+    hint = "" if known else "; --measure says how long they take"
     _say(f"{shared}{about}{hint}")
 
 
@@ -156,7 +154,7 @@ def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> 
         return
     for job in left:
         _say(f"{job.id}  {job}")
-    _say(f"{len(left)} of {len(jobs)} runs are missing; nothing was run")
+    _say(f"missing: {len(left)} of {counted(len(jobs), 'run')}; nothing was run")
 
 
 def _run(
@@ -194,7 +192,8 @@ def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bo
     for name, reason in made.impossible.items():
         errors.print(f"{name} is not possible here: {reason}", highlight=False, markup=False, soft_wrap=True)
     if not quiet:
-        _say(f"wrote {sum(map(len, made.files.values()))} files to {workspace.out}; start with README.md there")
+        files = counted(sum(map(len, made.files.values())), "file")
+        _say(f"wrote {files} to {workspace.out}; start with README.md there")
     complaints = []
     if made.failed or (made.impossible and not made.files):
         reasons = {**made.failed, **(made.impossible if not made.files else {})}
@@ -203,7 +202,7 @@ def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bo
         known = dict(list(made.failed_runs.items())[:SHOWN_FAILURES])
         more = f"\n  and {len(made.failed_runs) - len(known)} more" if len(made.failed_runs) > len(known) else ""
         complaints.append(
-            f"{len(made.failed_runs)} runs failed and are missing in the results; --retry lets them run again:\n"
+            f"{counted(len(made.failed_runs), 'run')} failed and cannot be in the results; --retry runs them again:\n"
             f"{_bullets(known)}{more}"
         )
     if complaints:

@@ -43,7 +43,10 @@ def register(app: typer.Typer) -> None:
 
 
 def init(directory: Directory) -> None:
-    """Write an example sweep.toml with every key explained."""
+    """Write an example sweep.toml with every key explained.
+
+    Example: `longshift sweep init digits-sweep`
+    """
     from longshift.files import write_text
     from longshift.sweep.layout import SweepFolder
 
@@ -64,7 +67,10 @@ def plan(
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check the sweep, count its jobs and say how many hours they take on this machine."""
+    """Check the sweep, count its jobs and say how many hours they take on this machine.
+
+    Example: `longshift sweep plan digits-sweep --device cpu`
+    """
     from longshift.sweep.board import duration
     from longshift.sweep.estimate import estimate, kinds
     from longshift.sweep.plan import make_plan
@@ -123,7 +129,10 @@ def run(
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run what is left. Ctrl-C once stops after the current steps with everything saved; again stops at once."""
+    """Run what is left. Ctrl-C once stops after the current steps with everything saved; again stops at once.
+
+    Examples: `longshift sweep run digits-sweep`, `longshift sweep run pacs-sweep --device cuda --jobs-per-gpu 3`
+    """
     from longshift.engine.interrupt import graceful_stop
     from longshift.engine.trackers import tracker_kind
     from longshift.sweep.board import CancelWatch, SweepStopped, any_of, make_board
@@ -165,19 +174,22 @@ def run(
     left = board.total - board.done - board.failed
     if left:
         raise SweepStopped(
-            f"stopped with {left} of {board.total} jobs left; go on with: longshift sweep run {directory}"
+            f"stopped with {left} of {counted(board.total, 'job')} left; go on with: longshift sweep run {directory}"
         )
     if not as_json:
-        _say(f"{board.done} of {board.total} jobs are finished, {board.finished_here} of them by this command")
+        _say(f"finished: {board.done} of {counted(board.total, 'job')}, {board.finished_here} by this command")
     if board.failed:
         raise LongshiftError(
-            f"{board.failed} jobs failed; `longshift sweep status {directory}` says why, "
-            f"`longshift sweep retry {directory}` lets them run again"
+            f"{counted(board.failed, 'job')} failed; see why: longshift sweep status {directory}; "
+            f"run again after: longshift sweep retry {directory}"
         )
 
 
 def status(directory: Directory, as_json: JsonFlag = False) -> None:
-    """Say how many jobs are done, running, failed and waiting, per method."""
+    """Say how many jobs are done, running, failed and waiting, per method.
+
+    Example: `longshift sweep status digits-sweep`
+    """
     from longshift.sweep.plan import load_plan
     from longshift.sweep.store import STATES, read_failure, scan
 
@@ -206,21 +218,31 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
     if len(failures) > SHOWN_FAILURES:
         _say(f"and {len(failures) - SHOWN_FAILURES} more; --json lists them all")
     if total["corrupt"]:
-        _say(f"{total['corrupt']} results cannot be trusted; the next `run` puts them aside and runs their jobs again")
+        results = counted(total["corrupt"], "result")
+        _say(f"{results} cannot be trusted; the next `run` sets such results aside and runs their jobs again")
 
 
 def retry(directory: Directory) -> None:
-    """Let failed jobs run again."""
+    """Let failed jobs run again.
+
+    Example: `longshift sweep retry digits-sweep`
+    """
     from longshift.sweep.plan import load_plan
     from longshift.sweep.store import forgive
 
     made = load_plan(directory)
     count = forgive(made.folder.store, [job.fingerprint for job in made.jobs])
-    _say(f"{count} failed jobs may run again" + (f"; start with: longshift sweep run {directory}" if count else ""))
+    _say(
+        f"{counted(count, 'failed job')} may run again"
+        + (f"; start with: longshift sweep run {directory}" if count else "")
+    )
 
 
 def cancel(directory: Directory) -> None:
-    """Ask every `run` on this sweep to stop cleanly, wherever it runs."""
+    """Ask every `run` on this sweep to stop cleanly, wherever it runs.
+
+    Example: `longshift sweep cancel digits-sweep`
+    """
     from longshift.sweep.board import ask_to_cancel
     from longshift.sweep.plan import load_plan
 
@@ -233,7 +255,10 @@ def best(
     directory: Directory,
     out: Annotated[Path | None, typer.Option(help="Where to write; default DIR/best.")] = None,
 ) -> None:
-    """Write the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only."""
+    """Write the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only.
+
+    Example: `longshift sweep best digits-sweep --out best`
+    """
     from longshift.sweep.best import write_best
     from longshift.sweep.collect import collect
     from longshift.sweep.plan import load_plan
@@ -242,7 +267,7 @@ def best(
     paths = write_best(made, collect(directory), out or directory / "best")
     if not paths:
         raise LongshiftError(f"no job of {directory} is finished yet; see: longshift sweep status {directory}")
-    _say(f"wrote {len(paths)} files, for example: longshift train --config {paths[0]}")
+    _say(f"wrote {counted(len(paths), 'file')}, for example: longshift train --config {paths[0]}")
 
 
 def _say(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from longshift.experiments.running import unique
 from longshift.experiments.workspace import Workspace
 from longshift.files import read_json, write_json
 from longshift.sweep.store import FINISHED
+from longshift.words import counted
 
 State = Literal["done", "ready", "partly", "missing", "impossible"]
 
@@ -84,9 +86,10 @@ def needs(workspace: Workspace, jobs: Sequence[Any]) -> str:
     targets = {str(job.run["target"]) for job in jobs}
     trials = {job.trial for job in jobs}
     draws = {job.draw for job in jobs}
-    parts = (("rows", rows), ("settings", settings), ("targets", targets), ("trials", trials), ("draws", draws))
-    shape = " x ".join(f"{len(v)} {name if len(v) > 1 else name[:-1]}" for name, v in parts)
-    return f"{workspace.name}: {shape}"
+    parts = (("row", rows), ("setting", settings), ("target", targets), ("trial", trials), ("draw", draws))
+    whole = math.prod(len(values) for _, values in parts) == len(jobs)  # else not every row has every setting, say
+    shape = (" x " if whole else ", ").join(counted(len(values), name) for name, values in parts)
+    return f"{workspace.name}: {shape}" if whole else f"{workspace.name}: {counted(len(jobs), 'run')} of {shape}"
 
 
 def read_ledger(workspace: Workspace) -> dict[str, Any]:

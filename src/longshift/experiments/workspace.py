@@ -39,6 +39,7 @@ class Workspace:
     targets: tuple[str, ...]
     run: Mapping[str, Any] = field(default_factory=dict)  # keys of every run, on top of the scale's
     documents: dict[Path, str] = field(default_factory=dict)  # files of counts that runs name
+    named: dict[tuple[Any, ...], Job] = field(default_factory=dict)  # recipes share runs, and naming one takes a while
 
     @property
     def name(self) -> str:
@@ -74,12 +75,21 @@ class Workspace:
         hparams: Mapping[str, Any] | None = None, **keys: Any,
     ) -> Job:  # fmt: skip
         """One run; `label` is the row it stands in where that is not the method's own."""
+        asked = (method, setting, target, trial, draw, label, repr(hparams), repr(keys))
+        if asked not in self.named:
+            self.named[asked] = self._job(method, setting, target, trial, draw, label, hparams or {}, keys)
+        return self.named[asked]
+
+    def _job(
+        self, method: str, setting: str, target: str, trial: int, draw: int, label: str,
+        hparams: Mapping[str, Any], keys: Mapping[str, Any],
+    ) -> Job:  # fmt: skip
         values = {**self.scale.run, **self.run, **keys}
         steps = int(values.get("steps", self.scale.steps))
         defaults = registry.get(method).Config.make({}).to_dict()
         own = {
             **(shortened(defaults, steps) if self.scale.shorten else {}),
-            **shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **(hparams or {}),
+            **shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **hparams,
         }  # fmt: skip
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
         asked = parse_run_config(

@@ -46,8 +46,15 @@ class Missing:
             return ()
         by_status = self.frame["status"].value_counts()
         kinds = ", ".join(f"{n} {status}" for status, n in sorted(by_status.items()))
-        names = self.names()
-        more = f"; and {self.count - SHOWN} more" if self.count > SHOWN else ""
+        groups: dict[tuple[str, str], list[str]] = {}  # runs that differ in trial and draw only are named together
+        for name, status in zip(self.names(), self.frame["status"], strict=True):
+            groups.setdefault((name.rpartition(", trial ")[0], str(status)), []).append(name)
+        names = [
+            found[0] if len(found) == 1 else f"{place}, {len(found)} runs ({status})"
+            for (place, status), found in groups.items()
+        ]
+        left = sum(len(found) for found in list(groups.values())[SHOWN:])
+        more = f"; and {left} more" if left else ""
         return (f"{self.in_short()} ({kinds}): {'; '.join(names[:SHOWN])}{more}.",)
 
     def in_short(self) -> str:

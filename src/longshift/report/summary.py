@@ -46,7 +46,8 @@ def _winner(result: Standing) -> str:
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
         return (
             f"{_list([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on unseen "
-            f"domains, within a standard error of each other's numbers: {_list(numbers)} {over}."
+            f"domains: {_list(numbers)} {over}. {name} ranks first on average, but is not ahead by more than a "
+            "standard error."
         )
     second = method_title(result.order[1])
     first = ""
@@ -72,7 +73,8 @@ def _how_sure(result: Standing) -> list[str]:
             f"{100 * lead.stderr:.1f} over trials, {judged}."
         )
     elif lead is not None:
-        sentences.append("How sure: one trial only, so the spread between trials is unknown. Run more trials.")
+        both = f"that {name} and {second} both have"
+        sentences.append(f"How sure: one trial only {both}, so the spread between trials is unknown. Run more trials.")
     found = result.significance
     if found is None:
         return [*sentences, f"No significance test: {result.why_not}."]
@@ -83,7 +85,7 @@ def _how_sure(result: Standing) -> list[str]:
     worse = [method_title(m) for m in found.worse_than(result.winner)]
     rest = len(found.test.ranks) - 1 - len(worse)
     better = f"{name} is significantly better than {_list(worse)}" if worse else f"{name} stands out from none"
-    also = f", not than the other {rest}" if worse and rest else ""
+    also = f", not than the other {rest if rest > 1 else ''}".rstrip() if worse and rest else ""
     return [
         *sentences,
         f"Over {over} the methods differ (Friedman test, {p}); by Nemenyi's test {better}{also} "
