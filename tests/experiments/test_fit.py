@@ -78,7 +78,7 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
     validation = read_json(tmp_path / "fit" / "final" / "result.json")["selected"]["validation"]["n"]
     assert int(np.sum(model.info.counts)) + validation == 72
     assert evaluate(tmp_path / "fit", ["validation"], runtime=CPU)["agrees"]
-    with pytest.raises(LongshiftError, match="target set of .* is empty: this model was trained on all sites"):
+    with pytest.raises(LongshiftError, match=r"target set of .* is empty: this model was trained on all sites"):
         evaluate(tmp_path / "fit", ["target"], runtime=CPU)
     found = predict(done.folder, [data], device="cpu")
     assert len(found.rows) == 72
@@ -360,6 +360,13 @@ def test_the_page_the_card_and_the_console_agree_on_classes(data: Path, tmp_path
             "better at 3 of 3 sites",
         ),
         ((0.5, 0.5, 0.5), (0.6, 0.6, 0.8), "NDCL was not worth it here", "better at 0 of 3"),
+        (
+            (0.5, 0.5, 0.5),
+            (0.6, 0.6, 0.8),
+            "NDCL was not worth it here",
+            "fit again with --method erm and another --out",
+        ),
+        ((0.5, 0.5), (0.6, 0.6), "NDCL was not worth it here", "So few sites cannot rule out chance. To use ERM"),
         ((0.601, 0.6), (0.6, 0.602), "NDCL made no clear difference", "The simpler method would do"),
         ((0.9, 0.3), (0.5, 0.6), "NDCL made no clear difference", "better at 1 of 2"),
     ],

@@ -50,7 +50,9 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
         weak_section(own, name="weak", noun="site", most=MOST),
         class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),
-        Section("The data", stack(seen, data.body), data.intro, "data", wide=True),
+        Section(
+            "The data", stack(seen, data.body), "Samples of each class, by the site they come from.", "data", wide=True
+        ),
         validation_section(groups, "training"),
         run_section(records, path, len(records)),
     ]

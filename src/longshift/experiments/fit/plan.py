@@ -173,8 +173,7 @@ def earlier_plan(path: Path, request: dict[str, Any]) -> Plan | None:
     if changed:
         listed = ", ".join(f"{name}: {asked.get(name)!r} there, {request[name]!r} now" for name in changed)
         raise LongshiftError(
-            f"{path.parent} holds another fit (it differs in {listed}). "
-            "Choose another --out, or remove the folder."
+            f"{path.parent} holds another fit (it differs in {listed}). Choose another --out, or remove the folder."
         )
     return plan
 

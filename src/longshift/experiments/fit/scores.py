@@ -138,10 +138,10 @@ def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
         f"the others (mean over classes, at sites not seen in training); better at {wins} of {k} sites"
     )
     if mean > WORTH and wins * 2 > k:
-        sure = _certainty(gains)
-        return f"{method} was worth it: {numbers}.{sure}"
+        return f"{method} was worth it: {numbers}.{_certainty(gains)}"
     if mean < -WORTH:
-        return f"{method} was not worth it here: {numbers}. Fit again with the better method."
+        again = f"To use {best}, fit again with --method {best.lower()} and another --out."
+        return f"{method} was not worth it here: {numbers}.{_certainty(gains)} {again}"
     return f"{method} made no clear difference: {numbers}. The simpler method would do."
 
 
