@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("terminal", "markdown", "latex", "csv")
 HELP = """Tables and a page from finished runs.
 
-PATH is a sweep, a folder of runs, or a table of runs (runs.csv) written earlier.
+PATH is a sweep, a folder of runs, or a table of runs (runs.csv, or a folder with one) written earlier.
 
 Examples:
 
@@ -33,6 +33,8 @@ Examples:
     longshift report sweeps/first --html report.html               # one page with everything, no network needed
 
     longshift report sweeps/first --compare paper --out tables     # beside the published numbers, as files
+
+    longshift report results/pacs-mobilenetv2                      # from published results, without data or runs
 """
 
 
@@ -76,6 +78,8 @@ def report(
     tables = build_tables(runs, kinds, rule)
     missing = find_missing(runs)
     agreement, sentence = beside(tables, _paper(runs)) if compare else ([], "")
+    if agreement:
+        sentence += f" Measured here with {', '.join(sorted(set(runs['backbone']) - {''})) or 'an unknown backbone'}."
     shown = [*tables, *agreement]
     if out:
         save_tables(shown, runs, missing, out)
