@@ -149,7 +149,9 @@ def train(
         if run.benchmark != asked.benchmark and not quiet:
             errors.print(f"the names are those of {run.benchmark}: its published counts are used", highlight=False)
         if not (quiet or run.vectors or ({"image_size", "backbone"} <= {**values, **given}.keys())):
-            errors.print(f"{say_network(run)} (--backbone and --image-size choose others)", highlight=False)
+            errors.print(
+                f"{say_network(run)} (--backbone and --image-size choose others)", highlight=False, soft_wrap=True
+            )
         folder = out or Path("runs") / f"{run.method_class.info.name}-{_safe(run.target)}-{run.fingerprint()[:8]}"
     runtime = Runtime(
         device=device,
