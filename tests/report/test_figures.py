@@ -147,3 +147,15 @@ def test_attributes_are_quoted() -> None:
     assert root.attrib["aria-label"] == 'say "hi" & go'
     (rect,) = root
     assert rect.attrib == {"x": "0", "y": "0", "width": "0", "height": "1", "fill": 'red" onload="x'}
+
+
+def test_long_names_stay_inside_the_rank_diagram() -> None:
+    svg = parse(rank_diagram({"B" * 26: 1.0, "c" * 90: 2.0, "d": 3.0}, 1.0, [], 4))
+    width = float(svg.attrib["viewBox"].split()[2])
+    shown = [mark for mark in svg.iter("text") if mark.attrib["text-anchor"] != "middle"]
+    for mark in shown:
+        length = 6.4 * len(mark.text or "")
+        start = number(mark, "x") - (length if mark.attrib["text-anchor"] == "end" else 0)
+        assert start >= 0
+        assert start + length <= width
+    assert f"{'B' * 26} 1.00" in [mark.text for mark in shown]

@@ -103,7 +103,7 @@ def plan(
     places = ", ".join(f"{d.name} ({counted(len(d.targets), 'target')})" for d in sweep.datasets)
     _say(f"{counted(len(jobs), 'job')}: {', '.join(shape)}; {places}")
     if len(made.jobs) > len(jobs):
-        _say(f"{len(made.jobs) - len(jobs)} more need no run: a variant says the same as another row")
+        _say(f"not counted: {len(made.jobs) - len(jobs)} that come to the same run as another row")
     _say(f"finished: {finished}, failed: {counts['failed']}, left: {len(jobs) - finished}")
     if measure and len(jobs) > finished:
         rows = [[name, 1000 * seconds] for name, seconds in value["seconds_per_step"].items()]

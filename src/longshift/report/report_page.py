@@ -71,7 +71,7 @@ def report_page(
         sections.append(run_section(records, page, finished))
     else:
         why = (
-            f"Left out, since {path} holds no run folders of {_names(methods)}: accuracy of each class, margins, "
+            f"Left out, since {path} has the numbers of runs and not their folders: accuracy of each class, margins, "
             "curves along training, confusions, weak points, training data, links to run records."
         )
         sections.append(Section("Single runs", paragraphs(why), name="runs"))

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from longshift.report.svg import FAINT, INK, LINE, Svg, colour
+from longshift.report.svg import FAINT, INK, LINE, Svg, colour, short
 
-WIDTH, SIDE, ROW = 680.0, 130.0, 16.0
+AXIS, SIDE, ROW = 420.0, 130.0, 16.0
+LETTER, LONGEST = 6.4, 30  # width of one; letters of a name that are shown (all of it on hover)
 
 
 def rank_diagram(
@@ -18,13 +19,16 @@ def rank_diagram(
     names = sorted(ranks, key=lambda name: ranks[name])
     count = len(names)
     axis = 58.0
+    # Room for the longest name, its rank and the gap to the axis.
+    side = max(SIDE, LETTER * max(len(short(name, LONGEST)) for name in names) + 50)
+    width = AXIS + 2 * side
 
     def px(rank: float) -> float:
-        return SIDE + (rank - 1) / max(count - 1, 1) * (WIDTH - 2 * SIDE)
+        return side + (rank - 1) / max(count - 1, 1) * AXIS
 
     half = (count + 1) // 2
     bars = axis + 14 + 7 * len(groups)
-    svg = Svg(WIDTH, bars + ROW * half + 18, f"Average ranks of {count} methods over {cases} cases", least=560)
+    svg = Svg(width, bars + ROW * half + 18, f"Average ranks of {count} methods over {cases} cases", least=560)
     end = px(1 + min(critical_difference, count - 1))
     more = " (wider than the axis)" if critical_difference > count - 1 else ""
     svg.line(px(1), 20, end, 20, INK, stroke_width=2)
@@ -46,9 +50,10 @@ def rank_diagram(
     for i, name in enumerate(names):
         left = i < half
         y = bars + ROW * ((i if left else count - 1 - i) + 0.5) + 8
-        x, edge = px(ranks[name]), SIDE - 8 if left else WIDTH - SIDE + 8
+        x, edge = px(ranks[name]), side - 8 if left else width - side + 8
         svg.add("polyline", points=f"{x:.1f},{axis} {x:.1f},{y:.1f} {edge:.1f},{y:.1f}", fill="none", stroke=LINE)
         svg.add("circle", f"{name}: average rank {ranks[name]:.2f}", cx=x, cy=axis, r=3.5, fill=colour(0))
-        text = f"{name} {ranks[name]:.2f}" if left else f"{ranks[name]:.2f} {name}"
+        shown = short(name, LONGEST)
+        text = f"{shown} {ranks[name]:.2f}" if left else f"{ranks[name]:.2f} {shown}"
         svg.text(edge + (-4 if left else 4), y + 4, text, 11, "end" if left else "start")
     return svg.render()
