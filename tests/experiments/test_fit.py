@@ -130,6 +130,8 @@ def test_embeddings(tmp_path: Path) -> None:
     assert done.summary.accuracy.mean > 0.8
     assert done.model("cpu").info.vectors
     assert done.report.stat().st_size > 1000
+    assert "Each class has 40 vectors." in done.look.sentences()
+    assert "NEW_SITE.npz --out predictions.csv" in done.card.read_text()
 
 
 def test_what_it_says_of_the_data(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_what_it_says_of_the_data(tmp_path: Path) -> None:
     assert "The site a has no images of blue|x." in text
     assert "Only one site has the classes blue|x" in text
     assert "green <b> at a (2)" in text
-    assert "1 images lie at two sites at once (for example b/red/twin.png)" in text
+    assert "1 image lies at two sites at once (for example b/red/twin.png)" in text
     assert "one name in two spellings? differ only by case: 'A', 'a'" in text
     # a: 40/42 red; b: 6/42 red, so 34/42 of a would have to change class
     assert "81 % of a would have to change class to look like b" in text

@@ -104,7 +104,7 @@ def fit(
         return
     console.print(
         f"\nmodel   {done.folder / 'final'}\nreport  {done.report}\ncard    {done.card}\n"
-        f"next    longshift predict {done.folder} NEW_SITE/",
+        f"next    longshift predict {done.folder} {done.look.new_site}",
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -11,6 +11,7 @@ from longshift.data.tree import some
 from longshift.data.verify import Problem, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
+from longshift.words import counted
 
 FEW = 5  # a class with fewer samples than this at a site is hard to learn there
 IMBALANCED = 10.0
@@ -39,6 +40,11 @@ class Look:
         totals = self.counts.sum(axis=0)
         return float(totals.max() / totals.min())
 
+    @property
+    def new_site(self) -> str:
+        """What stands for the data of a new site in a command."""
+        return "NEW_SITE.npz" if self.noun == "vectors" else "NEW_SITE/"
+
     def missing(self) -> dict[str, list[str]]:
         """Classes that a site does not have."""
         absent = {
@@ -61,7 +67,9 @@ class Look:
             f"from {len(self.sites)} sites ({by_site}).",
             f"The largest class, {self.classes[large]}, has {totals[large]} {self.noun}, the smallest, "
             f"{self.classes[small]}, has {totals[small]}: a ratio of {self.ratio:.0f} to 1"
-            + (", which is strongly imbalanced." if self.ratio >= IMBALANCED else "."),
+            + (", which is strongly imbalanced." if self.ratio >= IMBALANCED else ".")
+            if totals[large] > totals[small]
+            else f"Each class has {totals[large]} {self.noun}.",
         ]
         apart = self._frequencies_differ()
         if apart:
@@ -88,14 +96,19 @@ class Look:
         twins = self.of_kind("duplicate")
         if twins:
             said.append(
-                f"{len(twins)} {self.noun} lie at two sites at once (for example {twins[0].path}): the estimate for an "
+                f"{counted(len(twins), self.noun[:-1])} {'lies' if len(twins) == 1 else 'lie'} at two sites at once "
+                f"(for example {twins[0].path}): the estimate for an "
                 "unseen site will look better than it is. Remove one of each pair."
             )
         for problem in self.of_kind("similar labels", "similar domains"):
             said.append(f"Is this one name in two spellings? {problem.detail}.")
         misplaced = self.of_kind("misplaced")
         if misplaced:
-            said.append(f"{len(misplaced)} files do not lie at site/class/image and are left out.")
+            one = len(misplaced) == 1
+            said.append(
+                f"{counted(len(misplaced), 'file')} {'does' if one else 'do'} not lie at site/class/image and "
+                f"{'is' if one else 'are'} left out (for example {misplaced[0].path})."
+            )
         return said
 
     def _frequencies_differ(self) -> str:
@@ -130,7 +143,7 @@ def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
         more = f"\n  ... and {len(broken) - 20} more" if len(broken) > 20 else ""
         raise LongshiftError(
             f"{len(broken)} of the {len(manifest)} images cannot be read:\n{listed}{more}\n"
-            "Remove or repair them and run again."
+            "Remove or repair them and run the same command again; nothing was trained yet."
         )
     for number, things, needed in (
         (len(found.sites), "sites (domains)", "one to learn from and one to hold out"),
@@ -139,7 +152,8 @@ def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
         if number < 2:
             raise LongshiftError(
                 f"a fit needs at least 2 {things}, {needed}; {manifest.name} has {number}. "
-                "Expected a folder site/class/image.jpg; see `longshift data inspect`."
+                "Expected a folder site/class/image.jpg; to see what is read: "
+                f"longshift data inspect {manifest.root or manifest.name}"
             )
     if int(found.counts.max()) < 2:
         raise LongshiftError(

@@ -131,16 +131,16 @@ def pace_within(
     >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
     '10 minutes allow 900 steps in each of the 5 runs; the usual number for this data is 300.'
     """
+    given = f"{minutes:g} minute{'s' * (minutes != 1)}"
     affordable = int(60 * minutes * share / (max(per_step, 1e-6) * runs))
     if affordable < FEWEST:
         needed = FEWEST * per_step * runs / (60 * share)
         raise LongshiftError(
-            f"{minutes:g} minutes allow {affordable} steps for each of the {runs} runs, at least {FEWEST} are needed: "
+            f"{given} allow {counted(affordable, 'step')} for each of the {runs} runs, at least {FEWEST} are needed: "
             f"give {_minutes(needed)}, fewer sites (--target SITE) or a smaller network (--backbone small_conv)"
         )
     steps = min(affordable, longest)
     what = f"the {usual} asked for" if asked else f"the usual {usual}"
-    given = f"{minutes:g} minute{'s' * (minutes != 1)}"
     if steps < usual:
         return Pace(
             steps,
