@@ -24,6 +24,7 @@ from longshift.experiments.fit.plan import longest_steps, pace_within, usual_ste
 from longshift.experiments.fit.scores import SiteScore, class_scores, expect, verdict, weak_classes
 from longshift.files import read_json
 from tests.engine.runs import CPU
+from tests.report.chromium import needs_browser, open_page
 
 COLOURS = {"red": (200, 40, 40), "green <b>": (40, 200, 40), "blue|x": (40, 40, 200)}
 
@@ -327,6 +328,16 @@ def test_classes() -> None:
     assert found[0].words() == "recognised 2 of 10 times (20 %), mostly taken for x"
     assert [c.name for c in weak_classes(found)] == ["z"]
     assert weak_classes(found[1:]) == []  # the only class is the best one
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_page_opens_in_a_browser_without_a_word_of_complaint(data: Path, tmp_path: Path) -> None:
+    done = fit(data, out=tmp_path / "fit", **QUICK)
+    document, console = open_page(done.report, tmp_path / "profile")
+    assert console == []
+    assert "Each class at sites not seen in training" in document
+    assert "calibrated, as in the output of longshift predict" in document
 
 
 def test_the_page_the_card_and_the_console_agree_on_classes(data: Path, tmp_path: Path) -> None:

@@ -38,7 +38,9 @@ def fit(
     target: Annotated[str | None, typer.Option(help="Hold out this site only; default: each in turn.")] = None,
     method: Annotated[str, typer.Option(help="A name from `longshift methods`.")] = "ndcl",
     out: Annotated[Path | None, typer.Option(help="Where everything goes; default fits/NAME.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Fit into this time, measured on this machine.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Steps that fit into this time here, at most 3 x the usual.")
+    ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Also train ERM and BSoftmax, and judge.")] = False,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps of each run; default by data size.")] = None,
     backbone: Annotated[

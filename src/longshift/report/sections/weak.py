@@ -64,7 +64,9 @@ def weak_classes(records: Sequence[Record], most: int = CLASSES) -> list[Weak]:
             taken = [j for j in np.argsort(-row, kind="stable")[:3] if row[j]]
             share = ", ".join(f"{classes[int(j)]} ({100 * row[j] / n:.0f} %)" for j in taken)
             text += f" Most often taken for {share}."
-        found.append(Weak(classes[k], confusion[k, k] / n, text, "Weak class" if weak else "Lowest class, not weak"))
+        found.append(
+            Weak(classes[k], float(confusion[k, k] / n), text, "Weak class" if weak else "Lowest class, not weak")
+        )
     return found
 
 
