@@ -333,7 +333,7 @@ def test_classes() -> None:
 @needs_browser
 @pytest.mark.slow
 def test_the_page_opens_in_a_browser_without_a_word_of_complaint(data: Path, tmp_path: Path) -> None:
-    done = fit(data, out=tmp_path / "fit", **QUICK)
+    done = fit(data, out=tmp_path / "fit", **{**QUICK, "steps": 2})  # so short that mistakes are left
     document, console = open_page(done.report, tmp_path / "profile")
     assert console == []
     assert "Each class at sites not seen in training" in document
