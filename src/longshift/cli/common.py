@@ -60,15 +60,22 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
             task = bar.add_task(label, total=total, note="")
             yield lambda done=1, note="": bar.update(task, advance=done, note=note)
     else:
-        state = {"done": 0, "shown": 0}
-        started = time.monotonic()
+        state = {"done": 0, "shown": 0, "from": 0}
+        begun = started = time.monotonic()
 
         def tick(done: int = 1, note: str = "") -> None:
+            nonlocal started
+            now = time.monotonic()
+            if not state["done"] and done and total > done:
+                # The first piece is special: it may have compiled code, or stand for all that was done earlier.
+                started, state["from"] = now, done
             state["done"] += done
             tenth = 10 * state["done"] // max(total, 1)
             if tenth > state["shown"]:
                 state["shown"] = tenth
-                left = (time.monotonic() - started) * max(total - state["done"], 0) / state["done"]
+                since = state["done"] - state["from"]
+                each = (now - started) / since if since else (now - begun) / state["done"]
+                left = each * max(total - state["done"], 0)
                 text = f"{label}: {state['done']}/{total}, about {timedelta(seconds=round(left))} left {note}".rstrip()
                 errors.print(text, highlight=False, markup=False, soft_wrap=True)
 

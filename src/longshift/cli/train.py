@@ -119,6 +119,7 @@ def train(
 ) -> None:
     """Train one method (see TRAIN_HELP)."""
     # Imported here: `longshift --help` must not wait for torch.
+    from longshift.engine.ahead import begin_ahead
     from longshift.engine.alone import alone_in
     from longshift.engine.config import Runtime, parse_run_config
     from longshift.engine.interrupt import graceful_stop
@@ -164,6 +165,7 @@ def train(
         keep_model=model,
         save_predictions=predictions,
     )
+    begin_ahead(runtime, run.steps)
     check_backbone(run.backbone_name, run.pretrained)  # before the images are decoded
     tracking = open_tracker(tracker_kind(track), folder, run) if track else nullcontext()
     task = make_task(run, cache, lambda label, total: progress(label, total, quiet))

@@ -8,6 +8,7 @@ import torch
 
 from longshift.data.augment import Augmentation, augment_with, compiled_augment
 from longshift.data.batches import Inputs
+from longshift.engine.ahead import keep_compiled
 from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.device import compiles, resolve_precision, tune
 from longshift.engine.model_file import ModelFile
@@ -54,6 +55,7 @@ def build_method(
     if config.freeze_bn and not vectors:
         fold_frozen_norms(network.featurizer, torch.rand(2, 3, config.size, config.size, device=device))
     if compiles(runtime, device, config.steps):
+        keep_compiled(runtime.cache)
         network.compile_featurizer()
     shape = (1, 3, 1, 1)
     inputs = Inputs(

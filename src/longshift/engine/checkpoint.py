@@ -6,6 +6,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,45 @@ def save_resume(path: Path, state: dict[str, Any]) -> None:
         buffer = io.BytesIO()
         torch.save(state, buffer)
         temporary.write_bytes(buffer.getbuffer())
+
+
+class ResumeWriter:
+    """Writes resume states in a thread while training goes on; only the copy to the host is waited for.
+
+    An error of a write is raised by the next call. A kill in between leaves the previous state.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="resume")
+        self._writing: Future[None] | None = None
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Begin to write a copy of the state, once the one before is written."""
+        self.wait()
+        self._writing = self._thread.submit(save_resume, self.path, _on_host(state))
+
+    def wait(self) -> None:
+        """Return when everything is written."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def close(self) -> None:
+        """Return when everything is written; nothing can be saved afterwards."""
+        self.wait()
+        self._thread.shutdown()
+
+
+def _on_host(value: Any) -> Any:
+    """The same nest of dicts and lists, every tensor copied to the CPU."""
+    if isinstance(value, Tensor):
+        return value.detach().cpu() if value.device.type != "cpu" else value.detach().clone()
+    if isinstance(value, Mapping):
+        return {key: _on_host(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_on_host(item) for item in value)
+    return value
 
 
 def load_resume(path: Path, device: torch.device) -> dict[str, Any]:

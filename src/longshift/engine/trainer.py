@@ -87,6 +87,7 @@ class Trainer:
             "target": split.target_indices,
         }
         self.first_step_seconds = 0.0
+        self.writer = checkpoint.ResumeWriter(self.folder.resume)
         self.log = TermLog(self.device)
         self.source = self._make_source()
         self.stepper = self._make_stepper()
@@ -159,6 +160,7 @@ class Trainer:
                     self._save_state()
                     clock = time.perf_counter()
                 if stopping:
+                    self.writer.wait()
                     raise Interrupted(
                         f"stopped at step {self.progress.step} of {self.config.steps}; "
                         f"go on with: longshift train --resume {self.folder.path}"
@@ -293,7 +295,7 @@ class Trainer:
         state["method"], state["terms"] = self.method.state(), self.log.state()
         if self.averager:
             state["averager"] = self.averager.state()
-        checkpoint.save_resume(self.folder.resume, state)
+        self.writer.save(state)
 
     def _finish(self, started: float) -> dict[str, Any]:
         progress = self.progress
@@ -343,6 +345,7 @@ class Trainer:
         )
         outcome["environment"] = environment.describe(self.device)
         record.write_metrics(self.folder, progress.rows)
+        self.writer.close()
         write_json(self.folder.result, outcome)
         self.folder.resume.unlink(missing_ok=True)
         return outcome
