@@ -309,6 +309,9 @@ def test_intervals() -> None:
     wilson = stats.binomtest(45, 50).proportion_ci(0.8, "wilson")
     assert (one.low, one.high) == pytest.approx((wilson.low, wilson.high))
     assert expect([1.0, 0.2], 9).high == 1.0
+    # Sites that agree by chance: the samples decide.
+    same, wilson = expect([0.75, 0.75], 40), stats.binomtest(30, 40).proportion_ci(0.8, "wilson")
+    assert (same.low, same.high) == pytest.approx((wilson.low, wilson.high))
 
 
 def test_a_new_site_falls_into_the_interval_as_often_as_it_says() -> None:
@@ -316,7 +319,7 @@ def test_a_new_site_falls_into_the_interval_as_often_as_it_says() -> None:
     hits = 0
     for _ in range(2000):
         values = rng.normal(0.5, 0.05, 5)
-        found = expect(list(values[:4]), 100)
+        found = expect(list(values[:4]), 10**9)
         hits += found.low <= values[4] <= found.high
     assert hits / 2000 == pytest.approx(0.8, abs=0.03)
 

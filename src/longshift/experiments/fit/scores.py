@@ -67,22 +67,25 @@ class Estimate:
 
 
 def expect(values: Sequence[float], n: int) -> Estimate:
-    """A prediction interval for one more site: Student's t over sites; with one site only, Wilson's over its n samples.
+    """A prediction interval for one more site: Student's t over sites, but not narrower than n samples allow (Wilson).
 
-    With one site nothing is known of how sites differ, so that interval is too narrow; the words must say so.
+    A few sites may agree by chance; the number of samples in all then still bounds what can be known. With one site
+    nothing is known of how sites differ, so its interval is too narrow; the words must say so.
 
     >>> expect([0.7, 0.8, 0.85, 0.6], n=400).words()
     '74 % (80 % interval 53 to 94 %, from 4 sites)'
+    >>> expect([0.5, 0.5], n=20).words()
+    '50 % (80 % interval 36 to 64 %, from 2 sites)'
     """
     mean, k = float(np.mean(values)), len(values)
-    if k == 1:
-        z = float(stats.norm.ppf((1 + LEVEL) / 2))
-        middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
-        return Estimate(mean, max(middle - half, 0.0), min(middle + half, 1.0), 1)
-    spread = float(np.std(values, ddof=1))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, k - 1)) * spread * math.sqrt(1 + 1 / k)
-    return Estimate(mean, max(mean - half, 0.0), min(mean + half, 1.0), k)
+    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
+    low, high = middle - reach, middle + reach
+    if k > 1:
+        half = float(stats.t.ppf((1 + LEVEL) / 2, k - 1)) * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / k)
+        low, high = min(low, mean - half), max(high, mean + half)
+    return Estimate(mean, max(low, 0.0), min(high, 1.0), k)
 
 
 @dataclass(frozen=True)

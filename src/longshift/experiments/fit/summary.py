@@ -75,9 +75,10 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     ]
     chance = 1 / len(look.classes)
     if balanced.mean < NO_USE * chance:
+        start = "" if look.noun == "vectors" else ", a pretrained backbone (--weights)"
         said.append(
             f"That is no better than guessing, which is right {100 * chance:.0f} % averaged over classes: do not use "
-            "this model. More images of more sites, a pretrained backbone (--weights) or more steps (--steps) may help."
+            f"this model. More {look.noun} of more sites{start} or more steps (--steps) may help."
         )
     if len(own) == 1:
         said.append("With one held-out site the interval does not know how much sites differ; hold out each for that.")
