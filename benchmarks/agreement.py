@@ -35,7 +35,10 @@ def config_for(method: str, steps: int) -> RunConfig:
     """Digits, a small batch, early schedules."""
     known = registry.get(method).Config.hyper_parameters()
     early = {name: value for name, value in EARLY.get(method, {}).items() if name in known}
-    hparams: dict[str, Any] = {"batch_size": 8, **early}
+    # The protocol's learning rate: at those for small images, NDCL amplifies rounding by half in each step.
+    rates = {name: 5e-5 for name in ("lr", "lr_g", "lr_d") if name in known}
+    unused = registry.get(method).Config.not_used()
+    hparams: dict[str, Any] = {"batch_size": 8, **early, **{n: v for n, v in rates.items() if n not in unused}}
     return RunConfig(data="digits", target="ink", method=method, steps=steps, eval_every=steps, hparams=hparams)
 
 
