@@ -5,11 +5,16 @@ import pytest
 import torch
 
 from longshift.methods.pgrad import DIRECTIONS, principal_direction
+from longshift.nn.jacobi import symmetric_eigen
 from tests.methods.tiny import Tiny
 
 
+@pytest.mark.parametrize("solver", [torch.linalg.eigh, symmetric_eigen], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("snapshots", [3, 5, 10, 16])
-def test_direction_agrees_with_explicit_principal_components(snapshots: int) -> None:
+def test_direction_agrees_with_explicit_principal_components(
+    snapshots: int, solver: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.linalg, "eigh", solver)  # either solver, whatever machine the test runs on
     walk = torch.randn(snapshots, 40, generator=torch.Generator().manual_seed(snapshots), dtype=torch.float64)
     walk = walk.cumsum(0)
     rows = walk.numpy()
@@ -32,7 +37,9 @@ def test_small_steps_on_large_weights_keep_their_digits() -> None:
     torch.testing.assert_close(far, near, rtol=1e-5, atol=1e-8)
 
 
-def test_a_walk_that_went_nowhere_gives_no_direction() -> None:
+@pytest.mark.parametrize("solver", [torch.linalg.eigh, symmetric_eigen], ids=["cpu", "gpu"])
+def test_a_walk_that_went_nowhere_gives_no_direction(solver: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.linalg, "eigh", solver)
     assert torch.equal(principal_direction(torch.ones(10, 5)), torch.zeros(5))
 
 

@@ -14,6 +14,7 @@ from longshift.methods.base import Method
 from longshift.methods.registry import register
 from longshift.methods.space import MethodConfig, fixed, hp, power
 from longshift.nn import optim
+from longshift.nn.jacobi import symmetric_eigen
 from longshift.nn.weights import copies, flat, put, set_gradients, trainable, unflat
 
 SPLITS = 3
@@ -58,7 +59,9 @@ def principal_direction(walk: Tensor) -> Tensor:
     offsets = walk - walk[0]
     centred = offsets - offsets.mean(0)
     gram = centred @ centred.T
-    values, vectors = torch.linalg.eigh(gram.double())
+    # On a GPU without the host's help, so that the whole step can be captured.
+    eigen = torch.linalg.eigh if gram.device.type == "cpu" else symmetric_eigen
+    values, vectors = eigen(gram.double())
     kept = min(DIRECTIONS, walk.shape[0] - 1)
     values, vectors = values.flip(0)[:kept].clamp_min(0), vectors.flip(1)[:, :kept]
     tiny = torch.finfo(torch.float64).tiny
@@ -88,8 +91,6 @@ class PGrad(Method):
 
     Config = PGradConfig
     config: PGradConfig
-    # The eigenvectors of the snapshots' Gram matrix come from a solver that reports its success to the host.
-    capturable = False
     repairs: ClassVar[tuple[str, ...]] = (
         "`loss` is, as published, that of the last inner step only; `mean_loss` is the mean over all of them",
         "a batch of fewer than three samples per domain gives fewer, but no empty, inner steps",
