@@ -15,10 +15,11 @@ from scipy.special import softmax
 
 from longshift.analysis.domains import DomainOutputs, by_domain, domain_outputs
 from longshift.analysis.margins import margin_summary
-from longshift.analysis.posterior import js_divergence, posterior_discrepancy
+from longshift.analysis.posterior import posterior_discrepancy
 from longshift.analysis.prior import centroid_distances, prior_discrepancy, wasserstein
 from longshift.errors import LongshiftError
 from longshift.metrics.arrays import FloatArray
+from longshift.metrics.posterior import js_divergence
 
 CLASSES = 4
 

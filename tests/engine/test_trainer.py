@@ -9,12 +9,15 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from longshift.analysis import posterior_discrepancy
+from longshift.analysis.domains import by_domain
 from longshift.engine.record import RunFolder
 from longshift.engine.source import ResidentSource
 from longshift.engine.task import Task, make_task
 from longshift.engine.trainer import Interrupted, Trainer
 from longshift.errors import LongshiftError
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
+from longshift.sweep.summary import summarise
 from tests.engine.small_runs import CPU, config, train
 
 
@@ -191,3 +194,24 @@ def test_erm_learns_the_digits(task: Task, tmp_path: Path) -> None:
     run = config(setting="Balanced", steps=60, eval_every=60, hparams={"lr": 3e-3, "batch_size": 16})
     result = train(run, tmp_path)
     assert result["last"]["test"]["accuracy"] > 0.3, "chance is 0.1"
+
+
+def test_posterior_gaps_are_those_of_the_analysis(task: Task, tmp_path: Path) -> None:
+    run = config()
+    result = train(run, tmp_path / "run", task, dataclasses.replace(CPU, save_predictions=True))
+    with np.load(RunFolder(tmp_path / "run").predictions) as saved:
+        arrays = {name: saved[name] for name in saved.files}
+    held = {
+        what: np.concatenate([arrays[f"{n}_{what}"] for n in ("validation", "test")])
+        for what in ("logits", "labels", "domains")
+    }
+    names = task.manifest.domain_names
+    sources = by_domain(held["logits"], held["labels"], held["domains"], names)
+    target = by_domain(arrays["target_logits"], arrays["target_labels"], arrays["target_domains"], names)[0]
+    expected = posterior_discrepancy(sources, target)
+    found = result["selected"]["posterior"]
+    assert found["target"] == pytest.approx(expected.average, abs=1e-6)
+    assert found["sources"] == pytest.approx(expected.between_sources, abs=1e-6)
+    row = summarise(result, run.fingerprint())
+    assert row["posterior_target"] == found["target"]
+    assert row["last_posterior_sources"] == result["last"]["posterior"]["sources"]

@@ -5,7 +5,7 @@ from longshift.analysis.correlation import Correlation, correlate, pearson
 from longshift.analysis.domains import DomainOutputs, by_domain, domain_outputs
 from longshift.analysis.margins import MarginSummary, margin_summary
 from longshift.analysis.mixture import Mixture, mixture_weights
-from longshift.analysis.posterior import PosteriorDiscrepancy, js_divergence, posterior_discrepancy
+from longshift.analysis.posterior import PosteriorDiscrepancy, posterior_discrepancy
 from longshift.analysis.prior import Distance, PriorDiscrepancy, centroid_distances, prior_discrepancy, wasserstein
 from longshift.analysis.significance import (
     Friedman,
@@ -17,6 +17,7 @@ from longshift.analysis.significance import (
     rank_table,
     wilcoxon_holm,
 )
+from longshift.metrics.posterior import js_divergence
 
 __all__ = [
     "Bound",

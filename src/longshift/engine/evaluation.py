@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,7 +14,10 @@ from longshift.data.manifest import IntArray
 from longshift.engine.source import Rows
 from longshift.engine.task import Task
 from longshift.methods.base import Method
+from longshift.metrics.arrays import FloatArray
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
+from longshift.metrics.posterior import class_posteriors, js_divergence, nan_mean
+from longshift.metrics.scores import probabilities
 from longshift.nn.kernels import untuned
 
 CHUNK = 512
@@ -31,6 +37,30 @@ def judge(task: Task, name: str, logits: Tensor, source: str = "") -> Evaluation
         shots=split.shots,
         source=f"{source} ({name})",
     )
+
+
+def posterior_gaps(task: Task, logits: Mapping[str, Tensor]) -> dict[str, float | None]:
+    """Jensen-Shannon divergence of class-mean posteriors, averaged over classes: sources to target, and among sources.
+
+    Sources are measured on their held-out samples (validation and test). None where no class can be compared.
+    """
+    held = [name for name in ("validation", "test") if name in logits]
+    if "target" not in logits or not held:
+        return {}
+    indices = np.concatenate([task.split.part(name) for name in held])
+    values = probabilities(torch.cat([logits[name] for name in held]))
+    labels, domains = task.labels(indices), task.source_domains(indices)
+    rows = [class_posteriors(values[domains == d], labels[domains == d]) for d in range(len(task.split.sources))]
+    goal = class_posteriors(probabilities(logits["target"]), task.labels(task.split.part("target")))
+    apart = [js_divergence(row, goal) for row in rows]
+    among = [js_divergence(a, b) for a, b in combinations(rows, 2)]
+    return {"target": _mean(apart), "sources": _mean(among)}
+
+
+def _mean(gaps: Sequence[FloatArray]) -> float | None:
+    """Over domains, then over classes; a class that a domain lacks is left out."""
+    value = float(nan_mean(nan_mean(np.stack(gaps)))) if gaps else float("nan")
+    return value if np.isfinite(value) else None
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ from longshift.engine.averaging import Averager
 from longshift.engine.build import build_method
 from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.device import compiles, resolve_device, use_graphs
-from longshift.engine.evaluation import SETS, feature_rows, judge, predict_rows
+from longshift.engine.evaluation import SETS, feature_rows, judge, posterior_gaps, predict_rows
 from longshift.engine.model_file import describe_model, write_model_file
 from longshift.engine.record import RunFolder
 from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
@@ -351,7 +351,9 @@ class Trainer:
         return outcome
 
     def _judge_all(self) -> dict[str, Any]:
-        return {name: self._judge(name, self.predict(name)).to_dict() for name in SETS if len(self.sets[name])}
+        logits = {name: self.predict(name) for name in SETS if len(self.sets[name])}
+        judged = {name: self._judge(name, values).to_dict() for name, values in logits.items()}
+        return {**judged, "posterior": posterior_gaps(self.task, logits)}
 
     def _save_model(self) -> None:
         """The selected weights (now in the method), and how to use them with calibrated probabilities."""

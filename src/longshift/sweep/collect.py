@@ -15,7 +15,7 @@ from longshift.sweep.layout import SweepFolder, absolute
 from longshift.sweep.plan import Job, load_plan
 from longshift.sweep.seeds import draw_of
 from longshift.sweep.store import FINISHED, scan
-from longshift.sweep.summary import LAST_MEASURES, MEASURES, ORACLE_MEASURES, read_summary, with_average
+from longshift.sweep.summary import GAPS, LAST_MEASURES, MEASURES, ORACLE_MEASURES, read_summary, with_average
 from longshift.toml import read_toml
 from longshift.words import counted
 
@@ -23,6 +23,8 @@ RUNS_FILE = "runs.csv"
 KEYS = ("dataset", "benchmark", "setting", "target", "method", "backbone")
 TEXT = ("fingerprint", *KEYS, "status", "hparams", "commit", "device")
 WHOLE = ("trial", "draw", "hparam_seed", "split_seed", "train_seed", "selected_step", "steps", "oracle_step")
+# Not in every table: earlier versions did not measure them.
+LATER_COLUMNS = (*GAPS, *(f"last_{name}" for name in GAPS))
 MACHINE_COLUMNS = ("seconds_per_step", "seconds_total", "memory_gib", "commit", "device")
 COLUMNS = (
     "fingerprint", *KEYS, "ratio", "trial", "draw", "hparam_seed", "split_seed", "train_seed", "status",
@@ -132,10 +134,10 @@ def read_runs_csv(path: Path | str) -> pd.DataFrame:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
         raise LongshiftError(f"cannot read {path} as a table of runs: {error}") from error
-    lacking = [name for name in COLUMNS if name not in frame and name not in MACHINE_COLUMNS]
+    lacking = [name for name in COLUMNS if name not in frame and name not in (*MACHINE_COLUMNS, *LATER_COLUMNS)]
     if lacking:
         raise LongshiftError(f"{path} is no table of runs: it lacks the columns {', '.join(lacking)}")
-    for name in MACHINE_COLUMNS:
+    for name in (*MACHINE_COLUMNS, *LATER_COLUMNS):
         if name not in frame:
             frame[name] = ""
     try:

@@ -13,7 +13,8 @@ from longshift.errors import LongshiftError
 
 SETS = ("validation", "test", "target")
 METRICS = ("accuracy", "many", "medium", "few", "worst_domain", "macro_f1", "margin", "ece", "nll")
-MEASURES = tuple(f"{name}_{metric}" for name in SETS for metric in METRICS)
+GAPS = ("posterior_target", "posterior_sources")  # discrepancies of class-mean posteriors
+MEASURES = (*(f"{name}_{metric}" for name in SETS for metric in METRICS), *GAPS)
 LAST_MEASURES = tuple(f"last_{name}" for name in MEASURES)
 ORACLE_MEASURES = tuple(f"oracle_target_{metric}" for metric in METRICS)
 
@@ -101,6 +102,9 @@ def _measures(part: Mapping[str, Any] | None, prefix: str) -> dict[str, float | 
         found = part.get(name) if part else None
         for metric in METRICS:
             values[f"{prefix}{name}_{metric}"] = _number(found[metric]) if found else None
+    gaps = (part or {}).get("posterior", {})  # runs of earlier versions do not have them
+    for name in GAPS:
+        values[prefix + name] = _number(gaps.get(name.removeprefix("posterior_")))
     return values
 
 

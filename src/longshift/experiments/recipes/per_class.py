@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from longshift.analysis.posterior import nan_mean
 from longshift.experiments.drawing.curves import draw_class_curves
 from longshift.experiments.quantities import class_quantities
 from longshift.experiments.recipe import Impossible, Output, Picture, Recipe
@@ -16,6 +15,7 @@ from longshift.experiments.recipes.theory_tables import MARGIN_METHODS, margin_j
 from longshift.experiments.recipes.variants import SETTINGS
 from longshift.experiments.results import Results
 from longshift.metrics.arrays import FloatArray
+from longshift.metrics.posterior import nan_mean
 from longshift.report.names import method_title
 
 LABELS = {
