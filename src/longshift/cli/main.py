@@ -27,7 +27,8 @@ app = typer.Typer(
 
 # verb -> module under longshift.cli; each has `register(app)`, which adds its commands.
 VERBS = (
-    "demo", "data", "split", "methods", "train", "evaluate", "sweep", "report", "reproduce", "fit", "predict", "export",
+    "demo", "data", "embed", "split", "methods", "train", "evaluate", "sweep", "report", "reproduce", "fit", "predict",
+    "export",
 )  # fmt: skip
 
 
