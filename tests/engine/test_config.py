@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from longshift.engine.config import RunConfig, hparam_rng, parse_run_config
@@ -117,3 +118,14 @@ def test_a_folder_is_refused_when_its_weights_were_replaced(tmp_path: Path) -> N
     weights.write_bytes(b"other")
     with pytest.raises(LongshiftError, match=r"holds another run \(it differs in the contents of its weights file"):
         write_config(folder, config)
+
+
+def test_vectors_of_a_benchmark_count_by_their_contents(tmp_path: Path) -> None:
+    def run(name: str, value: float) -> str:
+        file = tmp_path / name
+        np.savez(file, x=np.full((2, 3), value), label=np.array(["a", "b"]), domain=np.array(["s", "t"]))
+        values = {"data": str(file), "benchmark": "PACS", "setting": "Duality", "target": "A", "method": "erm"}
+        return parse_run_config(values).fingerprint()
+
+    assert run("one.npz", 1.0) == run("copy.npz", 1.0)
+    assert run("one.npz", 1.0) != run("other.npz", 2.0)

@@ -127,8 +127,8 @@ class RunConfig(BaseModel):
     def fingerprint(self) -> str:
         """Content hash of everything that makes the run what it is, hyper-parameters resolved.
 
-        A benchmark counts by its name and a file of weights by its contents, wherever they lie: a run has one
-        fingerprint on all machines, and runs that start from other weights have another.
+        A benchmark counts by its name, a file of weights by its contents and a benchmark's vectors by theirs, wherever
+        they lie: a run has one fingerprint on all machines, and runs that start from other weights have another.
         """
         values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling", "validation"})
         if self.validation is not None:
@@ -138,6 +138,8 @@ class RunConfig(BaseModel):
         if self.average != "none":  # runs without it keep the name they had before there was averaging
             values["average"], values["average_from"] = self.average, self.average_start
         values["data"] = self.benchmark or self.data
+        if self.vectors and self.benchmark:  # one benchmark has many tables of vectors, by the network they are from
+            values["vectors"] = file_hash(Path(self.data))
         values["weights"] = file_hash(Path(self.weights)) if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name
         values["hparams"] = self.method_config().fields()
