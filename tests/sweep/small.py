@@ -45,5 +45,6 @@ def small_plan(folder: Path, **changes: Any) -> Plan:
 
 def table_bytes(folder: Path) -> bytes:
     """The finished runs as CSV, without what depends on the machine."""
-    write_runs_csv(drop_machine_columns(collect(folder)), folder / "runs.csv")
-    return (folder / "runs.csv").read_bytes()
+    # Not as runs.csv: the sweep would go on from it.
+    write_runs_csv(drop_machine_columns(collect(folder)), folder / "table.csv")
+    return (folder / "table.csv").read_bytes()

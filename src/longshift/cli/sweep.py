@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
     verbs = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
     for name, function in (
         ("init", init), ("plan", plan), ("run", run), ("status", status), ("retry", retry), ("cancel", cancel),
-        ("best", best),
+        ("best", best), ("collect", collect),
     ):  # fmt: skip
         verbs.command(name)(function)
     app.add_typer(verbs, name="sweep")
@@ -72,14 +72,14 @@ def plan(
     Example: `longshift sweep plan digits-sweep --device cpu`
     """
     from longshift.sweep.board import duration
+    from longshift.sweep.entries import job_entries
     from longshift.sweep.estimate import estimate, kinds
     from longshift.sweep.plan import make_plan
     from longshift.sweep.slots import make_slots
-    from longshift.sweep.store import scan
 
     sweep, made = make_plan(directory)
     jobs = made.runs
-    entries = scan(made.folder.store, [job.fingerprint for job in jobs])
+    entries = job_entries(made)
     counts = Counter(entry.state for entry in entries.values())
     finished = counts["done"] + counts["diverged"]
     value: dict[str, Any] = {"jobs": len(jobs), "finished": finished, "failed": counts["failed"]}
@@ -149,6 +149,8 @@ def run(
         errors.print("stopping: each job saves its state after its current step; press Ctrl-C again to stop at once")
 
     board = make_board(made)
+    if board.in_table and not as_json:
+        _say(f"{board.in_table} of {counted(board.total, 'job')} were already in {made.folder.table}")
     with progress(f"sweep {directory.name}", board.total, quiet) as tick, graceful_stop(announce) as asked:
         shown = [0]
 
@@ -166,7 +168,10 @@ def run(
             run_ray(board, cluster, sweep.runtime, stop, kind)
         else:
             run_local(board, make_slots(device, jobs_per_gpu, workers, threads), sweep.runtime, stop, kind)
-    value = {"total": board.total, "done": board.done, "failed": board.failed, "here": board.finished_here}
+    value = {
+        "total": board.total, "done": board.done, "failed": board.failed, "here": board.finished_here,
+        "in_table": board.in_table,
+    }  # fmt: skip
     if as_json:
         print_json(value)
     if board.trouble:
@@ -190,13 +195,14 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
 
     Example: `longshift sweep status digits-sweep`
     """
+    from longshift.sweep.entries import job_entries
     from longshift.sweep.plan import load_plan
-    from longshift.sweep.store import STATES, read_failure, scan
+    from longshift.sweep.store import STATES, read_failure
 
     made = load_plan(directory)
     store = made.folder.store
     jobs = made.runs
-    entries = scan(store, [job.fingerprint for job in jobs])
+    entries = job_entries(made)
     total = Counter(entry.state for entry in entries.values())
     methods: dict[str, Counter[str]] = {}
     for job in made.jobs:  # a run that two rows share is counted in both, but once in the total
@@ -213,6 +219,8 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
     print_table(
         f"{directory}: {total['done'] + total['diverged']} of {counted(len(jobs), 'job')}", ("method", *STATES), rows
     )
+    if in_table := sum(entry.elsewhere for entry in entries.values()):
+        _say(f"{in_table} of them by {made.folder.table}: their runs are not in the store")
     for job in failures[:SHOWN_FAILURES]:
         _say(f"failed: {job} ({job.id}): {read_failure(store, job.fingerprint)}")
     if len(failures) > SHOWN_FAILURES:
@@ -260,14 +268,42 @@ def best(
     Example: `longshift sweep best digits-sweep --out best`
     """
     from longshift.sweep.best import write_best
-    from longshift.sweep.collect import collect
+    from longshift.sweep.collect import collect_plan
     from longshift.sweep.plan import load_plan
 
     made = load_plan(directory)
-    paths = write_best(made, collect(directory), out or directory / "best")
+    paths = write_best(made, collect_plan(made), out or directory / "best")
     if not paths:
         raise LongshiftError(f"no job of {directory} is finished yet; see: longshift sweep status {directory}")
     _say(f"wrote {counted(len(paths), 'file')}, for example: longshift train --config {paths[0]}")
+
+
+def collect(
+    directory: Directory,
+    out: Annotated[Path | None, typer.Option(help="Where to write; default DIR/runs.csv.")] = None,
+    plan_only: Annotated[
+        bool, typer.Option("--plan-only", help="Leave out rows of DIR/runs.csv that are no longer in the plan.")
+    ] = False,
+) -> None:
+    """Write all finished jobs as one table, from which the sweep can go on elsewhere.
+
+    Example: `longshift sweep collect digits-sweep`
+    """
+    from longshift.sweep.collect import collect_plan, collect_union, unknown_columns, write_runs_csv
+    from longshift.sweep.plan import load_plan
+
+    made = load_plan(directory)
+    file = out or made.folder.table
+    frame = collect_plan(made) if plan_only else collect_union(made)
+    if frame.empty:
+        raise LongshiftError(f"no job of {directory} is finished yet; see: longshift sweep status {directory}")
+    if out is None and file.exists() and (lost := unknown_columns(file)):
+        raise LongshiftError(
+            f"{file} has {counted(len(lost), 'column')} that would be lost: {', '.join(lost)}; "
+            f"write another file: longshift sweep collect {directory} --out FILE"
+        )
+    write_runs_csv(frame, file)
+    _say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
 
 
 def _say(text: str) -> None:

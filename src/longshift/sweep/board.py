@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 from longshift.errors import LongshiftError
 from longshift.files import write_text
+from longshift.sweep.entries import job_entries
 from longshift.sweep.execute import Outcome
 from longshift.sweep.layout import StoreFolder, SweepFolder
 from longshift.sweep.plan import Job, Plan
-from longshift.sweep.store import FINISHED, scan, state_of, write_failure
+from longshift.sweep.store import FINISHED, state_of, write_failure
 
 LOOK_AGAIN = 1.0  # seconds until a job that runs elsewhere is looked at again
 
@@ -28,6 +29,7 @@ class Board:
     done: int = 0
     failed: int = 0
     finished_here: int = 0
+    in_table: int = 0  # finished by the table of runs beside the sweep file, not by the store
     running: set[str] = field(default_factory=set)
     elsewhere: list[Job] = field(default_factory=list)
     deaths: dict[str, int] = field(default_factory=dict)
@@ -119,13 +121,12 @@ class Board:
 
 def make_board(plan: Plan, listener: Callable[[Board], None] = lambda board: None) -> Board:
     """What is left to do of a plan."""
-    store = plan.folder.store
     runs = plan.runs
-    entries = scan(store, [job.fingerprint for job in runs])
-    states = {fingerprint: entry.state for fingerprint, entry in entries.items()}
-    board = Board(store, len(runs), deque(), listener=listener)
+    entries = job_entries(plan)
+    board = Board(plan.folder.store, len(runs), deque(), listener=listener)
+    board.in_table = sum(entry.elsewhere for entry in entries.values())
     for job in runs:
-        state = states[job.fingerprint]
+        state = entries[job.fingerprint].state
         if state in FINISHED:
             board.done += 1
         elif state == "failed":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +10,35 @@ import pandas as pd
 
 from longshift.engine.record import RunFolder
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json, replacing
+from longshift.files import read_json
+from longshift.sweep.entries import PLACE, job_entries, read_run_table
 from longshift.sweep.layout import SweepFolder, absolute
-from longshift.sweep.plan import Job, load_plan
+from longshift.sweep.plan import Job, Plan, load_plan
 from longshift.sweep.seeds import draw_of
-from longshift.sweep.store import FINISHED, scan
-from longshift.sweep.summary import GAPS, LAST_MEASURES, MEASURES, ORACLE_MEASURES, read_summary, with_average
+from longshift.sweep.store import FINISHED, Entry
+from longshift.sweep.summary import read_summary, with_average
+from longshift.sweep.table import (
+    COLUMNS,
+    KEYS,
+    LATER_COLUMNS,
+    MACHINE_COLUMNS,
+    NUMBERS,
+    ORDER,
+    TEXT,
+    WHOLE,
+    as_frame,
+    drop_machine_columns,
+    read_runs_csv,
+    unknown_columns,
+    write_runs_csv,
+)
 from longshift.toml import read_toml
-from longshift.words import counted
 
-RUNS_FILE = "runs.csv"
-KEYS = ("dataset", "benchmark", "setting", "target", "method", "backbone")
-TEXT = ("fingerprint", *KEYS, "status", "hparams", "commit", "device")
-WHOLE = ("trial", "draw", "hparam_seed", "split_seed", "train_seed", "selected_step", "steps", "oracle_step")
-# Not in every table: earlier versions did not measure them.
-LATER_COLUMNS = (*GAPS, *(f"last_{name}" for name in GAPS))
-MACHINE_COLUMNS = ("seconds_per_step", "seconds_total", "memory_gib", "commit", "device")
-COLUMNS = (
-    "fingerprint", *KEYS, "ratio", "trial", "draw", "hparam_seed", "split_seed", "train_seed", "status",
-    "selected_step", "steps", *MEASURES, *LAST_MEASURES, "oracle_step", *ORACLE_MEASURES,
-    "seconds_per_step", "seconds_total", "memory_gib", "hparams", "commit", "device",
-)  # fmt: skip
-NUMBERS = tuple(name for name in COLUMNS if name not in TEXT and name not in WHOLE)
-ORDER = ["dataset", "setting", "target", "method", "trial", "draw", "fingerprint"]
+__all__ = [
+    "COLUMNS", "KEYS", "LATER_COLUMNS", "MACHINE_COLUMNS", "NUMBERS", "ORDER", "TEXT", "WHOLE",
+    "as_frame", "collect", "collect_plan", "collect_union", "drop_machine_columns", "read_runs_csv", "runs_file",
+    "unknown_columns", "write_runs_csv",
+]  # fmt: skip
 
 
 def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
@@ -48,8 +54,7 @@ def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
         return read_runs_csv(file)
     if not path.is_dir():
         raise UsageError(f"no sweep, folder of runs or CSV file at {path}")
-    rows = _sweep_rows(path, missing) if SweepFolder(path).file.exists() else _folder_rows(path)
-    return as_frame(rows)
+    return collect_plan(load_plan(path), missing) if SweepFolder(path).file.exists() else as_frame(_folder_rows(path))
 
 
 def runs_file(path: Path) -> Path | None:
@@ -59,19 +64,34 @@ def runs_file(path: Path) -> Path | None:
     """
     if path.is_file():
         return path
-    table = path / RUNS_FILE
-    if not table.is_file():
-        return None
     sweep = SweepFolder(path)
+    if not sweep.table.is_file():
+        return None
     if sweep.file.exists():
         store = read_toml(sweep.file).get("store", ".")
-        return None if SweepFolder(path, Path(absolute(str(store), path))).store.jobs.is_dir() else table
-    return None if any(path.glob("*/result.json")) else table
+        return None if SweepFolder(path, Path(absolute(str(store), path))).store.jobs.is_dir() else sweep.table
+    return None if any(path.glob("*/result.json")) else sweep.table
 
 
-def _sweep_rows(path: Path, missing: bool) -> Iterable[dict[str, Any]]:
-    plan = load_plan(path)
-    entries = scan(plan.folder.store, [job.fingerprint for job in plan.runs])
+def collect_plan(plan: Plan, missing: bool = False) -> pd.DataFrame:
+    """The finished jobs of a plan, from its store and from the table beside its sweep file; see `collect`."""
+    return as_frame(_plan_rows(plan, job_entries(plan), missing))
+
+
+def collect_union(plan: Plan) -> pd.DataFrame:
+    """The finished jobs of a plan, and the rows of the table beside its sweep file that are no longer in the plan."""
+    table = read_run_table(plan.folder)
+    entries = job_entries(plan, table)
+    rows = list(_plan_rows(plan, entries))
+    planned = {(job.fingerprint, *_place(job).values()) for job in plan.jobs}
+    for fingerprint, place in table.places:
+        if (fingerprint, *place.values()) not in planned:
+            entry = entries.get(fingerprint) or table.entries[fingerprint]
+            rows += with_average({**entry.row(), **place})
+    return as_frame(rows)
+
+
+def _plan_rows(plan: Plan, entries: Mapping[str, Entry], missing: bool = False) -> Iterable[dict[str, Any]]:
     for job in plan.jobs:
         entry = entries[job.fingerprint]
         if entry.state in FINISHED:
@@ -82,7 +102,7 @@ def _sweep_rows(path: Path, missing: bool) -> Iterable[dict[str, Any]]:
 
 
 def _place(job: Job) -> dict[str, Any]:
-    return {"dataset": job.dataset, "method": job.method, "trial": job.trial, "draw": job.draw}
+    return {name: getattr(job, name) for name in PLACE}
 
 
 def _folder_rows(path: Path) -> Iterable[dict[str, Any]]:
@@ -98,60 +118,3 @@ def _folder_rows(path: Path) -> Iterable[dict[str, Any]]:
         raise LongshiftError(
             f"{path} has no sweep.toml, no runs.csv and no folder with a finished run (result.json) in it"
         )
-
-
-def as_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows as a table with fixed columns, types and order, whatever they were read from."""
-    listed = list(rows)
-    frame = pd.DataFrame({name: [row.get(name) for row in listed] for name in COLUMNS}, dtype=object)
-    return _typed(frame)
-
-
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    columns: dict[str, Any] = {}
-    for name in COLUMNS:
-        column = frame[name]
-        if name in TEXT:
-            columns[name] = column.where(column.notna(), "").astype(str)
-        elif name in WHOLE:
-            columns[name] = pd.to_numeric(column.replace("", None)).astype("Int64")
-        else:
-            columns[name] = pd.to_numeric(column.replace("", None)).astype("float64")
-    return pd.DataFrame(columns).sort_values(ORDER, kind="stable", ignore_index=True)
-
-
-def write_runs_csv(frame: pd.DataFrame, path: Path | str) -> None:
-    """Write runs as CSV: the same runs give the same bytes, and reading them back gives the same numbers."""
-    ordered = frame.sort_values([name for name in ORDER if name in frame], kind="stable")
-    with replacing(Path(path)) as temporary:
-        ordered.to_csv(temporary, index=False, lineterminator="\n")
-
-
-def read_runs_csv(path: Path | str) -> pd.DataFrame:
-    """Read what `write_runs_csv` wrote; columns of other names are passed over."""
-    try:
-        # As text first: a domain called "NA" or "007" is a name, and floats must come back to the last bit.
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise LongshiftError(f"cannot read {path} as a table of runs: {error}") from error
-    lacking = [name for name in COLUMNS if name not in frame and name not in (*MACHINE_COLUMNS, *LATER_COLUMNS)]
-    if lacking:
-        raise LongshiftError(f"{path} is no table of runs: it lacks the columns {', '.join(lacking)}")
-    for name in (*MACHINE_COLUMNS, *LATER_COLUMNS):
-        if name not in frame:
-            frame[name] = ""
-    try:
-        for name in NUMBERS:
-            frame[name] = [float(text) if text else None for text in frame[name]]
-        typed = _typed(frame)
-    except (ValueError, TypeError) as error:
-        raise LongshiftError(f"{path} is no table of runs: {error}") from error
-    unnamed = int(typed[["trial", "draw"]].isna().any(axis=1).sum())
-    if unnamed:
-        raise LongshiftError(f"{path} is no table of runs: trial or draw is empty in {counted(unnamed, 'row')}")
-    return typed
-
-
-def drop_machine_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """Without what depends on the machine and the moment: times, memory, commit, device."""
-    return frame.drop(columns=list(MACHINE_COLUMNS))

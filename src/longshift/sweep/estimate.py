@@ -63,7 +63,7 @@ def estimate(
     finished: dict[Kind, list[float]] = {}
     for job in listed:
         entry = entries[job.fingerprint]
-        if entry.state == "done":
+        if entry.state == "done" and not entry.elsewhere:  # a table of runs tells of another machine's pace
             finished.setdefault(_kind(job), []).append(float(entry.row()["seconds_per_step"]))
     tasks = TaskCache(runtime.cache)
     costs: dict[Kind, Cost] = {}

@@ -2,6 +2,7 @@
 
 DIR/sweep.toml        the sweep
 DIR/plan.jsonl        its jobs, written by `plan` and `run`
+DIR/runs.csv          a table of runs made elsewhere or collected earlier: its jobs count as finished
 DIR/cancel            changes when `cancel` is called
 STORE/jobs/ID/        the folder of a run, as `longshift train` writes it; failure.json if it raised an error
 STORE/claims/ID       locked by the process that runs the job
@@ -44,6 +45,11 @@ class SweepFolder:
     def plan(self) -> Path:
         """plan.jsonl."""
         return self.path / "plan.jsonl"
+
+    @property
+    def table(self) -> Path:
+        """runs.csv."""
+        return self.path / "runs.csv"
 
     @property
     def cancel(self) -> Path:

@@ -30,10 +30,11 @@ FINISHED: tuple[State, ...] = ("done", "diverged")
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a job stands; `line` is its row as JSON if it is finished."""
+    """Where a job stands; `line` is its row as JSON if it is finished; `elsewhere`: the store has no result of it."""
 
     state: State
     line: str = ""
+    elsewhere: bool = False
 
     def row(self) -> dict[str, Any]:
         """The row of a finished job."""
@@ -121,7 +122,9 @@ def read_index(store: StoreFolder) -> dict[str, Indexed]:
     with file:
         for line in file:
             parts = line.rstrip("\n").split("\t", 4)
-            if len(parts) == 5 and parts[4].endswith("}") and parts[3] in FINISHED:
+            # A row by a version that did not know this column is read anew from its run.
+            whole = len(parts) == 5 and parts[4].endswith("}") and '"validation_curve": ' in parts[4]
+            if whole and parts[3] in FINISHED:
                 state: State = "done" if parts[3] == "done" else "diverged"
                 with contextlib.suppress(ValueError):
                     found[parts[0]] = Indexed(int(parts[1]), int(parts[2]), Entry(state, parts[4]))

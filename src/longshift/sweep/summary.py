@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from longshift.engine.record import SCHEMA, RunFolder
+from longshift.engine.record import SCHEMA, RunFolder, read_metrics
 from longshift.errors import LongshiftError
 
 SETS = ("validation", "test", "target")
@@ -29,10 +29,13 @@ def read_summary(folder: Path, fingerprint: str) -> dict[str, Any]:
     try:
         result = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
         row = summarise(result, fingerprint)
+        metrics = read_metrics(RunFolder(folder))
         if result["run"]["evaluate"] == "full":
-            lines = RunFolder(folder).metrics.read_text(encoding="utf-8").splitlines()
-            row |= oracle([json.loads(line) for line in lines if line])
-    except BadResult as error:
+            if not RunFolder(folder).metrics.exists():
+                raise BadResult("its metrics.jsonl is missing")
+            row |= oracle(metrics)
+        row |= curves(metrics)
+    except LongshiftError as error:
         raise BadResult(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadResult(f"{path} is damaged: {type(error).__name__}: {error}") from error
@@ -60,7 +63,7 @@ def summarise(result: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
     }  # fmt: skip
     row |= _measures(result["selected"], "")
     row |= _measures(result["last"], "last_")
-    row |= {"oracle_step": None, **dict.fromkeys(ORACLE_MEASURES)}
+    row |= {"oracle_step": None, **dict.fromkeys(ORACLE_MEASURES), "validation_curve": ""}
     averaged = result.get("averaged")
     if averaged:
         row |= {"average": run["average"], "averaged_step": averaged["step"], **_measures(averaged, "averaged_")}
@@ -82,7 +85,28 @@ def with_average(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         averaged = {name: row[f"averaged_{name}"] for name in MEASURES}
         averaged |= dict.fromkeys((*LAST_MEASURES, "oracle_step", *ORACLE_MEASURES))
         averaged |= {"method": f"{row['method']}+{row['average']}", "selected_step": row["averaged_step"]}
+        averaged["validation_curve"] = row.get("averaged_validation_curve", "")
         yield {**row, **averaged}
+
+
+def from_rows(row: Mapping[str, Any], averaged: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
+    """The other way round: one row of a run and of the average of that kind, such that `with_average` gives both."""
+    if averaged is None:
+        return dict(row)
+    extra = {f"averaged_{name}": averaged[name] for name in (*MEASURES, "validation_curve")}
+    return {**row, "average": kind, "averaged_step": averaged["selected_step"], **extra}
+
+
+def curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """[step, validation accuracy] of each evaluation as JSON: of the weights, and of their average where it was judged.
+
+    Without any evaluation (the run diverged before its first, or its metrics.jsonl was removed) there is no curve.
+    """
+    found = {}
+    for name in ("validation", "averaged_validation"):
+        points = [[int(row["step"]), round(_accuracy(row[name]), 4)] for row in rows if name in row]
+        found[f"{name}_curve"] = json.dumps(points) if points else ""
+    return found
 
 
 def oracle(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -106,6 +130,13 @@ def _measures(part: Mapping[str, Any] | None, prefix: str) -> dict[str, float | 
     for name in GAPS:
         values[prefix + name] = _number(gaps.get(name.removeprefix("posterior_")))
     return values
+
+
+def _accuracy(part: Mapping[str, Any]) -> float:
+    value = _number(part["accuracy"])
+    if value is None:
+        raise BadResult("an evaluation without its accuracy")
+    return value
 
 
 def _number(value: object) -> float | None:
