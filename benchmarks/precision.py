@@ -1,4 +1,4 @@
-"""Does the fast path (bf16, compiled, captured) end where the plain one (fp32, step by step) ends? Same seeds, real data.
+"""Does the fast path (bf16, compiled, captured) end where the plain one (fp32) ends? Same seeds, real data.
 
     python -m benchmarks.precision --data PACS.zip --benchmark PACS --setting Duality --target A \\
         --backbone mobilenetv2_100 --weights mobilenetv2_100_in1k.safetensors --steps 300 --out precision.csv
