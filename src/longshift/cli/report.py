@@ -16,7 +16,7 @@ from longshift.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from longshift.report.compare import Published
+    from longshift.report.compare import Published, PublishedCorrelation
     from longshift.report.table import Table
 
 FORMATS = ("terminal", "markdown", "latex", "csv")
@@ -46,11 +46,14 @@ def register(app: typer.Typer) -> None:
 def report(
     path: Annotated[Path, typer.Argument(help="A sweep, a folder of runs, or a CSV of runs.")],
     format_: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
-    table: Annotated[str, typer.Option(help="average, target, worst, cost or all.")] = "all",
+    table: Annotated[str, typer.Option(help="average, target, worst, cost, theory, length or all.")] = "all",
     selection: Annotated[
         str, typer.Option(help="validation (the protocol), last (last step), oracle (chosen on the target).")
     ] = "validation",
     compare: Annotated[str | None, typer.Option(help="'paper': put its numbers beside the measured ones.")] = None,
+    ranked: Annotated[
+        str, typer.Option(help="Ranks on the page are of: methods, variants (those too), all (averaged weights too).")
+    ] = "variants",
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write tables as Markdown, LaTeX and CSV to this folder.")] = None,
     data: Annotated[
@@ -59,11 +62,13 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Report on finished runs (see HELP)."""
-    from longshift.report.build import KINDS, build_tables
+    from longshift.report.build import KINDS, build_tables, left_out
     from longshift.report.compare import compare as beside
     from longshift.report.missing import find_missing
     from longshift.report.save import as_json as table_json
     from longshift.report.save import save_tables
+    from longshift.report.standing import AMONG
+    from longshift.report.theory import beside_published
     from longshift.sweep.collect import collect
     from longshift.sweep.selection import RULES
 
@@ -74,23 +79,35 @@ def report(
         raise UsageError(f"--selection: {unknown_name('selection', selection, RULES)}")
     if compare is not None:
         _one_of("compare", compare, ("paper",))
+    among = next((a for a in AMONG if a == ranked), None)
+    if among is None:
+        raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, AMONG)}")
     runs = collect(path, missing=True)
     tables = build_tables(runs, kinds, rule)
     missing = find_missing(runs)
-    agreement, sentence = beside(tables, _paper(runs)) if compare else ([], "")
+    lacking = left_out(runs, kinds, rule)
+    agreement: list[Table] = []
+    sentence = ""
+    if compare:
+        paper = _paper(runs)
+        agreement, sentence = beside(tables, paper)
+        tables = beside_published(tables, paper)
     if agreement:
         sentence += f" Measured here with {', '.join(sorted(set(runs['backbone']) - {''})) or 'an unknown backbone'}."
     shown = [*tables, *agreement]
     if out:
-        save_tables(shown, runs, missing, out)
+        save_tables(shown, runs, missing, out, list(lacking.values()))
     if html:
         from longshift.report.page import write_page
         from longshift.report.report_page import report_page
 
         command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
         write_page(
-            report_page(path, runs, shown, missing, html, rule, sentence if agreement else "", data, command), html
-        )
+            report_page(
+                path, runs, shown, missing, html, rule, sentence if agreement else "", data, command, among, lacking
+            ),
+            html,
+        )  # fmt: skip
     if as_json:
         print_json(
             {
@@ -100,6 +117,7 @@ def report(
                 "tables": [table_json(t) for t in shown],
                 "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
                 "comparison": sentence,
+                "left_out": lacking,
             }
         )
         return
@@ -107,7 +125,7 @@ def report(
         _print(shown, format_)
     if sentence:
         errors.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    for line in missing.sentences():
+    for line in (*lacking.values(), *missing.sentences()):
         errors.print(line, markup=False, highlight=False, soft_wrap=True)
     for written in filter(None, (html, out)):
         errors.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
@@ -121,7 +139,8 @@ def _print(tables: Sequence[Table], format_: str) -> None:
 
     if format_ == "terminal":
         for one in tables:
-            print_report(one, console)
+            if not one.long:
+                print_report(one, console)
     elif format_ == "markdown":
         typer.echo("\n".join(map(markdown_table, tables)), nl=False)
     elif format_ == "latex":
@@ -160,7 +179,24 @@ def _paper(runs: pd.DataFrame) -> Published:
         "the paper",
         pd.concat(averages or [overall_results()], ignore_index=True),
         pd.concat(worst or [paper_table("worst_domain")], ignore_index=True),
+        correlations=_correlations(),
     )
+
+
+def _correlations() -> dict[str, PublishedCorrelation]:
+    """The paper's correlations of the quantities that runs record, and over what they were taken."""
+    from longshift.experiments.paper import paper_table
+    from longshift.report.compare import PublishedCorrelation
+
+    over = paper_table("quantitative")
+    points = len(over[["method", "setting"]].drop_duplicates())
+    place = f"{' and '.join(sorted(set(over['dataset'])))} ({points} pairs of method and setting)"
+    measures = {"margin": "target_margin", "posterior": "posterior_target"}
+    return {
+        measures[row["quantity"]]: PublishedCorrelation(float(row["correlation"]), float(row["p_value"]), points, place)
+        for row in paper_table("pearson").to_dict("records")
+        if row["quantity"] in measures
+    }
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,8 +1,7 @@
-"""From runs to the paper's tables: average/many/medium/few, per target, worst domain, cost."""
+"""From runs to tables: average/many/medium/few, per target, worst domain, cost; those on theory and length."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,13 +9,16 @@ from typing import Any
 import pandas as pd
 
 from longshift.errors import LongshiftError
+from longshift.report.lengths import length_tables, why_no_lengths
 from longshift.report.missing import Missing, find_missing, of
 from longshift.report.names import GROUPS, RULES, family, method_title, order_datasets, order_methods, order_settings
 from longshift.report.table import Cell, Column, Row, Table, number, with_places
+from longshift.report.table import slug as slug
+from longshift.report.theory import theory_tables, why_no_theory
 from longshift.sweep.selection import Rule, averages, choose, per_target
 from longshift.words import counted
 
-KINDS = ("average", "target", "worst", "cost")
+KINDS = ("average", "target", "worst", "cost", "theory", "length")
 SPREAD = "mean ± standard error over trials"
 
 
@@ -31,8 +33,20 @@ def build_tables(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule =
         "target": lambda: target_tables(chosen, missing),
         "worst": lambda: worst_tables(chosen, missing),
         "cost": lambda: cost_tables(frame),
+        "theory": lambda: theory_tables(chosen),
+        "length": lambda: length_tables(frame),
     }
     return unique_names([table for kind in kinds for table in builders[kind]()])
+
+
+def left_out(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation") -> dict[str, str]:
+    """Kinds of tables that these runs lack the numbers for, with a line that says so."""
+    checks: dict[str, Callable[[], str]] = {
+        "theory": lambda: why_no_theory(choose(frame, rule)),
+        "length": lambda: why_no_lengths(frame),
+    }
+    found = {kind: checks[kind]() for kind in kinds if kind in checks}
+    return {kind: line for kind, line in found.items() if line}
 
 
 def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
@@ -203,11 +217,6 @@ def _pairs(found: pd.DataFrame) -> Iterable[tuple[str, str]]:
         for dataset in order_datasets(found["dataset"]):
             if (dataset, setting) in there:
                 yield dataset, setting
-
-
-def slug(text: str) -> str:
-    """For names of files and anchors."""
-    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "x"
 
 
 def unique_names(tables: Sequence[Table]) -> list[Table]:

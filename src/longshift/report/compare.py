@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 from scipy import stats
 
-from longshift.report.build import slug
 from longshift.report.names import family, method_title
-from longshift.report.table import Cell, Column, Row, Table
+from longshift.report.table import Cell, Column, Row, Table, slug
 from longshift.words import counted
 
 MEASURES = {"target_accuracy": "average", "target_many": "many", "target_medium": "medium", "target_few": "few"}
+PLACED = ("average", "target", "worst")  # kinds of tables whose columns are of one dataset and setting
 PublishedKey = tuple[str, str, str, str, str]  # kind, dataset, setting, target or group, method
+
+
+@dataclass(frozen=True)
+class PublishedCorrelation:
+    """Pearson's r of a quantity with target accuracy, its p-value, and over how many points of what."""
+
+    r: float
+    p: float
+    points: int
+    place: str
 
 
 @dataclass(frozen=True)
@@ -24,9 +34,13 @@ class Published:
     source: str
     backbone: str  # that they were measured with
     values: Mapping[PublishedKey, tuple[float, float | None]]
+    correlations: Mapping[str, PublishedCorrelation] = field(default_factory=dict)  # by measure
 
 
-def published(source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone: str = "ResNet-50") -> Published:
+def published(
+    source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone: str = "ResNet-50",
+    correlations: Mapping[str, PublishedCorrelation] | None = None,
+) -> Published:  # fmt: skip
     """From frames with columns method, dataset, setting, group (or target), mean, stderr.
 
     Targets of `worst` must be spelled as the measured ones are.
@@ -37,7 +51,7 @@ def published(source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone
         for dataset, setting, detail, method, mean, stderr in zip(*columns, strict=True):
             key = (kind, str(dataset), str(setting), str(detail), str(method))
             values[key] = (float(mean), None if pd.isna(stderr) else float(stderr))
-    return Published(source, backbone, values)
+    return Published(source, backbone, values, correlations or {})
 
 
 def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], str]:
@@ -50,7 +64,7 @@ def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], s
             if made is not None:
                 found.append(made)
                 agreement += _agreement(made)
-    here = sorted({(c.key["dataset"], c.key["setting"]) for t in tables for c in t.columns if t.kind != "cost"})
+    here = sorted({(c.key["dataset"], c.key["setting"]) for t in tables for c in t.columns if t.kind in PLACED})
     there = sorted({key[1:3] for key in against.values})
     if not found:
         return [], (

@@ -89,7 +89,7 @@ def _cell(cell: Cell, mark: str) -> str:
         text = escape(DASH)
     else:
         mean, _, stderr = cell.text.partition(" ± ")
-        mean = mean.replace("-", "$-$").replace("+", "$+$")
+        mean = mean.replace("-", "$-$").replace("+", "$+$").replace("<", "$<$")
         text = rf"{mean} $\pm$ {stderr}" if stderr else mean
     if cell.place in _STYLES:
         text = f"{_STYLES[cell.place]}{{{text}}}"

@@ -40,7 +40,7 @@ def escape(text: str) -> str:
 
 
 def _cell(cell: Cell, mark: str) -> str:
-    text = cell.text
+    text = cell.text.replace("<", "&lt;")
     if cell.place == 1:
         text = f"**{text}**"
     elif cell.place == 2:

@@ -52,6 +52,16 @@ def base_method(name: str) -> str:
     return first if base not in _METHODS and first in _METHODS else base
 
 
+def is_averaged(name: str) -> bool:
+    """Whether a row is of averaged weights, "ndcl+ema": further weights of the runs of another row."""
+    return "+" in name
+
+
+def is_variant(name: str) -> bool:
+    """Whether a row is of a known method with other values: "ndcl_prior", "NDCL, no mixup"."""
+    return base_method(name) != name.partition("+")[0]
+
+
 def order_methods(names: Iterable[str]) -> list[str]:
     """As in the paper, others after them by name; variants and averaged weights stand after the method's own."""
     place = {name: i for i, name in enumerate(_METHODS)}

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 import longshift
 from longshift.files import write_text
-from longshift.report.build import slug
+from longshift.report.table import slug
 
 
 @dataclass(frozen=True)

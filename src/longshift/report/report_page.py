@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from longshift.report.build import slug
 from longshift.report.missing import Missing
 from longshift.report.names import RULES, method_title, order_datasets, order_settings
 from longshift.report.page import Page, Section, paragraphs
 from longshift.report.records import Record, by_method, read_records, run_folders
 from longshift.report.sections.classes import class_section, confusion_section
 from longshift.report.sections.curves import Margins, margin_section, validation_section
+from longshift.report.sections.lengths import length_section
 from longshift.report.sections.ranks import rank_section
 from longshift.report.sections.runs import run_section
 from longshift.report.sections.splits import SplitPicture, split_section
 from longshift.report.sections.tables import table_section
+from longshift.report.sections.theory import theory_section
 from longshift.report.sections.weak import weak_section
-from longshift.report.standing import Standing, standing
+from longshift.report.standing import Among, Standing, standing
 from longshift.report.summary import summarise
-from longshift.report.table import Table
+from longshift.report.table import Table, slug
 from longshift.sweep.collect import runs_file
 from longshift.sweep.selection import Rule, choose
 
@@ -33,6 +34,8 @@ TITLES = {
     "target": ("Target by target", ""),
     "worst": ("Worst domain", "Accuracy on held-out samples of the domain that does worst among those trained on."),
     "cost": ("Training cost", ""),
+    "theory": ("Theory", ""),
+    "length": ("Length of the runs", ""),
     "agreement": ("Agreement with published numbers", ""),
     "paper": ("Beside the published numbers", ""),
 }  # fmt: skip
@@ -48,18 +51,29 @@ def report_page(
     comparison: str = "",
     data: str | None = None,
     command: str = "",
+    among: Among = "variants",
+    left_out: Mapping[str, str] | None = None,
 ) -> Page:
-    """Everything about the runs under `path`; `page` is where the file will lie, for links to the records."""
+    """Everything about the runs under `path`; `page` is where the file will lie, for links to the records.
+
+    `among`: which rows are ranked (see `standing`); `left_out`: why there are no tables of a kind.
+    """
     chosen = choose(runs, rule)
-    result = standing(chosen)
+    result = standing(chosen, among)
     methods = drawn_methods(result)
     folders = {} if runs_file(path) else run_folders(path)  # a table of runs has no folders
     records = read_records(chosen, folders, methods)
-    sections = [
-        table_section(title, [t for t in tables if t.kind == kind], intro, kind)
-        for kind, (title, intro) in TITLES.items()
-        if any(t.kind == kind for t in tables)
-    ]
+    sections = []
+    for kind, (title, intro) in TITLES.items():
+        own_tables = [t for t in tables if t.kind == kind]
+        if own_tables and kind == "theory":
+            sections.append(theory_section(own_tables, chosen))
+        elif own_tables and kind == "length":
+            sections.append(length_section(own_tables, runs))
+        elif own_tables:
+            sections.append(table_section(title, own_tables, intro, kind))
+        elif left_out and kind in left_out:
+            sections.append(Section(title, paragraphs(left_out[kind]), name=kind))
     sections.insert(1, rank_section(result))
     pairs = [(d, s) for s in order_settings(runs["setting"]) for d in order_datasets(runs["dataset"])]
     for dataset, setting in pairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pandas as pd
 from scipy import stats
@@ -15,12 +15,14 @@ from longshift.analysis.significance import (
     rank_groups,
     rank_table,
 )
-from longshift.report.names import order_methods
+from longshift.report.names import is_averaged, is_variant, order_methods
 from longshift.report.table import number
 from longshift.sweep.selection import averages, per_target, standard_error
 
 SURE = 0.05
 PLACE = ["dataset", "setting", "target"]
+Among = Literal["methods", "variants", "all"]  # who is ranked: methods; and their variants; and averaged weights
+AMONG: tuple[Among, ...] = get_args(Among)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Standing:
     cases: int  # (dataset, setting, target)
     comparable: bool  # whether the ranked methods have numbers for the same cases
     left_out: tuple[str, ...]  # methods that are not ranked: they lack cases
+    aside: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
     cases_left_out: int  # cases that too many methods lack
     lead: Lead | None  # of the first over the second
     level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
@@ -80,13 +83,18 @@ class Standing:
         return self.order[0]
 
 
-def standing(chosen: pd.DataFrame) -> Standing:
-    """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested."""
+def standing(chosen: pd.DataFrame, among: Among = "variants") -> Standing:
+    """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested.
+
+    Averaged weights are further weights of the same runs: ranked beside their own method they would crowd the others
+    apart, so only `among="all"` ranks them.
+    """
+    chosen, aside = split_aside(chosen, among)
     single = per_target(chosen, ["target_accuracy"])
     scores = single.set_index([*PLACE, "method"])["target_accuracy"].unstack("method")
     scores = scores.dropna(axis=1, how="all").dropna(axis=0, how="all")
     scores = scores[order_methods(str(name) for name in scores.columns)]
-    complete = without_gaps(scores)
+    complete = methods_first(scores)
     usable = complete if complete.shape[1] >= min(2, scores.shape[1]) else scores
     same = not usable.isna().any().any()
     mean = {str(name): float(usable[name].mean()) for name in usable.columns}
@@ -108,9 +116,33 @@ def standing(chosen: pd.DataFrame) -> Standing:
     found, why = significance(complete)
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Standing(
-        tuple(order), mean, firsts, comparisons, len(usable), same, left, len(scores) - len(usable),
+        tuple(order), mean, firsts, comparisons, len(usable), same, left, aside, len(scores) - len(usable),
         leads.get(order[1]) if len(order) > 1 else None, level, found, why,
     )  # fmt: skip
+
+
+def split_aside(chosen: pd.DataFrame, among: Among) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The runs of the rows that are ranked, and the names of the others; where none would be left, all are ranked."""
+    names = order_methods(str(name) for name in chosen["method"].unique())
+    aside = tuple(
+        name for name in names if (among != "all" and is_averaged(name)) or (among == "methods" and is_variant(name))
+    )
+    kept = chosen[~chosen["method"].isin(aside)]
+    return (kept, aside) if kept["target_accuracy"].notna().any() else (chosen, ())
+
+
+def methods_first(scores: pd.DataFrame) -> pd.DataFrame:
+    """Without gaps; variants that were run in some of the cases only never cost the methods a case."""
+    plain = without_gaps(scores[[name for name in scores.columns if not is_variant(str(name))]])
+    if plain.shape[1] < 2:
+        return without_gaps(scores)
+    there = scores.loc[plain.index]
+    return there[[name for name in there.columns if name in plain.columns or is_full_variant(there[name])]]
+
+
+def is_full_variant(column: pd.Series[float]) -> bool:
+    """Whether it is of a variant, and has every case."""
+    return is_variant(str(column.name)) and bool(column.notna().all())
 
 
 def without_gaps(scores: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from longshift.report.missing import Missing
-from longshift.report.names import RULES, method_title
+from longshift.report.names import RULES, is_averaged, method_title
 from longshift.report.standing import SURE, Standing
 from longshift.sweep.selection import averages, per_target
 from longshift.words import counted
@@ -16,17 +16,28 @@ from longshift.words import counted
 def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[str]:
     """Sentences, most important first."""
     rule = str(chosen["rule"].iloc[0])
+    chosen = chosen[~chosen["method"].isin(result.aside)]
     sentences = [_winner(result), *_how_sure(result), *_weak(chosen, result)]
     if rule != "validation":
         sentences.append(f"Selection: {rule} ({RULES[rule]}).")
     if result.left_out:
         names = _list([method_title(name) for name in result.left_out])
         sentences.append(f"Not ranked, since they lack some of the cases: {names}.")
+    sentences.append(aside_words(result))
     if missing.count:
         sentences.append(
             f"Not complete: {missing.in_short()}; tables mark every cell that stands on less than its neighbours."
         )
     return [sentence for sentence in sentences if sentence]
+
+
+def aside_words(result: Standing) -> str:
+    """Which rows of the tables were not to be ranked; nothing if all were."""
+    averaged = sum(map(is_averaged, result.aside))
+    variants = len(result.aside) - averaged
+    parts = [counted(variants, "variant")] if variants else []
+    parts += [f"averaged weights of {counted(averaged, 'row')}"] if averaged else []
+    return f"Not ranked, only in the tables: {' and '.join(parts)}." if parts else ""
 
 
 def _winner(result: Standing) -> str:

@@ -88,6 +88,21 @@ def legend(svg: Svg, names: list[tuple[str, str]], x: float, y: float, width: fl
     return (line + 1) * (size + 7)
 
 
+def mark(
+    svg: Svg, kind: int, x: float, y: float, fill: str, tip: str = "", size: float = 1.0, **more: object
+) -> None:  # fmt: skip
+    """A point in a shape of its own for each kind: colour is never the only difference."""
+    s = size
+    shapes = (
+        f"M{x - 4 * s:.1f} {y:.1f}a{4 * s:g} {4 * s:g} 0 1 0 {8 * s:g} 0a{4 * s:g} {4 * s:g} 0 1 0 {-8 * s:g} 0z",
+        f"M{x:.1f} {y - 5 * s:.1f}l{5 * s:g} {5 * s:g}l{-5 * s:g} {5 * s:g}l{-5 * s:g} {-5 * s:g}z",  # diamond
+        f"M{x - 3.6 * s:.1f} {y - 3.6 * s:.1f}h{7.2 * s:g}v{7.2 * s:g}h{-7.2 * s:g}z",  # square
+        f"M{x:.1f} {y - 4.4 * s:.1f}l{4.6 * s:g} {8.2 * s:g}h{-9.2 * s:g}z",  # triangle
+        f"M{x:.1f} {y + 4.4 * s:.1f}l{4.6 * s:g} {-8.2 * s:g}h{-9.2 * s:g}z",  # triangle on its tip
+    )
+    svg.add("path", tip, d=shapes[kind % len(shapes)], fill=fill, stroke=PAPER, stroke_width=s, **more)
+
+
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Round numbers inside an interval, `most` + 1 at the most."""
     least = max(high - low, 1e-9) / most

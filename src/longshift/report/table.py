@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,12 +22,15 @@ class Cell:
     signed: bool = False
     trials: int = 0  # that it is the mean of; 0 where it is none of trials
     runs: int = 0  # all runs behind it: a trial's number is the best of several draws
+    least: float = 0.0  # what lies below, such as a small p-value, is printed as "<0.001"
 
     @property
     def text(self) -> str:
         """As printed: "85.7 ± 0.4", "85.7", or a dash."""
         if self.value is None:
             return DASH
+        if abs(self.value) < self.least:
+            return f"<{self.least:g}"
         sign = "+" if self.signed else ""
         shown = f"{self.value:{sign}.{self.digits}f}"
         if float(shown) == 0:
@@ -59,7 +63,7 @@ class Table:
     """A table with its title, how its numbers were chosen, and what is missing."""
 
     name: str  # for files and anchors: lower case, digits, "-"
-    kind: str  # average, target, worst, cost, paper, agreement
+    kind: str  # average, target, worst, cost, theory, length, paper, agreement
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -67,6 +71,7 @@ class Table:
     rule: str = ""  # validation, oracle, last; "" where nothing was chosen
     notes: tuple[str, ...] = ()
     head: str = "Method"
+    long: bool = False  # too long for a terminal: only in files and, folded, on the page
 
     @property
     def footnotes(self) -> dict[str, str]:
@@ -140,6 +145,11 @@ def with_places(table: Table) -> Table:
             row[j] = replace(row[j], place=place)
     rows = tuple(replace(row, cells=tuple(cells)) for row, cells in zip(table.rows, marked, strict=True))
     return replace(table, rows=rows)
+
+
+def slug(text: str) -> str:
+    """For names of files and anchors."""
+    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "x"
 
 
 def number(value: object) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from longshift.report.svg import FAINT, PAPER, Svg, colour, legend, short
+from longshift.report.svg import FAINT, Svg, colour, legend, mark, short
 
 WIDTH, RIGHT = 520.0, 46.0
 
@@ -57,15 +57,4 @@ def _value(
         svg.rect(left, y + 2.5, x - left, row - 5, colour(0), tip, rx=1.5)
         svg.text(left + plot + 6, y + row / 2 + 4, f"{100 * value:.0f} %", 11.5)
     else:
-        _mark(svg, index - 1, x, y + row / 2, colour(index), tip)
-
-
-def _mark(svg: Svg, kind: int, x: float, y: float, fill: str, tip: str) -> None:
-    """A shape of its own for each method: colour is never the only difference."""
-    shapes = (
-        f"M{x - 4:.1f} {y:.1f}a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",  # circle
-        f"M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z",  # diamond
-        f"M{x - 3.6:.1f} {y - 3.6:.1f}h7.2v7.2h-7.2z",  # square
-        f"M{x:.1f} {y - 4.4:.1f}l4.6 8.2h-9.2z",  # triangle
-    )
-    svg.add("path", tip, d=shapes[kind % len(shapes)], fill=fill, stroke=PAPER, stroke_width=1)
+        mark(svg, index - 1, x, y + row / 2, colour(index), tip)

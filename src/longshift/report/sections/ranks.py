@@ -6,6 +6,7 @@ from longshift.report.figures import rank_diagram
 from longshift.report.names import method_title
 from longshift.report.page import Section, figure, paragraphs
 from longshift.report.standing import Standing
+from longshift.report.summary import aside_words
 from longshift.words import counted
 
 
@@ -27,4 +28,5 @@ def rank_section(result: Standing) -> Section:
         caption += f" Left out, since they lack some of the cases: {', '.join(map(method_title, result.left_out))}."
     if result.cases_left_out:
         caption += f" Left out, since methods lack them: {counted(result.cases_left_out, 'case')}."
+    caption = " ".join(filter(None, [caption, aside_words(result)]))
     return Section("Ranks", figure(svg, caption), name="ranks")

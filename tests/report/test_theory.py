@@ -1,0 +1,236 @@
+"""Correlations of margins and posterior discrepancies with target accuracy: numbers, rows, words."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from longshift.analysis.correlation import pearson
+from longshift.experiments.paper import paper_table
+from longshift.report.build import build_tables, left_out
+from longshift.report.compare import PublishedCorrelation, published
+from longshift.report.csv_tables import csv_tables
+from longshift.report.figures import Points, scatter
+from longshift.report.markdown import markdown_table
+from longshift.report.relation import relate, relate_within, with_freedom
+from longshift.report.sections.theory import theory_scatter, theory_section
+from longshift.report.table import Row, Table
+from longshift.report.theory import beside_published, theory_runs, theory_tables
+from longshift.sweep.collect import as_frame
+from longshift.sweep.selection import choose
+from tests.report.fake import row
+from tests.report.test_compare import AVERAGES, WORST
+
+METHODS = ("erm", "bsoftmax", "boda", "ndcl", "mine")
+SETTINGS = ("TotalHeavyTail", "Duality")
+TARGETS = ("A", "C", "P")
+
+
+def made(seed: int = 0, trials: int = 2, **more: Any) -> pd.DataFrame:
+    """Runs whose margin rises and whose discrepancy falls with accuracy inside each cell; cells differ wildly."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for s, setting in enumerate(SETTINGS):
+        for t, target in enumerate(TARGETS):
+            for m, method in enumerate(METHODS):
+                for trial in range(trials):
+                    skill = 0.05 * m + 0.02 * float(rng.standard_normal())
+                    place = 0.1 * t - 0.2 * s
+                    noise = [0.01 * float(v) for v in rng.standard_normal(3)]
+                    quantities = {
+                        "target_margin": skill - place + noise[0],
+                        "validation_margin": noise[1],
+                        "posterior_target": 0.4 - skill + place + noise[2],
+                        "posterior_sources": 0.1,
+                    } | more  # fmt: skip
+                    rows.append(row(method, trial, 0, target, setting=setting, value=0.5 + skill + place, **quantities))
+                    ema = row(f"{method}+ema", trial, 0, target, setting=setting, value=0.1, **quantities)
+                    rows.append(ema | {"target_margin": 9.0})
+    return as_frame(rows)
+
+
+def find(table: Table, name: str) -> Row:
+    return next(found for found in table.rows if found.name == name)
+
+
+def numbers(found: Row) -> list[float]:
+    assert all(cell.value is not None for cell in found.cells)
+    return [float(cell.value) for cell in found.cells if cell.value is not None]
+
+
+def test_pooled_numbers_are_scipys() -> None:
+    chosen = choose(made())
+    (table,) = theory_tables(chosen)
+    runs = theory_runs(chosen)
+    assert len(runs) == 2 * 3 * 5 * 2  # without the averaged rows
+    for name in ("target_margin", "validation_margin", "posterior_target"):
+        one = stats.pearsonr(runs[name], runs["target_accuracy"])
+        low, high = one.confidence_interval(0.95)
+        other = stats.spearmanr(runs[name], runs["target_accuracy"])
+        expected = [60, one.statistic, low, high, one.pvalue, other.statistic, other.pvalue]
+        assert numbers(find(table, f"{name}: all")) == pytest.approx(expected, rel=1e-6)
+        for setting in SETTINGS:
+            part = runs[runs["setting"] == setting]
+            one = stats.pearsonr(part[name], part["target_accuracy"])
+            found = numbers(find(table, f"{name}: {setting}"))
+            assert [found[0], found[1], found[4]] == pytest.approx([30, one.statistic, one.pvalue], rel=1e-6)
+
+
+def regression(x: Any, y: Any, cells: Any) -> tuple[float, float]:
+    """t and its p-value of the slope of x in a least-squares fit of y with one intercept a cell."""
+    dummies = pd.get_dummies(pd.Series(list(cells)).astype(str)).to_numpy(dtype=float)
+    design = np.column_stack([np.asarray(x, dtype=float), dummies])
+    solution, *_ = np.linalg.lstsq(design, np.asarray(y, dtype=float), rcond=None)
+    residual = np.asarray(y) - design @ solution
+    freedom = len(design) - design.shape[1]
+    error = np.sqrt(residual @ residual / freedom * np.linalg.inv(design.T @ design)[0, 0])
+    t = float(solution[0] / error)
+    return t, float(2 * stats.t.sf(abs(t), freedom))
+
+
+def test_within_cells_is_the_slope_of_a_regression_with_an_intercept_a_cell() -> None:
+    chosen = choose(made())
+    (table,) = theory_tables(chosen)
+    runs = theory_runs(chosen)
+    cells = [str(c) for c in zip(runs["dataset"], runs["setting"], runs["target"], strict=True)]
+    for name in ("target_margin", "validation_margin", "posterior_target"):
+        found = find(table, f"{name}: within")
+        assert "within 6 cells" in found.title
+        n, r, low, high, p, rho, rho_p = numbers(found)
+        t, expected = regression(runs[name], runs["target_accuracy"], cells)
+        freedom = 60 - 6 - 1
+        assert r * np.sqrt(freedom / (1 - r * r)) == pytest.approx(t, rel=1e-6)
+        assert p == pytest.approx(expected, rel=1e-6)
+        half = stats.norm.ppf(0.975) / np.sqrt(freedom - 1)
+        assert (low, high) == pytest.approx((np.tanh(np.arctanh(r) - half), np.tanh(np.arctanh(r) + half)))
+        centred = runs[[name, "target_accuracy"]] - runs.groupby(cells)[[name, "target_accuracy"]].transform("mean")
+        assert rho == pytest.approx(stats.spearmanr(centred[name], centred["target_accuracy"]).statistic)
+        assert rho_p == pytest.approx(2 * stats.t.sf(abs(rho) * np.sqrt(freedom / (1 - rho * rho)), freedom))
+        assert n == 60
+    # The made-up cells hide the relation that every one of them has.
+    assert numbers(find(table, "target_margin: within"))[1] > 0.9
+    assert numbers(find(table, "target_margin: all"))[1] < 0.2
+    assert numbers(find(table, "posterior_target: within"))[1] < -0.9
+
+
+def test_means_are_a_point_a_method_and_setting() -> None:
+    chosen = choose(made())
+    (table,) = theory_tables(chosen)
+    points = theory_runs(chosen).groupby(["setting", "method"])[["posterior_target", "target_accuracy"]].mean()
+    one = stats.pearsonr(points["posterior_target"], points["target_accuracy"])
+    found = numbers(find(table, "posterior_target: means"))
+    assert [found[0], found[1], found[4]] == pytest.approx([10, one.statistic, one.pvalue], rel=1e-6)
+
+
+def test_single_points_and_missing_values_do_not_count() -> None:
+    x, y = np.array([1.0, 2, 3, 4, 99]), np.array([1.0, 3, 2, 4, -99])
+    found, cells = relate_within(x, y, ["a", "a", "b", "b", "alone"])
+    assert found is not None
+    assert (found.pearson.n, cells) == (4, 2)
+    # Centred: x -1/2 1/2 -1/2 1/2, y -1 1 -1 1.
+    assert found.pearson.r == pytest.approx(1)
+    assert relate_within(x[:2], y[:2], ["a", "b"]) == (None, 0)
+    assert relate(x[:2], y[:2]) is None
+    runs = made()
+    runs.loc[runs["setting"] == "Duality", "posterior_target"] = np.nan
+    (table,) = theory_tables(choose(runs))
+    assert numbers(find(table, "posterior_target: all"))[0] == 30
+    assert not any(r.name == "posterior_target: Duality" for r in table.rows)
+
+
+@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=4, max_size=30))
+def test_one_cell_is_all_runs(pairs: list[tuple[int, int]]) -> None:
+    x, y = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
+    all_runs = relate(x, y)
+    within, cells = relate_within(x, y, ["cell"] * len(x))
+    assert all_runs is not None
+    assert within is not None
+    assert cells == 1
+    for a, b in ((all_runs.pearson, within.pearson), (all_runs.spearman, within.spearman)):
+        assert (a.r, a.p, a.low, a.high) == pytest.approx((b.r, b.p, b.low, b.high), abs=1e-7, nan_ok=True)
+    plain = pearson(x, y)
+    assert (plain.r, plain.p, plain.low, plain.high) == pytest.approx(
+        (all_runs.pearson.r, all_runs.pearson.p, all_runs.pearson.low, all_runs.pearson.high), abs=1e-6, nan_ok=True
+    )
+
+
+def test_a_perfect_line_and_a_lack_of_freedom() -> None:
+    perfect = with_freedom(pearson(np.arange(5.0), np.arange(5.0)), 3)
+    assert (perfect.r, perfect.p, perfect.low, perfect.high) == (1, 0, 1, 1)
+    little = with_freedom(pearson(np.array([1.0, 2, 4]), np.array([1.0, 3, 2])), 1)
+    assert np.isfinite(little.p)
+    assert np.isnan([little.low, little.high]).all()
+
+
+def test_what_is_empty_or_flat_is_left_out_and_said() -> None:
+    (table,) = theory_tables(choose(made()))
+    assert "posterior_sources" not in {r.family for r in table.rows}
+    assert "Left out, since empty or all the same: Posterior discrepancy among sources." in table.notes
+    flat = {"target_margin": 0.2, "validation_margin": 0.2, "posterior_target": None}
+    runs = made(**flat)
+    runs = runs[~runs["method"].str.contains("+", regex=False)]
+    assert theory_tables(choose(runs)) == []
+    assert left_out(runs, ["average", "theory"])["theory"].startswith("Theory: left out, since")
+    assert "theory" not in left_out(made())
+    assert "theory" not in left_out(runs, ["average"])
+
+
+def test_the_papers_correlations_stand_below_ours() -> None:
+    pearson_table = paper_table("pearson").set_index("quantity")
+    there = {
+        "posterior_target": PublishedCorrelation(
+            pearson_table.loc["posterior", "correlation"], pearson_table.loc["posterior", "p_value"], 12, "OfficeHome"
+        )
+    }
+    tables = build_tables(made(), ["average", "theory"])
+    shown = beside_published(tables, published("the paper", AVERAGES, WORST, correlations=there))
+    assert shown[:2] == tables[:2]
+    found = find(shown[2], "posterior_target: published")
+    assert [found.cells[j].value for j in (0, 1, 4)] == [12, -0.889, 1.099e-4]
+    assert [found.cells[j].text for j in (0, 1, 4)] == ["12", "-0.889", "<0.001"]
+    names = [r.name for r in shown[2].rows]
+    assert names.index("posterior_target: published") == names.index("posterior_target: Duality") + 1
+    assert "on OfficeHome, with ResNet-50" in shown[2].notes[-1]
+    assert beside_published(tables, published("the paper", AVERAGES, WORST)) == tables
+
+
+def test_small_p_values_survive_every_format() -> None:
+    (table,) = theory_tables(choose(made()))
+    assert "| &lt;0.001 |" in markdown_table(table)
+    lines = [line for line in csv_tables([table]).splitlines() if "pearson_p" in line and "within" in line]
+    assert len(lines) == 3
+    assert all(re.search(r",\d[.\d]*(e-\d+)?,,", line) for line in lines)
+
+
+def test_the_picture_has_a_point_a_run_and_a_shape_a_family() -> None:
+    runs = theory_runs(choose(made()))
+    root = ElementTree.fromstring(str(theory_scatter(runs, "posterior_target")))
+    points = [path for path in root.iter("path") if path.find("title") is not None]
+    assert len(points) == 60
+    assert len({p.attrib["fill"] for p in points}) == 5  # dg, imbalance, idg, NDCL, others
+    assert len({re.sub(r"^M[-.0-9]+ [-.0-9]+", "", p.attrib["d"]) for p in points}) == 5
+    assert any("NDCL, digits, Duality, P, trial 1: posterior discrepancy to the target" in t for t in root.itertext())
+    section = theory_section(theory_tables(choose(made())), choose(made()))
+    assert section.body.count("<svg") == 2
+
+
+def test_points_lie_where_their_numbers_are() -> None:
+    svg = scatter([Points("family", [0.0, 1.0, 0.5], [0.2, 0.6, 0.4], ["a", "b", "c"], 0)], "gap", "accuracy")
+    at = {}
+    for path in ElementTree.fromstring(str(svg)).iter("path"):
+        title, place = path.find("title"), re.match(r"M(\S+) ([-.0-9]+)", path.attrib["d"])
+        if title is not None and place is not None:
+            at[title.text] = (float(place[1]), float(place[2]))
+    a, b, c = at["a: gap 0, 20.0 %"], at["b: gap 1, 60.0 %"], at["c: gap 0.5, 40.0 %"]
+    assert a[0] < b[0]
+    assert a[1] > b[1]
+    assert c == pytest.approx(((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), abs=0.11)
+    assert "<title>" not in scatter([Points("f", [0.1] * 1501, [0.1] * 1501, ["a"] * 1501, 0)], "gap", "accuracy")
