@@ -1,0 +1,58 @@
+"""What only a GPU can show of whole runs: compiled, captured, streamed and packed ones agree with plain ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from benchmarks.agreement import config_for, largest_difference, term_values
+
+from longshift.engine.config import Runtime
+from longshift.engine.task import Task, make_task
+from longshift.sweep.board import make_board
+from longshift.sweep.collect import collect
+from longshift.sweep.local import run_local
+from longshift.sweep.slots import make_slots
+from tests.sweep.small import small_plan
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+STEPS = 20
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return make_task(config_for("erm", STEPS))
+
+
+def _terms(method: str, task: Task, **how: Any) -> list[dict[str, float]]:
+    return term_values(method, STEPS, task, Runtime(precision="fp32", **how))
+
+
+@pytest.mark.parametrize("method", ["erm", "ndcl", "ginidg", "dann", "pgrad"])
+@pytest.mark.parametrize(
+    "how",
+    [{"graphs": "off"}, {"graphs": "on"}, {"graphs": "on", "stream": True}],
+    ids=["plain", "captured", "streamed"],
+)
+def test_losses_are_those_of_the_cpu(method: str, how: dict[str, Any], task: Task) -> None:
+    assert largest_difference(_terms(method, task, device="cpu"), _terms(method, task, device="cuda", **how)) < 1e-4
+
+
+def test_compiled_losses_are_those_of_the_cpu(task: Task) -> None:
+    found = _terms("ndcl", task, device="cuda", graphs="on", compile="on")
+    assert largest_difference(_terms("ndcl", task, device="cpu"), found) < 1e-4
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_sweep_on_a_gpu_finishes_all_its_jobs(jobs: int, tmp_path: Path) -> None:
+    plan = small_plan(tmp_path / "sweep", methods=["erm", "ndcl"])
+    board = make_board(plan)
+    run_local(board, make_slots("cuda", jobs), Runtime(keep_model=False), lambda: False)
+    assert (board.done, board.failed) == (8, 0)
+    table = collect(tmp_path / "sweep")
+    assert set(table["status"]) == {"done"}
+    assert all("cpu" not in name for name in table["device"])
+    assert all(json.loads(values) for values in table["hparams"])
