@@ -27,6 +27,8 @@ HELP = """Run many trainings: plan, run, stop, go on, pick the best.
     longshift sweep run digits-sweep       # again after any stop; also several at a time
 
     longshift sweep status digits-sweep
+
+    longshift sweep collect digits-sweep   # writes runs.csv, from which the sweep can go on elsewhere
 """
 SHOWN_FAILURES = 10
 

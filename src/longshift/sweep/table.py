@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -57,14 +58,9 @@ def write_runs_csv(frame: pd.DataFrame, path: Path | str) -> None:
 
 def read_runs_csv(path: Path | str) -> pd.DataFrame:
     """Read what `write_runs_csv` wrote; columns of other names are passed over."""
-    try:
-        # As text first: a domain called "NA" or "007" is a name, and floats must come back to the last bit.
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, ValueError) as error:
-        raise LongshiftError(f"cannot read {path} as a table of runs: {error}") from error
-    cut = int(frame.isna().any(axis=1).sum())  # an empty field is "", one that is not there is NaN
-    if cut:
-        raise LongshiftError(f"{path} is no table of runs: {counted(cut, 'row')} cut short")
+    # As text first: a domain called "NA" or "007" is a name, and floats must come back to the last bit.
+    header, *rows = _fields(path)
+    frame = pd.DataFrame(rows, columns=header, dtype=object)
     lacking = [name for name in COLUMNS if name not in frame and name not in (*MACHINE_COLUMNS, *LATER_COLUMNS)]
     if lacking:
         raise LongshiftError(f"{path} is no table of runs: it lacks the columns {', '.join(lacking)}")
@@ -85,10 +81,27 @@ def read_runs_csv(path: Path | str) -> pd.DataFrame:
 
 def unknown_columns(path: Path | str) -> list[str]:
     """Columns of a CSV file that a table of runs does not have: `read_runs_csv` passes over them."""
+    return [name for name in _fields(path)[0] if name not in COLUMNS]
+
+
+def _fields(path: Path | str) -> list[list[str]]:
+    """The header and the rows of a CSV file; unlike pandas, a row that was cut short is not filled up."""
     try:
-        return [str(name) for name in pd.read_csv(path, nrows=0).columns if name not in COLUMNS]
-    except (OSError, ValueError) as error:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file, strict=True) if line]
+    except (OSError, ValueError, csv.Error) as error:
         raise LongshiftError(f"cannot read {path} as a table of runs: {error}") from error
+    if not lines:
+        raise LongshiftError(f"cannot read {path} as a table of runs: it is empty")
+    header = lines[0]
+    if len(set(header)) < len(header):
+        twice = sorted({name for name in header if header.count(name) > 1})
+        raise LongshiftError(f"{path} is no table of runs: it has several columns called {', '.join(twice)}")
+    for number, line in enumerate(lines[1:], start=1):
+        if len(line) != len(header):
+            width = counted(len(header), "field")
+            raise LongshiftError(f"{path} is no table of runs: its header has {width}, row {number} has {len(line)}")
+    return lines
 
 
 def drop_machine_columns(frame: pd.DataFrame) -> pd.DataFrame:
