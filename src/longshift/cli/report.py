@@ -90,7 +90,8 @@ def report(
     sentence = ""
     if compare:
         paper = _paper(runs)
-        agreement, sentence = beside(tables, paper)
+        if any(one.kind in ("average", "worst") for one in tables):
+            agreement, sentence = beside(tables, paper)
         tables = beside_published(tables, paper)
     if agreement:
         sentence += f" Measured here with {', '.join(sorted(set(runs['backbone']) - {''})) or 'an unknown backbone'}."

@@ -119,9 +119,9 @@ def _short(groups: Sequence[Group]) -> Table:
         "one_third": ("after 1/3", lambda g: _at(g, g.third(1))),
         "two_thirds": ("after 2/3", lambda g: _at(g, g.third(2))),
         "end": ("at the end", lambda g: _at(g, g.steps[-1])),
-        "middle_gain": ("gain of the middle third", lambda g: _gain(g.gains(2))),
-        "last_gain": ("gain of the last third", lambda g: _gain(g.gains(3))),
-        "chosen_late": ("step chosen in the last third (% of runs)", lambda g: _mean(g.chosen_late(), 0, spread=False)),
+        "middle_gain": ("gain, second third", lambda g: _gain(g.gains(2))),
+        "last_gain": ("gain, last third", lambda g: _gain(g.gains(3))),
+        "chosen_late": ("chosen late (%)", lambda g: _mean(g.chosen_late(), 0, spread=False)),
     }
     columns = tuple(Column(title, "", {"measure": measure}, None) for measure, (title, _) in parts.items())
     rows = tuple(
@@ -129,8 +129,8 @@ def _short(groups: Sequence[Group]) -> Table:
     )
     caption = (
         f"Accuracy (%) on the balanced validation set of the training domains, all finished runs; {SPREAD}. Gains in "
-        "points, each run against itself; thirds end at the last evaluation inside them. A chosen step falls into the "
-        "last third of a flat and noisy curve in about 33 % of the runs."
+        "points, each run against itself; thirds end at the last evaluation inside them. Chosen late: share of runs "
+        "whose chosen step lies in the last third; of flat and noisy curves that is about 33 %."
     )
     return Table("length", "length", "Length of the runs: validation accuracy along training", columns, rows, caption,
                  head="Setting")  # fmt: skip

@@ -12,7 +12,7 @@ from longshift.metrics.arrays import FloatArray
 from longshift.report.compare import Published
 from longshift.report.names import RULES, is_averaged, order_datasets, order_settings
 from longshift.report.relation import Relation, relate, relate_within
-from longshift.report.table import Cell, Column, Row, Table, number
+from longshift.report.table import Cell, Column, Row, Table, number, slug
 from longshift.sweep.selection import averages
 from longshift.words import counted
 
@@ -24,21 +24,19 @@ QUANTITIES = {  # with the sign that the theory expects
     "posterior_target": ("Posterior discrepancy to the target", "-"),
     "posterior_sources": ("Posterior discrepancy among sources", "-"),
 }
-COLUMNS = (
-    Column("n", "", {"measure": "n"}, None),
-    Column("r", "Pearson", {"measure": "pearson"}, None),
-    Column("95 % from", "Pearson", {"measure": "pearson_low"}, None),
-    Column("to", "Pearson", {"measure": "pearson_high"}, None),
-    Column("p", "Pearson", {"measure": "pearson_p"}, None),
-    Column("rho", "Spearman", {"measure": "spearman"}, None),
-    Column("p", "Spearman", {"measure": "spearman_p"}, None),
-)
+COLUMNS = tuple(  # narrow enough for a terminal of 80 columns
+    Column(title, "", {"measure": measure}, None)
+    for measure, title in (
+        ("n", "n"), ("pearson", "r"), ("pearson_low", "from"), ("pearson_high", "to"), ("pearson_p", "p"),
+        ("spearman", "rho"), ("spearman_p", "p"),
+    )
+)  # fmt: skip
 CAPTION = (
-    "Correlation with target accuracy; + or -: the sign that the theory expects. A point is a run that counts (of each "
-    "trial the best draw). Within cells: both minus their means over the runs of the same dataset, setting and target; "
-    "the means cost degrees of freedom, n - cells - 1 are left for p and interval (n - 2 elsewhere). Means: a point is "
-    "a method in a setting, averaged over targets and trials. Interval: Fisher's transformation. p takes runs of "
-    "one method as independent and so is rather too small."
+    "With target accuracy: Pearson's r with its 95 % interval (Fisher) and p, Spearman's rho with its p. A point is a "
+    "run that counts (of each trial the best draw); p takes runs of one method as independent and so is rather too "
+    "small. In cells: both minus their means over the runs of the same dataset, setting and target, which leaves "
+    "n - cells - 1 degrees of freedom for p and interval (n - 2 elsewhere). Means: a point is a method in a setting, "
+    "averaged over targets and trials."
 )
 BY_DEFINITION = (
     "A margin is positive where the prediction is right: on the target it goes with accuracy by definition, and only "
@@ -68,20 +66,25 @@ def why_no_theory(chosen: pd.DataFrame) -> str:
 
 
 def theory_tables(chosen: pd.DataFrame) -> list[Table]:
-    """One table: each quantity over all runs, within cells, over means of methods, and setting by setting."""
+    """One table a quantity: over all runs, in cells, over means of methods, and setting by setting."""
     runs = theory_runs(chosen)
     names = measured(runs)
-    if not names:
-        return []
-    rows = [row for name in names for row in _rows(runs, name)]
     lacking = [title for name, (title, _) in QUANTITIES.items() if name not in names]
-    notes = [BY_DEFINITION] if "target_margin" in names else []
-    if lacking:
-        notes.append(f"Left out, since empty or all the same: {', '.join(lacking)}.")
+    missing = (f"Left out, since empty or all the same: {', '.join(lacking)}.",) if lacking else ()
     rule = str(chosen["rule"].iloc[0])
-    caption = f"{CAPTION} Selection: {rule} ({RULES[rule]})."
-    title = "Theory: correlation of margins and posterior discrepancies with target accuracy"
-    return [Table("theory", "theory", title, COLUMNS, tuple(rows), caption, rule, tuple(notes), head="Quantity")]
+    tables: list[Table] = []
+    for name in names:
+        title, sign = QUANTITIES[name]
+        full = f"{CAPTION} Selection: {rule} ({RULES[rule]})."
+        tables.append(
+            Table(
+                f"theory-{slug(name)}", "theory", f"{title} and target accuracy (expected sign: {sign})", COLUMNS,
+                tuple(_rows(runs, name)), f"To be read as the first table ({QUANTITIES[names[0]][0]})." if tables else full, rule,
+                ((BY_DEFINITION,) if name == "target_margin" else ()) + (missing if name == names[-1] else ()),
+                head="Points",
+            )
+        )  # fmt: skip
+    return tables
 
 
 def _rows(runs: pd.DataFrame, name: str) -> Iterator[Row]:
@@ -90,7 +93,7 @@ def _rows(runs: pd.DataFrame, name: str) -> Iterator[Row]:
     places = [tuple(place) for place in known[CELL].itertuples(index=False)]
     if len(set(places)) > 1:
         found, cells = relate_within(_values(known, name), _values(known, ACCURACY), places)
-        yield _row(name, "within", f"within {counted(cells, 'cell')}", found, len(known))
+        yield _row(name, "within", f"in {counted(cells, 'cell')}", found, len(known))
     means = averages(known, [name, ACCURACY]).dropna(subset=[name, ACCURACY])
     yield _row(name, "means", "means", relate(_values(means, name), _values(means, ACCURACY)), len(means))
     datasets, settings = order_datasets(known["dataset"]), order_settings(known["setting"])
@@ -103,7 +106,6 @@ def _rows(runs: pd.DataFrame, name: str) -> Iterator[Row]:
 
 
 def _row(name: str, scope: str, words: str, found: Relation | None, points: int) -> Row:
-    title, sign = QUANTITIES[name]
     if found is None:
         cells = [Cell(points, digits=0, runs=points), *[Cell(note=FEW, runs=points)] * 6]
     else:
@@ -112,7 +114,7 @@ def _row(name: str, scope: str, words: str, found: Relation | None, points: int)
         cells = [Cell(n, digits=0, runs=n)]
         for value, kind in zip(values, ("r", "r", "r", "p", "r", "p"), strict=True):
             cells.append(_p(value, n) if kind == "p" else _coefficient(value, n, FLAT if np.isnan(one.r) else FEW))
-    return Row(f"{name}: {scope}", f"{title} ({sign}), {words}", name, tuple(cells))
+    return Row(f"{name}: {scope}", words, "", tuple(cells))
 
 
 def _coefficient(value: float, n: int, why: str = FLAT) -> Cell:
@@ -130,24 +132,17 @@ def _values(frame: pd.DataFrame, name: str) -> FloatArray:
 
 
 def beside_published(tables: Sequence[Table], against: Published) -> list[Table]:
-    """The tables, with a row of published correlations below the measured ones of the same quantity."""
+    """The tables, with a row of the published correlation at the end of those on theory that have one."""
     return [_with_published(table, against) if table.kind == "theory" else table for table in tables]
 
 
 def _with_published(table: Table, against: Published) -> Table:
-    rows: list[Row] = []
-    for name, block in table.families():
-        rows += block
-        there = against.correlations.get(name)
-        if there is not None:
-            title, sign = QUANTITIES[name]
-            blank = Cell(note=f"not printed in {against.source}")
-            cells = (
-                Cell(there.points, digits=0), _coefficient(there.r, 0), blank, blank, _p(there.p, 0), blank, blank,
-            )  # fmt: skip
-            rows.append(Row(f"{name}: published", f"{title} ({sign}), {against.source}", name, cells))
-    if len(rows) == len(table.rows):
+    name = table.rows[0].name.partition(":")[0]
+    there = against.correlations.get(name)
+    if there is None:
         return table
-    places = sorted({there.place for there in against.correlations.values()})
-    note = f'Rows of {against.source}: means, on {", ".join(places)}, with {against.backbone}; compare with "means".'
-    return replace(table, rows=tuple(rows), notes=(*table.notes, note))
+    blank = Cell(note=f"not printed in {against.source}")
+    cells = (Cell(there.points, digits=0), _coefficient(there.r, 0), blank, blank, _p(there.p, 0), blank, blank)
+    row = Row(f"{name}: published", against.source, against.source, cells)
+    note = f'Row of {against.source}: means on {there.place}, with {against.backbone}; compare with "means".'
+    return replace(table, rows=(*table.rows, row), notes=(*table.notes, note))
