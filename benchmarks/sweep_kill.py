@@ -74,7 +74,7 @@ def snapshot(folder: Path) -> Snapshot:
 
 def table(folder: Path) -> bytes:
     """The runs as CSV, without what depends on the machine."""
-    path = folder / "runs.csv"
+    path = folder / "table.csv"
     write_runs_csv(drop_machine_columns(collect(folder)), path)
     return path.read_bytes()
 

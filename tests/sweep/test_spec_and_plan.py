@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,3 +178,18 @@ def test_a_benchmark_is_recognised_by_its_names(tmp_path: Path) -> None:
     options["run"] = {**options["run"], "ratio": 20.0}
     other = small_plan(tmp_path / "ratio", datasets=[{"path": "../images.csv"}], **options)
     assert {(job.dataset, job.run["benchmark"]) for job in other.jobs} == {("images", None)}
+
+
+def test_a_plan_is_made_anew_when_the_vectors_change(tmp_path: Path) -> None:
+    def write(value: float) -> None:
+        x = np.full((80, 3), value, dtype=np.float32)
+        np.savez(tmp_path / "table.npz", x=x, label=np.array(["a", "b"] * 40), domain=np.repeat(["s", "t"], 40))
+
+    write(1.0)
+    datasets = [{"path": "../table.npz"}]
+    folder = write_sweep(tmp_path / "sweep", datasets=datasets, settings=["Natural"], targets=["s"], draws=1)
+    before = (make_plan(folder)[1], (folder / "plan.jsonl").read_text().splitlines()[0])
+    assert load_plan(folder) == before[0]
+    write(2.0)
+    load_plan(folder)
+    assert (folder / "plan.jsonl").read_text().splitlines()[0] != before[1]

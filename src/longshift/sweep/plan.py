@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import longshift
+from longshift.data.embeddings import holds_vectors
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing
+from longshift.files import file_hash, replacing
 from longshift.sweep.layout import SweepFolder, absolute, job_id
 from longshift.sweep.seeds import hparam_seed
 from longshift.toml import read_toml
@@ -117,14 +118,34 @@ def load_plan(directory: Path) -> Plan:
 
 
 def _key(folder: SweepFolder) -> str:
-    """Changes whenever the jobs may: the sweep file, this version, the methods' code."""
+    """Changes whenever the jobs may: the sweep file, this version, the methods' code, files that count by contents."""
     digest = hashlib.sha256(longshift.__version__.encode())
     package = Path(longshift.__file__).parent
     own = [Path(__file__).parent / f"{name}.py" for name in ("plan", "spec", "run_keys", "variants")]
     sources = [*sorted((package / "methods").glob("*.py")), package / "engine" / "config.py", *own]
     for source in [folder.file, *sources, *_plugins(folder)]:
         digest.update(hashlib.sha256(source.read_bytes()).digest())
+    for file in _contents(folder):
+        digest.update(file_hash(file).encode())
     return digest.hexdigest()
+
+
+def _contents(folder: SweepFolder) -> list[Path]:
+    """Weights and vectors that the sweep names: a run's fingerprint has their contents in it."""
+    file = read_toml(folder.file)
+    tables = [file.get("run"), *_tables(file.get("overrides")), *_listed(file.get("variants"))]
+    named = [table.get("weights") for table in tables if isinstance(table, Mapping)]
+    named += [table.get("path") for table in _listed(file.get("datasets")) if isinstance(table, Mapping)]
+    paths = [Path(absolute(name, folder.path)) for name in named if isinstance(name, str)]
+    return [path for path in paths if path.is_file() and (path.suffix == ".safetensors" or holds_vectors(path))]
+
+
+def _tables(value: object) -> list[object]:
+    return list(value.values()) if isinstance(value, Mapping) else []
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list) else []
 
 
 def _plugins(folder: SweepFolder) -> list[Path]:
