@@ -89,6 +89,60 @@ def test_compare_without_anything_in_common(run: Run, runs: Path) -> None:
     assert "PACS under Duality" in err
 
 
+@pytest.fixture
+def measured(tmp_path: Path) -> Path:
+    """A table of runs with quantities of the theory and curves, on a benchmark of the paper."""
+    made = []
+    for i, method in enumerate(("erm", "coral", "ndcl", "ndcl+ema")):
+        for trial in range(2):
+            for j, target in enumerate(("photo", "sketch")):
+                value = 0.5 + 0.1 * i - 0.2 * j + 0.01 * trial * (-1) ** i
+                more = {"target_margin": value - 0.4, "posterior_target": 0.5 - value**2, "steps": 300}
+                made.append(row(method, trial, 0, target, "PACS", value=value, benchmark="PACS", **more))
+    frame = as_frame(made).assign(validation_curve="[[100, 0.5], [200, 0.75], [300, 0.8]]")
+    path = tmp_path / "measured.csv"
+    write_runs_csv(frame, path)
+    return path
+
+
+def test_theory_beside_the_paper_and_length(run: Run, measured: Path, tmp_path: Path) -> None:
+    code, out, err = run("report", measured, "--table", "theory", "--compare", "paper", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["left_out"] == {}
+    assert [table["name"] for table in found["tables"]] == ["theory-target-margin", "theory-posterior-target"]
+    cells = {(c["method"], c["measure"]): c["mean"] for c in found["tables"][1]["cells"]}
+    assert cells["posterior_target: published", "pearson"] == -0.889  # Tab. 11
+    assert cells["posterior_target: published", "n"] == 12
+    assert cells["posterior_target: all", "n"] == 12  # of 16 rows four are averaged weights
+    assert cells["posterior_target: within", "pearson"] < -0.9
+    code, out, _ = run("report", measured, "--table", "length")
+    assert code == 0
+    assert "+5.00 ± 0.00" in out
+    assert "method by method" not in out  # too long for a terminal
+    page = tmp_path / "page.html"
+    code, _, err = run("report", measured, "--html", page, "--out", tmp_path / "tables", "--ranked", "all")
+    assert code == 0
+    assert "left out" not in err
+    assert {"theory.csv", "length.csv"} <= {p.name for p in (tmp_path / "tables").iterdir()}
+    html = page.read_text(encoding="utf-8")
+    assert 'id="theory"' in html
+    assert 'id="length"' in html
+    assert "NDCL + EMA is the best of 4 methods" in html
+
+
+def test_what_is_left_out_is_said_in_every_form(run: Run, runs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    code, _, err = run("report", runs, "--html", page, "--out", tmp_path / "tables")
+    assert code == 0
+    texts = [err, page.read_text(encoding="utf-8"), (tmp_path / "tables" / "tables.md").read_text(encoding="utf-8")]
+    for text in texts:
+        assert "Theory: left out, since" in text
+        assert "Length of the runs: left out, since" in text
+    code, out, _ = run("report", runs, "--json")
+    assert set(json.loads(out)["left_out"]) == {"theory", "length"}
+
+
 def test_out_writes_files(run: Run, runs: Path, tmp_path: Path) -> None:
     code, _, err = run("report", runs, "--out", tmp_path / "tables", "--format", "markdown")
     assert code == 0
@@ -103,6 +157,7 @@ def test_out_writes_files(run: Run, runs: Path, tmp_path: Path) -> None:
         (("--table", "averages"), "did you mean average"),
         (("--selection", "oracl"), "did you mean oracle"),
         (("--compare", "papers"), "did you mean paper"),
+        (("--ranked", "variant"), "did you mean variants"),
     ],
 )
 def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str], words: str) -> None:

@@ -21,7 +21,7 @@ def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[
     if rule != "validation":
         sentences.append(f"Selection: {rule} ({RULES[rule]}).")
     if result.left_out:
-        names = _list([method_title(name) for name in result.left_out])
+        names = in_words([method_title(name) for name in result.left_out])
         sentences.append(f"Not ranked, since they lack some of the cases: {names}.")
     sentences.append(aside_words(result))
     if missing.count:
@@ -56,8 +56,8 @@ def _winner(result: Standing) -> str:
         same = [result.winner, *result.level]
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
         return (
-            f"{_list([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on unseen "
-            f"domains: {_list(numbers)} {over}. {name} ranks first on average, but is not ahead by more than a "
+            f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on unseen "
+            f"domains: {in_words(numbers)} {over}. {name} ranks first on average, but is not ahead by more than a "
             "standard error."
         )
     second = method_title(result.order[1])
@@ -95,7 +95,7 @@ def _how_sure(result: Standing) -> list[str]:
         return [*sentences, f"Over {over} a Friedman test sees no difference between the methods at all ({p})."]
     worse = [method_title(m) for m in found.worse_than(result.winner)]
     rest = len(found.test.ranks) - 1 - len(worse)
-    better = f"{name} is significantly better than {_list(worse)}" if worse else f"{name} stands out from none"
+    better = f"{name} is significantly better than {in_words(worse)}" if worse else f"{name} stands out from none"
     also = f", not than the other {rest if rest > 1 else ''}".rstrip() if worse and rest else ""
     return [
         *sentences,
@@ -131,12 +131,13 @@ def _weak(chosen: pd.DataFrame, result: Standing) -> list[str]:
     best = single.loc[single.groupby(["dataset", "setting", "target"])["target_accuracy"].idxmax()]
     others = best[best["method"] != result.winner]
     if len(others) and len(result.order) > 1:
-        names = _list([method_title(m) for m in dict.fromkeys(others["method"])], 4)
+        names = in_words([method_title(m) for m in dict.fromkeys(others["method"])], 4)
         sentences.append(f"Another method is better on {len(others)} of {counted(len(best), 'case')} ({names}).")
     return sentences
 
 
-def _list(names: Sequence[str], most: int = 6) -> str:
+def in_words(names: Sequence[str], most: int = 6) -> str:
+    """Such as "A, B and C"; beyond `most`, how many more."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""

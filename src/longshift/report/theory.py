@@ -75,11 +75,13 @@ def theory_tables(chosen: pd.DataFrame) -> list[Table]:
     tables: list[Table] = []
     for name in names:
         title, sign = QUANTITIES[name]
-        full = f"{CAPTION} Selection: {rule} ({RULES[rule]})."
+        caption = f"{CAPTION} Selection: {rule} ({RULES[rule]})."
+        if tables:
+            caption = f"To be read as the first table ({QUANTITIES[names[0]][0]})."
         tables.append(
             Table(
                 f"theory-{slug(name)}", "theory", f"{title} and target accuracy (expected sign: {sign})", COLUMNS,
-                tuple(_rows(runs, name)), f"To be read as the first table ({QUANTITIES[names[0]][0]})." if tables else full, rule,
+                tuple(_rows(runs, name)), caption, rule,
                 ((BY_DEFINITION,) if name == "target_margin" else ()) + (missing if name == names[-1] else ()),
                 head="Points",
             )

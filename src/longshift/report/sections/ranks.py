@@ -6,7 +6,7 @@ from longshift.report.figures import rank_diagram
 from longshift.report.names import method_title
 from longshift.report.page import Section, figure, paragraphs
 from longshift.report.standing import Standing
-from longshift.report.summary import aside_words
+from longshift.report.summary import aside_words, in_words
 from longshift.words import counted
 
 
@@ -25,7 +25,9 @@ def rank_section(result: Standing) -> Section:
         f"{test.f:.2f} (p = {test.f_p:.2g}). Methods joined by a bar do not differ significantly (Nemenyi, 5 %)."
     )
     if result.left_out:
-        caption += f" Left out, since they lack some of the cases: {', '.join(map(method_title, result.left_out))}."
+        caption += (
+            f" Left out, since they lack some of the cases: {in_words([*map(method_title, result.left_out)], 12)}."
+        )
     if result.cases_left_out:
         caption += f" Left out, since methods lack them: {counted(result.cases_left_out, 'case')}."
     caption = " ".join(filter(None, [caption, aside_words(result)]))

@@ -1,0 +1,105 @@
+"""Who is ranked: 24 methods, their variants, averaged weights."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from longshift.experiments.paper import overall_results
+from longshift.report.missing import find_missing
+from longshift.report.names import is_averaged, is_variant
+from longshift.report.sections.ranks import rank_section
+from longshift.report.standing import AMONG, Among, standing
+from longshift.report.summary import summarise
+from longshift.sweep.collect import as_frame
+from longshift.sweep.selection import choose
+from tests.report.fake import row
+
+METHODS = list(dict.fromkeys(overall_results()["method"]))
+FULL = ("ndcl_plus", "NDCL, prior")  # variants with every case
+STUDY = tuple(f"ndcl v{i}" for i in range(60))  # variants with two cases of twelve
+AVERAGED = ("ndcl+ema", "ndcl_plus+ema")
+
+
+def runs() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    made: list[dict[str, Any]] = []
+    for setting in ("GINIDG", "TotalHeavyTail", "Duality"):
+        for target in "ACPS":
+            study = STUDY if (setting, target) in (("Duality", "A"), ("Duality", "C")) else ()
+            for i, method in enumerate((*METHODS, *FULL, *AVERAGED, *study)):
+                value = 0.3 + 0.01 * i + 0.02 * float(rng.standard_normal())
+                value += 0.2 * is_averaged(method)
+                made.append(row(method, 0, target=target, setting=setting, dataset="PACS", value=value))
+    return as_frame(made)
+
+
+@pytest.mark.parametrize(
+    ("among", "ranked", "aside"),
+    [
+        ("methods", {*METHODS}, 2 + 60 + 2),
+        ("variants", {*METHODS, *FULL}, 2),
+        ("all", {*METHODS, *FULL, *AVERAGED}, 0),
+    ],
+)
+def test_rows_that_are_ranked(among: Among, ranked: set[str], aside: int) -> None:
+    frame = runs()
+    chosen = choose(frame)
+    result = standing(chosen, among)
+    assert result.significance is not None
+    test = result.significance.test
+    assert (set(test.ranks), test.cases, len(result.aside)) == (ranked, 12, aside)
+    table = frame.pivot(index=["setting", "target"], columns="method", values="target_accuracy")[sorted(ranked)]
+    expected = stats.friedmanchisquare(*(table[name] for name in table.columns))
+    assert (test.chi2, test.chi2_p) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-6)
+    ranks = table.rank(axis=1, ascending=False).mean()
+    assert test.ranks == pytest.approx({str(name): float(rank) for name, rank in ranks.items()})
+    k = len(ranked)
+    quantile = float(stats.studentized_range.isf(0.05, k, np.inf)) / np.sqrt(2)
+    assert result.significance.critical_difference == pytest.approx(quantile * np.sqrt(k * (k + 1) / (6 * 12)))
+    section = rank_section(result)
+    assert len(re.findall(r"average rank \d", section.body)) == k
+    words = " ".join(summarise(chosen, result, find_missing(frame)))
+    said = {
+        "methods": "62 variants and averaged weights of 2 rows",
+        "variants": "averaged weights of 2 rows",
+        "all": "",
+    }
+    for text in (section.body, words):
+        if said[among]:
+            assert f"Not ranked, only in the tables: {said[among]}." in text
+        else:
+            assert "only in the tables" not in text
+    assert ("EMA" in words) == (among == "all")
+
+
+def test_variants_with_a_few_cases_do_not_cost_the_methods_any() -> None:
+    result = standing(choose(runs()))
+    assert (result.cases, result.cases_left_out) == (12, 0)
+    assert set(result.left_out) == set(STUDY)
+    assert "and 48 more" in rank_section(result).body
+
+
+def test_variants_alone_are_ranked_among_themselves() -> None:
+    made = [row(m, 0, target=t, value=v) for m, v in (("ndcl a", 0.4), ("ndcl b", 0.5), ("erm", 0.3)) for t in "abc"]
+    assert standing(choose(as_frame(made))).order == ("ndcl b", "ndcl a", "erm")
+    few = [r for r in made if r["method"] != "erm" or r["target"] == "a"]
+    assert standing(choose(as_frame(few))).order == ("ndcl b", "ndcl a")
+
+
+def test_where_nothing_would_be_left_all_is_ranked() -> None:
+    made = [row(m, 0, target=t, value=v) for m, v in (("ndcl+ema", 0.5), ("erm+ema", 0.4)) for t in "abc"]
+    for among in AMONG:
+        result = standing(choose(as_frame(made)), among)
+        assert (result.order, result.aside) == (("ndcl+ema", "erm+ema"), ())
+
+
+def test_what_a_variant_is() -> None:
+    assert [is_variant(name) for name in ("ndcl", "ndcl+ema", "ndcl_plus", "NDCL, no mixup", "mine")] == [
+        False, False, True, True, False,
+    ]  # fmt: skip
