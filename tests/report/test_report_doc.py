@@ -21,8 +21,8 @@ def test_flags_exist() -> None:
     lines = re.findall(r"^ +longshift report .*$", text, re.MULTILINE)
     used = {flag for line in lines for flag in re.findall(r"--[a-z]+", line)}
     assert len(lines) == 4
-    assert used | {"--selection", "--json", "--data"} <= known
-    for name in ("table_section", "weak_section", "rank_section"):
+    assert used | {"--selection", "--json", "--data", "--ranked"} <= known
+    for name in ("table_section", "weak_section", "rank_section", "theory_section", "length_section"):
         assert name in text
         assert callable(getattr(sections, name))
 

@@ -56,8 +56,8 @@ def _winner(result: Standing) -> str:
         same = [result.winner, *result.level]
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
         return (
-            f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on unseen "
-            f"domains: {in_words(numbers)} {over}. {name} ranks first on average, but is not ahead by more than a "
+            f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on "
+            f"unseen domains: {in_words(numbers)} {over}. {name} ranks first on average, but is not ahead by more than a "
             "standard error."
         )
     second = method_title(result.order[1])

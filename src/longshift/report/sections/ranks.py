@@ -25,9 +25,8 @@ def rank_section(result: Standing) -> Section:
         f"{test.f:.2f} (p = {test.f_p:.2g}). Methods joined by a bar do not differ significantly (Nemenyi, 5 %)."
     )
     if result.left_out:
-        caption += (
-            f" Left out, since they lack some of the cases: {in_words([*map(method_title, result.left_out)], 12)}."
-        )
+        names = in_words([method_title(name) for name in result.left_out], 12)
+        caption += f" Left out, since they lack some of the cases: {names}."
     if result.cases_left_out:
         caption += f" Left out, since methods lack them: {counted(result.cases_left_out, 'case')}."
     caption = " ".join(filter(None, [caption, aside_words(result)]))
