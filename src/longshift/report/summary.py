@@ -57,8 +57,8 @@ def _winner(result: Standing) -> str:
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
         return (
             f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on "
-            f"unseen domains: {in_words(numbers)} {over}. {name} ranks first on average, but is not ahead by more than a "
-            "standard error."
+            f"unseen domains: {in_words(numbers)} {over}. {name} ranks first on average, but is not ahead by more than "
+            "a standard error."
         )
     second = method_title(result.order[1])
     first = ""
