@@ -9,6 +9,7 @@ import pytest
 from longshift.engine.config import RunConfig, hparam_rng, parse_run_config
 from longshift.engine.record import RunFolder, write_config
 from longshift.errors import ConfigError, LongshiftError
+from longshift.methods import registry
 
 
 def test_every_mistake_is_reported_at_once() -> None:
@@ -129,3 +130,52 @@ def test_vectors_of_a_benchmark_count_by_their_contents(tmp_path: Path) -> None:
 
     assert run("one.npz", 1.0) == run("copy.npz", 1.0)
     assert run("one.npz", 1.0) != run("other.npz", 2.0)
+
+
+def _schedule(method: str, **values: Any) -> dict[str, Any]:
+    return parse_run_config({"target": "ink", "method": method, **values}).method_config().to_dict()
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "published"),
+    [("irm", "anneal", 500), ("vrex", "anneal", 500), ("fishr", "anneal", 1500), ("eqrm", "burnin", 2500),
+     ("rdm", "anneal", 1500), ("tcri", "anneal", 500), ("boda", "start_step", 500), ("boda", "feat_update_freq", 120),
+     ("ginidg", "recon_end", 1000)],
+)  # fmt: skip
+def test_schedules_in_proportion_to_the_steps(method: str, name: str, published: int) -> None:
+    assert _schedule(method, steps=500)[name] == published
+    assert _schedule(method, steps=500, schedules="scaled")[name] == published // 10
+    assert _schedule(method, steps=5000, schedules="scaled")[name] == published
+    assert _schedule(method, steps=1, schedules="scaled")[name] == 1
+    assert _schedule(method, steps=500, schedules="scaled", hparams={name: 77})[name] == 77
+
+
+def test_every_hyper_parameter_that_counts_steps_says_so() -> None:
+    for name, method in registry.methods().items():
+        for key, info in method.Config.hyper_parameters().items():
+            speaks = key in ("anneal", "burnin", "start_step", "recon_end") or key.endswith("_freq")
+            assert info.steps == speaks, (name, key)
+
+
+def test_a_random_draw_is_scaled_as_well() -> None:
+    drawn = _schedule("rdm", hparam_seed=3, steps=1000)["anneal"]
+    assert _schedule("rdm", hparam_seed=3, steps=1000, schedules="scaled")["anneal"] == round(drawn / 5)
+
+
+def test_what_never_starts_is_told() -> None:
+    late = parse_run_config({"target": "ink", "method": "fishr", "steps": 300})
+    assert "anneal = 1,500" in late.never_starts()
+    assert "--schedules scaled" in late.never_starts()
+    assert not parse_run_config(
+        {"target": "ink", "method": "fishr", "steps": 300, "schedules": "scaled"}
+    ).never_starts()
+    assert not parse_run_config({"target": "ink", "method": "ndcl", "steps": 3}).never_starts()
+
+
+def test_scaled_schedules_change_the_name_of_runs_that_have_some_only() -> None:
+    def name(method: str, **values: Any) -> str:
+        return parse_run_config({"target": "ink", "method": method, "steps": 300, **values}).fingerprint()
+
+    assert name("ndcl") == name("ndcl", schedules="scaled")
+    assert name("fishr") != name("fishr", schedules="scaled")
+    assert name("fishr", schedules="scaled") == name("fishr", hparams={"anneal": 90})

@@ -19,7 +19,7 @@ from scipy.special import softmax
 from scipy.stats import mannwhitneyu, pearsonr
 
 from longshift.analysis import domain_outputs
-from longshift.engine.config import Runtime
+from longshift.engine.config import Runtime, parse_run_config
 from longshift.errors import UsageError
 from longshift.experiments.beside import averages_beside, paper_rows
 from longshift.experiments.catalogue import all_recipes, find_recipes
@@ -28,7 +28,7 @@ from longshift.experiments.recipes.friedman import diagram, paper_scores
 from longshift.experiments.reproduce import Made, reproduce
 from longshift.experiments.results import predictions_file, read_results
 from longshift.experiments.running import left_over, unique
-from longshift.experiments.scale import FULL, Scale, quick_scale, shortened
+from longshift.experiments.scale import FULL, Scale, quick_scale
 from longshift.experiments.standing import standing
 from longshift.experiments.workspace import Workspace, open_workspace
 from longshift.report.table import Cell, Column, Row, Table
@@ -291,12 +291,13 @@ def test_predictions_of_chosen_runs_are_made_again_where_draws_compete(tmp_path:
 
 
 def test_warm_ups_are_shortened_with_the_steps(tmp_path: Path) -> None:
-    assert shortened({"anneal": 1500, "lr": 0.1, "feat_update_freq": 120}, 100) == {"anneal": 30, "feat_update_freq": 5}
-    space = open_workspace("digits", quick_scale("digits"), tmp_path)
-    assert space.job("rdm", "Duality", "ink").run["hparams"]["anneal"] == 30
-    assert space.job("rdm", "Duality", "ink", hparams={"anneal": 7}).run["hparams"]["anneal"] == 7
-    full = open_workspace("digits", FULL, tmp_path)
-    assert "anneal" not in full.job("rdm", "Duality", "ink").run["hparams"]
+    def anneal(scale: Scale, **hparams: int) -> object:
+        job = open_workspace("digits", scale, tmp_path).job("rdm", "Duality", "ink", hparams=hparams)
+        return parse_run_config(job.run).method_config().to_dict()["anneal"]
+
+    assert anneal(quick_scale("digits")) == 30
+    assert anneal(quick_scale("digits"), anneal=7) == 7
+    assert anneal(FULL) == 1500
 
 
 def test_the_papers_own_diagram() -> None:

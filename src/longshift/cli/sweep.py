@@ -76,7 +76,7 @@ def plan(
     from longshift.sweep.board import duration
     from longshift.sweep.entries import job_entries
     from longshift.sweep.estimate import estimate, kinds
-    from longshift.sweep.plan import make_plan
+    from longshift.sweep.plan import make_plan, never_started
     from longshift.sweep.slots import make_slots
 
     sweep, made = make_plan(directory)
@@ -107,6 +107,7 @@ def plan(
     if len(made.jobs) > len(jobs):
         _say(f"not counted: {len(made.jobs) - len(jobs)} that come to the same run as another row")
     _say(f"finished: {finished}, failed: {counts['failed']}, left: {len(jobs) - finished}")
+    _warn(never_started(made))
     if measure and len(jobs) > finished:
         rows = [[name, 1000 * seconds] for name, seconds in value["seconds_per_step"].items()]
         print_table("", ("method", "ms a step"), rows)
@@ -139,13 +140,15 @@ def run(
     from longshift.engine.trackers import tracker_kind
     from longshift.sweep.board import CancelWatch, SweepStopped, any_of, make_board
     from longshift.sweep.local import run_local
-    from longshift.sweep.plan import make_plan
+    from longshift.sweep.plan import make_plan, never_started
     from longshift.sweep.slots import make_slots
 
     if launcher not in ("local", "ray"):
         raise UsageError(f"--launcher: expected local or ray, got {launcher!r}")
     kind = tracker_kind(track) if track else None
     sweep, made = make_plan(directory)
+    if not quiet:
+        _warn(never_started(made))
 
     def announce() -> None:
         errors.print("stopping: each job saves its state after its current step; press Ctrl-C again to stop at once")
@@ -310,3 +313,8 @@ def collect(
 
 def _say(text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        errors.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)

@@ -74,6 +74,9 @@ def train(
     ] = None,
     augment: Annotated[str | None, typer.Option(help="auto, on or off.")] = None,
     steps: Annotated[int | None, typer.Option(help="Training steps (5000 by protocol).")] = None,
+    schedules: Annotated[
+        str | None, typer.Option(help="given, or scaled: annealing and the like in proportion to the steps.")
+    ] = None,
     eval_every: Annotated[int | None, typer.Option(help="Steps between validations (300 by protocol).")] = None,
     evaluate: Annotated[
         str | None, typer.Option("--eval", help="selected: test and target at the end; full: each time.")
@@ -134,6 +137,7 @@ def train(
         "validation": validation,
         "method": method, "backbone": backbone, "pretrained": pretrained, "weights": weights, "freeze_bn": freeze_bn,
         "image_size": image_size, "augment": augment, "steps": steps, "eval_every": eval_every, "evaluate": evaluate,
+        "schedules": schedules,
         "average": average, "average_from": average_from, "sampling": sampling,
         "split_seed": split_seed, "hparam_seed": hparam_seed, "train_seed": train_seed,
     }  # fmt: skip
@@ -165,6 +169,8 @@ def train(
         keep_model=model,
         save_predictions=predictions,
     )
+    if not quiet and run.never_starts():
+        errors.print(f"warning: {run.never_starts()}", style="yellow", highlight=False, soft_wrap=True)
     begin_ahead(runtime, run.steps)
     check_backbone(run.backbone_name, run.pretrained)  # before the images are decoded
     tracking = open_tracker(tracker_kind(track), folder, run) if track else nullcontext()

@@ -17,6 +17,7 @@ from longshift.methods import registry
 from longshift.methods.base import Method
 from longshift.methods.space import MethodConfig
 
+PROTOCOL_STEPS = 5000  # what published schedules (annealing, burn-in) are meant for
 SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
 
 
@@ -47,7 +48,10 @@ class RunConfig(BaseModel):
     sampling: Literal["domain", "pooled"] = Field(
         default="domain", description="domain: as many samples from each; pooled: all sources are one domain"
     )
-    steps: int = Field(default=5000, ge=1)
+    steps: int = Field(default=PROTOCOL_STEPS, ge=1)
+    schedules: Literal["given", "scaled"] = Field(
+        default="given", description="scaled: a method's schedules in proportion to the steps, 5,000 being the whole"
+    )
     eval_every: int = Field(default=300, ge=1)
     evaluate: Literal["selected", "full"] = "selected"
     average: Literal["none", "ema", "swa"] = "none"
@@ -117,12 +121,25 @@ class RunConfig(BaseModel):
         return registry.get(self.method)
 
     def method_config(self) -> MethodConfig:
-        """Hyper-parameters: the defaults or random draw `hparam_seed`, with `hparams` on top."""
+        """Hyper-parameters: the defaults or random draw `hparam_seed`, schedules scaled if asked, `hparams` on top."""
         cls = self.method_class.Config
         base: MethodConfig | None = None
         if self.hparam_seed > 0:
             base = cls.sample(hparam_rng(self.method, self.hparam_seed), self.contexts)
+        if self.schedules == "scaled":
+            base = (base or cls.make({}, self.contexts)).shortened(self.steps / PROTOCOL_STEPS)
         return cls.make(self.hparams, self.contexts, base)
+
+    def never_starts(self) -> str:
+        """A warning where a part of the method would begin after the last step; empty where none does."""
+        late = self.method_config().beyond(self.steps)
+        if not late:
+            return ""
+        listed = ", ".join(f"{name} = {value:,}" for name, value in late.items())
+        return (
+            f"{self.method} with {listed} in a run of {self.steps:,} steps: that part of the method never starts. "
+            f'Schedules in proportion to the steps: schedules = "scaled" (--schedules scaled)'
+        )
 
     def fingerprint(self) -> str:
         """Content hash of everything that makes the run what it is, hyper-parameters resolved.
@@ -130,7 +147,7 @@ class RunConfig(BaseModel):
         A benchmark counts by its name, a file of weights by its contents and a benchmark's vectors by theirs, wherever
         they lie: a run has one fingerprint on all machines, and runs that start from other weights have another.
         """
-        values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling", "validation"})
+        values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling", "validation", "schedules"})
         if self.validation is not None:
             values["validation"] = self.validation
         if self.sampling != "domain":  # as below: older runs keep their names

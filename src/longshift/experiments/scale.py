@@ -25,14 +25,11 @@ class Scale:
     exponents: tuple[int, ...] = (-3, -2, -1, 0, 1, 2)  # of alpha and beta
     rhos: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
     run: Mapping[str, Any] = field(default_factory=dict)  # further keys of the runs
-    shorten: bool = False  # whether warm-ups are shortened with the steps
+    shorten: bool = False  # whether schedules are shortened with the steps
 
 
 FULL = Scale("full")
 QUICK_STEPS = 100
-# Hyper-parameters that count steps. Left as they are, a short run would never leave its warm-up.
-SCHEDULES = ("anneal", "burnin", "start_step", "feat_update_freq", "recon_end")
-LEAST_SCHEDULE = 5
 
 
 def quick_scale(data: str) -> Scale:
@@ -53,15 +50,6 @@ def adjusted(scale: Scale, steps: int | None = None, trials: int | None = None, 
     """The scale with some of its numbers replaced."""
     chosen = replace(scale, steps=steps or scale.steps, trials=trials or scale.trials, draws=draws or scale.draws)
     return replace(chosen, study_trials=min(chosen.study_trials, trials or chosen.study_trials))
-
-
-def shortened(defaults: Mapping[str, Any], steps: int) -> dict[str, int]:
-    """The schedules of a method in the proportion that `steps` has to the protocol's."""
-    return {
-        name: max(LEAST_SCHEDULE, round(int(defaults[name]) * steps / FULL.steps))
-        for name in SCHEDULES
-        if name in defaults
-    }
 
 
 def evaluations(steps: int, eval_every: int) -> int:

@@ -15,7 +15,7 @@ from longshift.data.manifest import Manifest
 from longshift.engine.config import parse_run_config
 from longshift.engine.task import choose_size
 from longshift.errors import UsageError
-from longshift.experiments.scale import Scale, evaluations, shortened
+from longshift.experiments.scale import Scale, evaluations
 from longshift.files import content_hash, write_text
 from longshift.methods import registry
 from longshift.report.names import order_methods
@@ -84,13 +84,10 @@ class Workspace:
         self, method: str, setting: str, target: str, trial: int, draw: int, label: str,
         hparams: Mapping[str, Any], keys: Mapping[str, Any],
     ) -> Job:  # fmt: skip
-        values = {**self.scale.run, **self.run, **keys}
+        schedules = "scaled" if self.scale.shorten else "given"
+        values = {"schedules": schedules, **self.scale.run, **self.run, **keys}
         steps = int(values.get("steps", self.scale.steps))
-        defaults = registry.get(method).Config.make({}).to_dict()
-        own = {
-            **(shortened(defaults, steps) if self.scale.shorten else {}),
-            **shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **hparams,
-        }  # fmt: skip
+        own = {**shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **hparams}
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
         asked = parse_run_config(
             {

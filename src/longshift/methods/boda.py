@@ -22,8 +22,10 @@ from longshift.methods.space import MethodConfig, choice, hp, int_uniform, power
 class BoDAConfig(MethodConfig):
     """Hyper-parameters of BoDA."""
 
-    start_step: int = hp(500, choice(300, 400, 500, 600), "first step with the BoDA loss", at_least=0)
-    feat_update_freq: int = hp(120, int_uniform(100, 150), "steps between updates of the centroids", at_least=1)
+    start_step: int = hp(500, choice(300, 400, 500, 600), "first step with the BoDA loss", at_least=0, steps=True)
+    feat_update_freq: int = hp(
+        120, int_uniform(100, 150), "steps between updates of the centroids", at_least=1, steps=True
+    )
     nu: float = hp(0.5, power(10, -0.5, 0), "exponent of the ratio of group sizes", at_least=0.0)
     weight: float = hp(0.1, power(10, -2, -0.5), "weight of the BoDA loss", at_least=0.0)
     temperature: float = hp(1.0, power(10, -1, 0.5), "temperature of the distances", at_least=1e-6)

@@ -22,7 +22,9 @@ class EQRMConfig(MethodConfig):
     quantile: float = hp(
         0.75, uniform(0.5, 0.99), "which quantile of the domains' risks is minimised", at_least=1e-4, at_most=0.9999
     )
-    burnin: int = hp(2500, power(10, 2.5, 3.5, integer=True), "steps on the mean risk before the quantile", at_least=0)
+    burnin: int = hp(
+        2500, power(10, 2.5, 3.5, integer=True), "steps on the mean risk before the quantile", at_least=0, steps=True
+    )
     eqrm_lr: float = hp(1e-6, power(10, -7, -5), "learning rate after the burn-in", at_least=0.0)
     implicit: bool = hp(False, fixed(), "repair: the gradient of the quantile itself instead of the published one")
 

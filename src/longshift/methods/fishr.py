@@ -21,7 +21,7 @@ class FishrConfig(MethodConfig):
     """Hyper-parameters of Fishr."""
 
     fishr_lambda: float = hp(1000.0, power(10, 1, 4), "weight of the penalty after annealing", at_least=0.0)
-    anneal: int = hp(1500, int_uniform(0, 5000), "step from which the penalty counts", at_least=0)
+    anneal: int = hp(1500, int_uniform(0, 5000), "step from which the penalty counts", at_least=0, steps=True)
     ema: float = hp(0.95, uniform(0.90, 0.99), "decay of the moving average of variances", at_least=0.0, at_most=0.9999)
 
 

@@ -24,7 +24,7 @@ from longshift.nn.weights import gradients, set_gradients, trainable
 class GINIDGConfig(MethodConfig):
     """Constants of GINIDG; none is searched."""
 
-    recon_end: int = hp(1000, fixed(), "steps in which the generator learns to reconstruct", at_least=0)
+    recon_end: int = hp(1000, fixed(), "steps in which the generator learns to reconstruct", at_least=0, steps=True)
     zdim: int = hp(64, fixed(), "size of the generator's latent vector", at_least=1)
     sample_size: int = hp(
         0, fixed(), "features generated from each latent mean; 0 is twice the number of domains", at_least=0

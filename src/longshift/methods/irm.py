@@ -20,7 +20,7 @@ class IRMConfig(MethodConfig):
 
     irm_lambda: float = hp(1e2, power(10, -1, 5), "weight of the penalty after annealing", at_least=0.0)
     anneal: int = hp(
-        500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to irm_lambda", at_least=0
+        500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to irm_lambda", at_least=0, steps=True
     )
 
 

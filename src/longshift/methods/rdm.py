@@ -43,7 +43,7 @@ class RDMConfig(MethodConfig):
         at_least=0.0,
         variants={"PACS": (5.0, uniform(1, 10)), "DomainNet": (0.5, uniform(0.1, 1))},
     )
-    anneal: int = hp(1500, int_uniform(800, 2700), "step from which the penalties count", at_least=0)
+    anneal: int = hp(1500, int_uniform(800, 2700), "step from which the penalties count", at_least=0, steps=True)
     variance_weight: float = hp(
         0.004,
         uniform(0.001, 0.007),

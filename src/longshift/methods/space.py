@@ -92,6 +92,7 @@ class HyperParameter:
     # Another default and space under a name: "small" (images of 64 pixels or less) or a benchmark ("PACS").
     variants: Mapping[str, tuple[Value, Space]] = field(default_factory=dict)
     instead: str = ""  # for one that all methods have but this one does not use: the ones it uses
+    steps: bool = False  # a number of training steps, meant for runs as long as the protocol's
 
     def resolve(self, contexts: tuple[str, ...]) -> tuple[Value, Space]:
         """Default and space for the first of the contexts that has its own, else the general ones."""
@@ -131,9 +132,10 @@ def hp(
     at_most: float | None = None,
     options: tuple[Value, ...] = (),
     variants: Mapping[str, tuple[Value, Space]] | None = None,
+    steps: bool = False,
 ) -> T:
-    """Declare a hyper-parameter as a field of a `MethodConfig`."""
-    info = HyperParameter(default, space, meaning, at_least, at_most, options, variants or {})
+    """Declare a hyper-parameter as a field of a `MethodConfig`; `steps`: it counts training steps."""
+    info = HyperParameter(default, space, meaning, at_least, at_most, options, variants or {}, steps=steps)
     result: T = dataclasses.field(default=default, metadata={"hp": info})
     return result
 
@@ -236,6 +238,20 @@ class MethodConfig:
             drawn = space.sample(rng)
             chosen[name] = default if drawn is None else drawn
         return cls(**chosen)
+
+    def shortened(self: C, factor: float) -> C:
+        """The same with all schedules (what counts steps) shortened or stretched; what is not 0 stays at least 1."""
+        scaled: dict[str, Any] = {
+            name: max(round(getattr(self, name) * factor), min(getattr(self, name), 1))
+            for name, info in self.hyper_parameters().items()
+            if info.steps
+        }
+        return dataclasses.replace(self, **scaled)
+
+    def beyond(self, steps: int) -> dict[str, int]:
+        """What counts steps and is not reached in a run of that many: a part of the method that never starts."""
+        counted = {name: int(getattr(self, name)) for name, info in self.hyper_parameters().items() if info.steps}
+        return {name: value for name, value in counted.items() if value >= steps}
 
     def fields(self) -> dict[str, Value]:
         """Every field, in the order of declaration."""

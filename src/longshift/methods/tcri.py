@@ -26,7 +26,9 @@ class TCRIConfig(MethodConfig):
 
     alpha: float = hp(1.0, power(10, -2, 1), "weight of the domain-specific cross-entropy", at_least=0.0)
     beta: float = hp(1.0, power(10, -1, 2), "weight of the dependence penalty after annealing", at_least=0.0)
-    anneal: int = hp(500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to beta", at_least=0)
+    anneal: int = hp(
+        500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to beta", at_least=0, steps=True
+    )
     train_spurious: bool = hp(False, fixed(), "repair: go on training the spurious layers after annealing")
 
 

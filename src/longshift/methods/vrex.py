@@ -21,7 +21,11 @@ class VRExConfig(MethodConfig):
 
     vrex_lambda: float = hp(10.0, power(10, -1, 5), "weight of the variance after annealing", at_least=0.0)
     anneal: int = hp(
-        500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to vrex_lambda", at_least=0
+        500,
+        power(10, 0, 4, integer=True),
+        "step at which the weight goes from 1 to vrex_lambda",
+        at_least=0,
+        steps=True,
     )
 
 

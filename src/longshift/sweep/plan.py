@@ -97,6 +97,16 @@ def make_plan(directory: Path) -> tuple[Sweep, Plan]:
     return sweep, plan
 
 
+def never_started(plan: Plan) -> list[str]:
+    """A warning for every method of which a part begins after the last step, by its first job."""
+    from longshift.sweep.spec import run_config
+
+    first: dict[str, Job] = {}
+    for job in plan.jobs:
+        first.setdefault(job.method, job)
+    return [warning for job in first.values() if (warning := run_config(job.run).never_starts())]
+
+
 def load_plan(directory: Path) -> Plan:
     """The jobs of a sweep: from plan.jsonl while it fits the sweep file, else made anew."""
     folder = SweepFolder(Path(directory))

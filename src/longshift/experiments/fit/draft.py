@@ -33,7 +33,7 @@ def make_draft(manifest: Manifest, request: dict[str, Any], gpu: bool) -> Draft:
         sites = (_held_out(manifest, request["target"]),)
     base: dict[str, Any] = {
         "data": request["data"], "setting": "Natural", "shrink": True, "validation": VALIDATION,
-        "hparams": request["hparams"], "average": request["average"],
+        "hparams": request["hparams"], "average": request["average"], "schedules": "scaled",
         "split_seed": request["seed"], "train_seed": request["seed"],
     }  # fmt: skip
     own = {"method": request["method"], "target": NO_TARGET}
