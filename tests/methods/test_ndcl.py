@@ -158,3 +158,10 @@ def test_options_that_do_not_go_together() -> None:
     with pytest.raises(ConfigError, match="only infonce and supcon have a choice"):
         NDCLConfig.make({"similarity": "linear"})
     assert NDCLConfig.make({"similarity": "linear", "contrast": "supcon"}).recipe().similarity == "linear"
+
+
+def test_with_the_domain_prior_alone_it_is_balanced_softmax() -> None:
+    """What NDCL can have over BSoftmax lies in its weights, its contrast and its alignment."""
+    method = make(prior="domain", weights="none", alpha=0.0, beta=0.0)
+    other = registry.get("bsoftmax")(method.network, method.problem, registry.get("bsoftmax").Config.make({}))
+    torch.testing.assert_close(method.loss(samples()).total, other.loss(samples()).total, rtol=1e-6, atol=0)
