@@ -55,6 +55,8 @@ class StepTimer:
         synchronise(self.trainer.device)
         start = time.perf_counter()
         for index in range(self.done, self.done + steps):
+            if self.trainer.method.wants_features(index):
+                self.trainer.hand_over_features()
             self.trainer.stepper.run(index)
         synchronise(self.trainer.device)
         self.done += steps

@@ -4,8 +4,9 @@
     python -m benchmarks.methods --write                          # also update src/longshift/methods/cost.csv
 
 An ERM run is kept warm and timed before and after every method; the ratio is to the mean of the two, so that a machine
-that slows down half-way slows down both. On a GPU, steps are captured as graphs; `--compile on` also compiles, which
-takes half a minute more for every new batch shape.
+that slows down half-way slows down both. Annealing, burn-in and the like are over at once: what is timed is a method
+with all of its parts, as in most steps of a run. On a GPU, steps are captured as graphs; `--compile on` also compiles,
+which takes half a minute more for every new batch shape.
 """
 
 from __future__ import annotations
@@ -29,11 +30,18 @@ from longshift.methods import registry
 COST = Path(longshift.methods.__file__).parent / "cost.csv"
 
 
+def schedules_over(method: str) -> dict[str, Any]:
+    """The hyper-parameters with which every part of a method takes part from the first step."""
+    known = registry.get(method).Config.hyper_parameters()
+    return {name: 0 for name, info in known.items() if info.steps and info.at_least == 0}
+
+
 def timer(method: str, task: Task, args: argparse.Namespace, steps: int, out: str, cuda: bool) -> StepTimer:
     """A warm run of `steps` steps."""
     config = RunConfig(
         data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
-        steps=args.warm + steps, augment="on" if cuda else "off", hparams={"batch_size": args.batch},
+        steps=args.warm + steps, augment="on" if cuda else "off",
+        hparams={"batch_size": args.batch, **schedules_over(method)},
     )  # fmt: skip
     found = StepTimer(Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile)))
     found.seconds(args.warm)
