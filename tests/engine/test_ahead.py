@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from longshift.engine import ahead
 from longshift.engine.ahead import begin_ahead, keep_compiled
 from longshift.engine.config import Runtime
 
@@ -24,6 +25,21 @@ def test_nothing_is_begun_for_a_run_on_the_cpu() -> None:
     before = threading.active_count()
     begin_ahead(Runtime(device="cpu"), 5000)
     assert threading.active_count() == before
+
+
+def test_a_command_that_ends_early_waits_for_what_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon thread that is stopped inside of CUDA aborts the process, whatever its exit code was to be."""
+    begun: list[threading.Thread] = []
+    monkeypatch.setattr(ahead, "resolve_device", lambda name: torch.device("cuda"))
+    for name in ("_gpu", "_compiler"):
+        monkeypatch.setattr(ahead, name, lambda *_: begun.append(threading.current_thread()))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "chosen")
+    before = set(threading.enumerate())
+    begin_ahead(Runtime(), 5000)
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert len(begun) == 2
+    assert not any(thread.daemon for thread in begun)
 
 
 def test_the_compiler_still_has_helpers_that_can_be_started_early() -> None:

@@ -2,6 +2,9 @@
 
 While a command reads its data set, these load in the background; a run that needs them later finds them there. Whatever
 fails here fails again, with its proper message, where it is needed.
+
+A command that ends with an error meanwhile waits for these threads: Python stops a daemon thread by unwinding it, which
+aborts the whole process when it happens inside of CUDA, and then the exit code of the error is lost.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ def begin_ahead(runtime: Runtime, steps: int) -> None:
         return
     if compiles(runtime, device, steps):
         keep_compiled(runtime.cache)
-        threading.Thread(target=_compiler, daemon=True).start()
-    threading.Thread(target=_gpu, args=(device,), daemon=True).start()
+        threading.Thread(target=_compiler).start()
+    threading.Thread(target=_gpu, args=(device,)).start()
 
 
 def _gpu(device: torch.device) -> None:
