@@ -39,6 +39,13 @@ def test_gram_matrix_of_a_walk_with_eigenvalues_over_twelve_decades() -> None:
     _check((walk - walk.mean(0)) @ (walk - walk.mean(0)).T)
 
 
+@pytest.mark.parametrize("n", [10, 31, 46, 91])  # three snapshots a domain and one: up to thirty source domains
+def test_gram_matrix_of_a_random_walk_through_many_domains(n: int) -> None:
+    generator = torch.Generator().manual_seed(n)
+    walk = torch.randn(n, 300, dtype=torch.float64, generator=generator).cumsum(0)
+    _check((walk - walk.mean(0)) @ (walk - walk.mean(0)).T)
+
+
 @settings(deadline=None, max_examples=50)
 @given(arrays(np.float64, st.integers(2, 11).map(lambda n: (n, n)), elements=st.floats(-1e3, 1e3)))
 def test_any_symmetric_matrix(values: np.ndarray) -> None:

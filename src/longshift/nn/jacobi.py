@@ -11,10 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-SWEEPS = 8  # convergence is quadratic: matrices of a dozen rows need five or six
+# Gram matrices of walks are accurate to 1e-14 after seven or eight sweeps with ten rows, after ten with ninety.
+SWEEPS, ROWS_A_SWEEP = 8, 16
 
 
-def symmetric_eigen(matrix: Tensor, sweeps: int = SWEEPS) -> tuple[Tensor, Tensor]:
+def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues (n,) in ascending order and eigenvectors (n, n) in columns, as `torch.linalg.eigh` gives them."""
     n = matrix.shape[0]
     if n < 2:
@@ -22,7 +23,7 @@ def symmetric_eigen(matrix: Tensor, sweeps: int = SWEEPS) -> tuple[Tensor, Tenso
     # An odd row out plays against an empty one, whose eigenvalue is known to be 0 and is cut off again below.
     padded = torch.nn.functional.pad(matrix, (0, n % 2, 0, n % 2))
     vectors = torch.eye(len(padded), dtype=matrix.dtype, device=matrix.device)
-    for _ in range(sweeps * (len(padded) - 1)):
+    for _ in range((SWEEPS + n // ROWS_A_SWEEP) * (len(padded) - 1)):
         turn = _next_round(_rotation(padded))
         padded, vectors = turn.T @ padded @ turn, vectors @ turn
     values = padded.diagonal()
