@@ -85,6 +85,16 @@ def test_pooled_numbers_are_scipys() -> None:
             assert [found[0], found[1], found[4]] == pytest.approx([30, one.statistic, one.pvalue], rel=1e-6)
 
 
+def test_a_run_under_two_names_is_one_point() -> None:
+    frame = made()
+    twin = frame[frame["method"] == "ndcl"].assign(method="NDCL once more")  # a variant that rests on the same runs
+    once, twice = choose(frame), choose(pd.concat([frame, twin], ignore_index=True))
+    assert len(theory_runs(twice)) == len(theory_runs(once)) == 60
+    for scope in ("all", "within", "means"):
+        found = [numbers(find(theory_tables(c), f"posterior_target: {scope}")) for c in (once, twice)]
+        assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
 def regression(x: Any, y: Any, cells: Any) -> tuple[float, float]:
     """t and its p-value of the slope of x in a least-squares fit of y with one intercept a cell."""
     dummies = pd.get_dummies(pd.Series(list(cells)).astype(str)).to_numpy(dtype=float)

@@ -47,9 +47,14 @@ FEW = "too few points"
 
 
 def theory_runs(chosen: pd.DataFrame) -> pd.DataFrame:
-    """The chosen runs with a target accuracy; averaged weights are left out, they are those of the same runs."""
+    """The chosen runs with a target accuracy, each once.
+
+    Averaged weights are left out, they are those of the same runs; so is a variant that rests on another row's run.
+    """
     own = ~chosen["method"].map(lambda name: is_averaged(str(name))).astype(bool)
-    return chosen[own & chosen[ACCURACY].notna()]
+    runs = chosen[own & chosen[ACCURACY].notna()]
+    named = runs["fingerprint"].notna() & (runs["fingerprint"] != "")
+    return runs[~(named & runs.duplicated(["dataset", "fingerprint"]))]
 
 
 def measured(runs: pd.DataFrame) -> list[str]:
