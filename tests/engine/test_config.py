@@ -132,6 +132,16 @@ def test_vectors_of_a_benchmark_count_by_their_contents(tmp_path: Path) -> None:
     assert run("one.npz", 1.0) != run("other.npz", 2.0)
 
 
+def test_a_folder_is_refused_when_its_vectors_were_replaced(tmp_path: Path) -> None:
+    file, folder = tmp_path / "x.npz", RunFolder(tmp_path / "run")
+    values = {"data": str(file), "benchmark": "PACS", "setting": "Duality", "target": "A", "method": "erm"}
+    file.write_bytes(b"one")
+    write_config(folder, parse_run_config(values))
+    file.write_bytes(b"other")
+    with pytest.raises(LongshiftError, match=r"it differs in the contents of its table of vectors\)"):
+        write_config(folder, parse_run_config(values))
+
+
 def _schedule(method: str, **values: Any) -> dict[str, Any]:
     return parse_run_config({"target": "ink", "method": method, **values}).method_config().to_dict()
 

@@ -101,8 +101,9 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
         if found.get("fingerprint") != value["fingerprint"]:
             changed = [k for k, v in value["run"].items() if found["run"].get(k) != v]
             if not changed:
-                same = found.get("hparams") == value["hparams"]
-                changed = ["the contents of its weights file" if same and config.weights else "its hyper-parameters"]
+                changed = ["its hyper-parameters"]
+                if found.get("hparams") == value["hparams"]:  # what is left counts by its contents
+                    changed = [f"the contents of its {'weights file' if config.weights else 'table of vectors'}"]
             raise LongshiftError(
                 f"{folder.path} holds another run (it differs in {', '.join(changed)}). "
                 "Choose another --out, or remove the folder."
