@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import longshift
 from longshift.data import benchmarks
 from longshift.engine.config import RunConfig, Runtime, hparam_rng
 from longshift.errors import ConfigError, UsageError
 from longshift.methods import registry
+from longshift.sweep import plan as plan_module
 from longshift.sweep.plan import load_plan, make_plan
 from longshift.sweep.seeds import draw_of, hparam_seed
 from longshift.sweep.spec import read_sweep
@@ -193,3 +195,18 @@ def test_a_plan_is_made_anew_when_the_vectors_change(tmp_path: Path) -> None:
     write(2.0)
     load_plan(folder)
     assert (folder / "plan.jsonl").read_text().splitlines()[0] != before[1]
+
+
+@pytest.mark.parametrize("name", ["sweep/seeds.py", "engine/task.py", "data/sides.py", "engine/config.py"])
+def test_the_list_of_jobs_is_made_anew_when_code_that_names_jobs_changes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sweep(tmp_path)
+    make_plan(tmp_path)
+    monkeypatch.setattr(plan_module, "make_plan", lambda directory: pytest.fail("made anew"))
+    load_plan(tmp_path)  # nothing has changed
+    read = Path.read_bytes
+    changed = Path(longshift.__file__).parent / name
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path == changed))
+    with pytest.raises(pytest.fail.Exception, match="made anew"):
+        load_plan(tmp_path)

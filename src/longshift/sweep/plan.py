@@ -131,8 +131,9 @@ def _key(folder: SweepFolder) -> str:
     """Changes whenever the jobs may: the sweep file, this version, the methods' code, files that count by contents."""
     digest = hashlib.sha256(longshift.__version__.encode())
     package = Path(longshift.__file__).parent
-    own = [Path(__file__).parent / f"{name}.py" for name in ("plan", "spec", "run_keys", "variants")]
-    sources = [*sorted((package / "methods").glob("*.py")), package / "engine" / "config.py", *own]
+    own = [Path(__file__).parent / f"{name}.py" for name in ("plan", "spec", "run_keys", "variants", "seeds")]
+    chosen = [package / "engine" / "config.py", package / "engine" / "task.py", package / "data" / "sides.py"]
+    sources = [*sorted((package / "methods").glob("*.py")), *chosen, *own]
     for source in [folder.file, *sources, *_plugins(folder)]:
         digest.update(hashlib.sha256(source.read_bytes()).digest())
     for file in _contents(folder):
