@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.data import load_dataset
+from longshift.data.embeddings import read_unlabelled
 from longshift.data.store import open_store
 from longshift.nn.backbones import make_backbone
 
@@ -57,3 +59,37 @@ def test_a_random_network_is_refused(tmp_path: Path) -> None:
 def test_only_npz_is_written(tmp_path: Path, weights: Path) -> None:
     done = RUN.invoke(app, ["embed", "digits", "--weights", str(weights), "--out", str(tmp_path / "x.csv")])
     assert ".npz" in str(done.exception)
+
+
+def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, weights: Path) -> None:
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(0, 256, (3, 16, 16, 3), dtype=np.uint8)
+    for name, picture in zip(("b.png", "a.png", "deeper/c.png"), pictures, strict=True):
+        file = tmp_path / "new_site" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(file)
+    table = tmp_path / "new.npz"
+    options = ["--backbone", "small_conv", "--weights", str(weights), "--image-size", "16", "--device", "cpu", "-q"]
+    command = ["embed", str(tmp_path / "new_site"), *options, "--out", str(table)]
+    assert "is at domain/class/image" in str(RUN.invoke(app, command).exception)  # without the option
+    done = RUN.invoke(app, [*command, "--unlabelled"])
+    assert done.exit_code == 0, done.output
+    assert "longshift predict MODEL" in done.stdout
+    assert set(np.load(table).files) == {"x", "id"}  # no made-up class that somebody might train on
+    x, ids = read_unlabelled(table)
+    assert ids == ["a.png", "b.png", "deeper/c.png"]
+    network = make_backbone("small_conv", weights=weights)
+    pixels = torch.from_numpy(pictures[[1, 0, 2]]).permute(0, 3, 1, 2) / 255
+    mean, std = (torch.tensor(values).reshape(1, 3, 1, 1) for values in (network.mean, network.std))
+    with torch.no_grad():
+        expected = network.module.eval()((pixels - mean) / std)
+    np.testing.assert_allclose(x, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("make", "message"), [(True, "no images in"), (False, "expected a folder")])
+def test_unlabelled_wants_a_folder_of_images(tmp_path: Path, weights: Path, make: bool, message: str) -> None:
+    folder = tmp_path / "new_site"
+    if make:
+        folder.mkdir()
+    options = ["--backbone", "small_conv", "--weights", str(weights), "--unlabelled", "--out", str(tmp_path / "x.npz")]
+    assert message in str(RUN.invoke(app, ["embed", str(folder), *options]).exception)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, print_json, progress
-from longshift.errors import UsageError
+from longshift.errors import LongshiftError, UsageError
+
+if TYPE_CHECKING:
+    from longshift.data.manifest import Manifest
 
 
 def register(app: typer.Typer) -> None:
@@ -23,6 +26,9 @@ def embed(
     pretrained: Annotated[bool, typer.Option("--pretrained", help="Published weights, from the internet.")] = False,
     weights: Annotated[Path | None, typer.Option(help="Or weights from a .safetensors file.")] = None,
     image_size: Annotated[int, typer.Option(min=1, help="Side of the images.")] = 224,
+    unlabelled: Annotated[
+        bool, typer.Option("--unlabelled", help="DATA is a folder of images of no known class, to predict.")
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
     cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
     quiet: QuietFlag = False,
@@ -32,32 +38,58 @@ def embed(
 
     Example: `longshift embed PACS.zip --backbone mobilenetv2_100 --pretrained --out pacs.npz`, then
     `longshift train --data pacs.npz --benchmark PACS --target A --method ndcl`
+
+    The vectors of a new site, for `longshift predict`: the same command with `--unlabelled`, on any folder of images.
     """
     if not (pretrained or weights):
         raise UsageError("vectors of a random network are of no use; add --pretrained, or --weights FILE.safetensors")
+    import numpy as np
+
     from longshift.data import load_dataset
     from longshift.data.store import open_store
     from longshift.engine.embed import embed as vectors_of
     from longshift.engine.embed import write_table
+    from longshift.files import replacing
     from longshift.nn.backbones import check_backbone, make_backbone
 
     if out.suffix.lower() != ".npz":
         raise UsageError(f"--out: expected a file that ends in .npz, got {out}")
     check_backbone(backbone, pretrained)
     network = make_backbone(backbone, pretrained=pretrained, weights=weights)
-    manifest = load_dataset(data)
+    manifest = _images_below(Path(data)) if unlabelled else load_dataset(data)
     if manifest.vectors:
         raise UsageError(f"{data} holds vectors already; train on it: longshift train --data {data} ...")
     with progress("images", len(manifest), quiet) as tick:
         store = open_store(manifest, image_size, cache, tick)
     with progress("vectors", len(manifest), quiet) as tick:
         found = vectors_of(store, network, device, tick)
-    write_table(out, found, manifest)
+    if unlabelled:
+        with replacing(out) as temporary, temporary.open("wb") as file:
+            np.savez(file, x=found, id=np.array(manifest.paths))
+    else:
+        write_table(out, found, manifest)
+    after = (
+        f"predict them: longshift predict MODEL {out}"
+        if unlabelled
+        else f"train on them: longshift fit {out}, or longshift train --data {out} --setting Natural --target SITE"
+    )
     if as_json:
         print_json({"file": str(out), "samples": found.shape[0], "length": found.shape[1]})
     else:
         console.print(
-            f"wrote {out}: {found.shape[0]:,} vectors of length {found.shape[1]:,}\n"
-            f"train on them: longshift train --data {out} --setting Natural --target SITE --method ndcl",
-            highlight=False, soft_wrap=True,
+            f"wrote {out}: {found.shape[0]:,} vectors of length {found.shape[1]:,}\n{after}",
+            markup=False, highlight=False, soft_wrap=True,
         )  # fmt: skip
+
+
+def _images_below(folder: Path) -> Manifest:
+    """Every image below a folder, however it lies there; what stands for its class and site is not written."""
+    from longshift.data.manifest import Manifest, Row
+    from longshift.data.tree import list_folder
+
+    if not folder.is_dir():
+        raise UsageError(f"--unlabelled: expected a folder of images, got {folder}")
+    images = list_folder(folder).images
+    if not images:
+        raise LongshiftError(f"no images in {folder} or below")
+    return Manifest.from_rows(folder.resolve().name, folder, [Row("", "", path) for path in images])
