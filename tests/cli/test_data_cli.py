@@ -52,6 +52,12 @@ def test_inspect_prints_a_table_with_totals(run: Run, tmp_path: Path) -> None:
     assert ["total", "6", "7", "13"] in cells
 
 
+def test_inspect_does_not_call_vectors_images(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "e.npz", x=np.eye(4), label=["a", "b", "a", "b"], domain=["n", "n", "s", "s"])
+    _, out, _ = run("data", "inspect", tmp_path / "e.npz")
+    assert "e: 4 vectors, 2 domains, 2 classes" in " ".join(out.split())
+
+
 def test_inspect_of_the_embedded_digits(run: Run) -> None:
     code, out, err = run("data", "inspect", "digits", "--json")
     assert code == 0

@@ -35,6 +35,12 @@ def test_the_list_names_every_method() -> None:
     assert set(listed[0]) == {"name", "title", "family", "paper", "idea", "step_cost"}
 
 
+def test_on_a_narrow_terminal_no_word_is_broken() -> None:
+    output = CliRunner().invoke(app, ["methods"], env={"COLUMNS": "80"}).output
+    words = {word for row in json.loads(run("--json")) for word in row["idea"].split()}
+    assert [word for word in sorted(words) if word not in output] == []
+
+
 def test_the_list_read_off_the_files_is_that_of_the_registry() -> None:
     own = [cls for cls in registry.methods().values() if cls.__module__.startswith("longshift.methods.")]
     assert info.own_infos() == [cls.info for cls in own]

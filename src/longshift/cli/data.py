@@ -41,7 +41,8 @@ def inspect(path: PathArgument, json: JsonFlag = False) -> None:
     ]
     rows.append(["total", *table.sum(1).tolist(), int(table.sum())])
     print_table(
-        f"{manifest.name}: {counted(len(manifest), 'image')}, {counted(len(manifest.domain_names), 'domain')}, "
+        f"{manifest.name}: {counted(len(manifest), 'vector' if manifest.vectors else 'image')}, "
+        f"{counted(len(manifest.domain_names), 'domain')}, "
         f"{counted(len(manifest.classes), 'class', 'classes')}",
         ["class", *manifest.domain_names, "total"],
         rows,

@@ -11,6 +11,8 @@ from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.errors import UsageError
 from longshift.methods import info
 
+WIDE = 120  # columns of a terminal
+
 HELP = """List the methods, or show one with all its hyper-parameters.
 
 Examples:
@@ -53,10 +55,12 @@ def methods(
 
 
 def _list(rows: list[dict[str, Any]]) -> None:
-    columns = ("name", "title", "family", "idea", "paper", "step cost")
+    # On a narrow terminal the papers would leave ten letters a line for the ideas; `methods NAME` shows them as well.
+    paper = ("paper",) if console.width >= WIDE else ()
+    columns = ("name", "title", "family", "idea", *paper, "step cost")
     cells = [[*(row[key] for key in columns[:-1]), info.cost_cell(row["step_cost"])] for row in rows]
     families = ", ".join(f"{key} = {text}" for key, text in info.FAMILIES.items())
-    caption = f"Families: {families}.\n{info.cost_note()}\nOne in full: longshift methods NAME"
+    caption = f"Families: {families}.\n{info.cost_note()}\nOne in full, with its paper: longshift methods NAME"
     print_table(f"{len(rows)} methods", columns, cells, caption)
 
 
