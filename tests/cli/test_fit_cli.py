@@ -47,7 +47,7 @@ def test_it_says_what_it_sees(vectors: Path, tmp_path: Path) -> None:
         (["--average", "mean"], "expected none, ema or swa"),
         (["--minutes", "-1"], "expected a positive number"),
         (["--method", "ndlc"], "did you mean ndcl"),
-        (["--target", "9"], "unknown domain"),
+        (["--target", "9"], "unknown site"),
         (["--set", "alpa=1"], "did you mean alpha"),
     ],
 )

@@ -53,8 +53,7 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         f"- right: **{summary.accuracy.words()}**",
         f"- averaged over classes: **{summary.balanced.words()}**",
         "",
-        f"Each site was held out in turn, and a model trained on the others was measured there. The interval holds "
-        f"for one further site with probability {100 * LEVEL:.0f} %, if that site is drawn like these.",
+        _how_measured(summary),
         "",
         "| held-out site | samples | accuracy | averaged over classes |",
         "|---|---|---|---|",
@@ -92,3 +91,16 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         "",
     ]
     return "\n".join(lines)
+
+
+def _how_measured(summary: Summary) -> str:
+    """Where the expected accuracy comes from, and what its interval means."""
+    if len(summary.own) == 1:
+        return (
+            f"Only {escape(summary.own[0].site)} was held out, and a model trained on the other sites was measured "
+            "there. The interval knows nothing of how sites differ: at another site the accuracy may lie well outside."
+        )
+    return (
+        "Each site was held out in turn, and a model trained on the others was measured there. The interval holds "
+        f"for one further site with probability {100 * LEVEL:.0f} %, if that site is drawn like these."
+    )

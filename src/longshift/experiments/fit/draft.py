@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from longshift.data.manifest import Manifest
+from longshift.data.tree import some
 from longshift.engine.config import RunConfig, parse_run_config
-from longshift.errors import UsageError
+from longshift.errors import UsageError, unknown_name
 from longshift.experiments.fit.network import choose_network, try_network
 from longshift.experiments.fit.plan import usual_batch
 from longshift.settings.resolve import find_target
@@ -54,4 +55,10 @@ def make_draft(manifest: Manifest, request: dict[str, Any], gpu: bool) -> Draft:
 def _held_out(manifest: Manifest, target: str) -> str:
     if not target.strip():
         raise UsageError(f"--target: expected one of {', '.join(manifest.domain_names)}, got an empty name")
-    return find_target(manifest, target)
+    try:
+        return find_target(manifest, target)
+    except UsageError as error:
+        # A person with four hospitals is helped more by their names than by the one closest in spelling.
+        hint = unknown_name(f"site of {manifest.name}", target, manifest.domain_names)
+        more = "" if "known:" in hint else f" The sites are {some(manifest.domain_names, 20)}."
+        raise UsageError(f"--target: {hint}{more}") from error

@@ -129,6 +129,7 @@ class Look:
 def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
     """Count, and open every image once; images that cannot be read end the matter with a list of them."""
     noun = "vectors" if manifest.vectors else "images"
+    _enough(manifest, noun)
     found = Look(
         manifest.name,
         noun,
@@ -140,23 +141,32 @@ def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
     broken = found.of_kind(*UNUSABLE)
     if broken:
         listed = "\n".join(f"  - {problem.path}: {problem.kind}" for problem in broken[:20])
-        more = f"\n  ... and {len(broken) - 20} more" if len(broken) > 20 else ""
+        every = f"longshift data verify {manifest.root or manifest.name}"
+        more = f"\n  ... and {len(broken) - 20} more; all of them: {every}" if len(broken) > 20 else ""
         raise LongshiftError(
             f"{len(broken)} of the {len(manifest)} images cannot be read:\n{listed}{more}\n"
             "Remove or repair them and run the same command again; nothing was trained yet."
         )
-    for number, things, needed in (
-        (len(found.sites), "sites (domains)", "one to learn from and one to hold out"),
-        (len(found.classes), "classes", "something to tell apart"),
+    return found
+
+
+def _enough(manifest: Manifest, noun: str) -> None:
+    """What the counts alone rule out, said before any image is opened."""
+    for names, things, needed, hint in (
+        (
+            manifest.domain_names,
+            "sites (domains)",
+            "one to learn from and one to hold out",
+            "If they all come from one place, cameras, wards or years can stand for sites.",
+        ),
+        (manifest.classes, "classes", "something to tell apart", "Expected a folder site/class/image.jpg."),
     ):
-        if number < 2:
+        if len(names) < 2:
             raise LongshiftError(
-                f"a fit needs at least 2 {things}, {needed}; {manifest.name} has {number}. "
-                "Expected a folder site/class/image.jpg; to see what is read: "
-                f"longshift data inspect {manifest.root or manifest.name}"
+                f"a fit needs at least 2 {things}, {needed}; {manifest.name} has {len(names)} ({some(names)}). "
+                f"{hint} To see what is read: longshift data inspect {manifest.root or manifest.name}"
             )
-    if int(found.counts.max()) < 2:
+    if int(manifest.count_table().max()) < 2:
         raise LongshiftError(
             f"no class has more than 1 of the {noun} at any site, so nothing is left for validation after training"
         )
-    return found

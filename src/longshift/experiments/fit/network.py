@@ -35,7 +35,7 @@ def choose_network(
         return {"backbone": backbone}, "Vectors go through one hidden layer (256 units)."
     size = image_size or (224 if gpu else 128)
     if weights is not None:
-        name = backbone if backbone != "auto" else weights_header(Path(weights)).name
+        name = backbone if backbone != "auto" else network_of(Path(weights))
         if not name:
             raise UsageError(
                 f"{weights} does not say which network it is for; name it with --backbone, as in --backbone resnet50"
@@ -70,6 +70,14 @@ def choose_network(
     if not small and pretrained is None:
         reason += UNREACHED
     return {"backbone": "small_conv", "image_size": size}, reason
+
+
+def network_of(weights: Path) -> str:
+    """The network that a file of weights says it is for, in its header or by its name; "" if neither does."""
+    import timm
+
+    stem = weights.name.removesuffix(".safetensors")
+    return weights_header(weights).name or (stem if stem == SMALL_CONV or timm.is_model(stem) else "")
 
 
 def try_network(config: RunConfig, manifest: Manifest) -> None:

@@ -102,7 +102,7 @@ def class_table(summary: Summary) -> Table:
     rows = tuple(
         Row(
             score.name,
-            score.name + (f" (mostly taken for {score.taken_for})" if score.taken_for else ""),
+            score.name + (f" (mistakes: mostly {score.taken_for})" if score.taken_for else ""),
             "",
             (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)),
         )

@@ -140,12 +140,18 @@ def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
         f"{100 * float(np.mean(own)):.1f} % against {100 * float(np.mean(others[best])):.1f} % for {best}, the best of "
         f"the others (mean over classes, at sites not seen in training); better at {wins} of {k} sites"
     )
+    # A method may win on rare classes and lose more samples of common ones; who reads one number must see both.
+    samples = f" Counting samples, {method} is right {_right(scores[method])}, {best} {_right(scores[best])}."
     if mean > WORTH and wins * 2 > k:
-        return f"{method} was worth it: {numbers}.{_certainty(gains)}"
+        return f"{method} was worth it: {numbers}.{_certainty(gains)}{samples}"
     if mean < -WORTH:
         again = f"To use {best}, fit again with --method {best.lower()} and another --out."
-        return f"{method} was not worth it here: {numbers}.{_certainty(gains)} {again}"
-    return f"{method} made no clear difference: {numbers}. The simpler method would do."
+        return f"{method} was not worth it here: {numbers}.{_certainty(gains)}{samples} {again}"
+    return f"{method} made no clear difference: {numbers}.{samples} The simpler method would do."
+
+
+def _right(scores: Sequence[SiteScore]) -> str:
+    return f"{100 * float(np.mean([score.accuracy for score in scores])):.1f} %"
 
 
 def _certainty(gains: np.ndarray[Any, Any]) -> str:
