@@ -43,6 +43,8 @@ def run(args: argparse.Namespace, method: str, seed: int, runtime: Runtime) -> d
     with tempfile.TemporaryDirectory() as out:
         result = Trainer(config, make_task(config), Path(out), runtime).run()
     found = result["selected"]
+    if found is None:
+        raise SystemExit(f"{method}, seed {seed}: diverged before its first evaluation")
     seconds = result["seconds"]["per_step"]
     return {name: found[name]["accuracy"] for name in ("validation", "target")} | {"seconds_per_step": seconds}
 

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -114,7 +115,9 @@ class ResumeWriter:
 
 
 def _on_host(value: Any) -> Any:
-    """The same nest of dicts and lists, every tensor copied to the CPU."""
+    """The same nest of dicts and lists, every tensor and array copied, tensors to the CPU."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
     if isinstance(value, Tensor):
         return value.detach().cpu() if value.device.type != "cpu" else value.detach().clone()
     if isinstance(value, Mapping):

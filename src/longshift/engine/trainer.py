@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -345,8 +346,11 @@ class Trainer:
         )
         outcome["environment"] = environment.describe(self.device)
         record.write_metrics(self.folder, progress.rows)
-        self.writer.close()
         write_json(self.folder.result, outcome)
+        with contextlib.suppress(
+            LongshiftError
+        ):  # the run is finished: a state that could not be written is not missed
+            self.writer.close()
         self.folder.resume.unlink(missing_ok=True)
         return outcome
 
