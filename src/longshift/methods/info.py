@@ -74,13 +74,19 @@ def summary(info: MethodInfo) -> dict[str, Any]:
 
 
 def cost_cell(costs: Mapping[str, float]) -> str:
-    """Relative step costs in a cell, "-" where there is none."""
-    return " / ".join(f"{ratio:.2f}" for ratio in costs.values()) or "-"
+    """Relative step costs in a cell, one for each hardware that any method was measured on, "-" where there is none."""
+    if not costs:
+        return "-"
+    return " / ".join(f"{costs[name]:.2f}" if name in costs else "-" for name in _hardware())
+
+
+def _hardware() -> list[str]:
+    return list(dict.fromkeys(name for costs in step_costs().values() for name in costs))
 
 
 def cost_note() -> str:
     """What the numbers in a cost cell mean."""
-    hardware = list(dict.fromkeys(name for costs in step_costs().values() for name in costs))
+    hardware = _hardware()
     if not hardware:
         return "Step cost: not measured yet (benchmarks/methods.py)."
     return f"Step cost: time of a step relative to ERM on {' / '.join(hardware)} (benchmarks/methods.py)."
