@@ -93,7 +93,8 @@ def test_costs_are_read_by_method_and_hardware() -> None:
     table = "method,ratio,hardware,steps\nerm,1.0,CPU,50\nirm,1.25,CPU,50\nirm,1.5,GPU,50\n"
     costs = step_costs(table)
     assert costs == {"erm": {"CPU": 1.0}, "irm": {"CPU": 1.25, "GPU": 1.5}}
-    assert info.cost_cell(costs["irm"]) == "1.25 / 1.50"
+    assert info.cost_cell(costs["irm"], ["CPU", "GPU"]) == "1.25 / 1.50"
+    assert info.cost_cell(costs["erm"], ["CPU", "GPU"]) == "1.00 / -"
     assert info.cost_cell({}) == "-"
 
 

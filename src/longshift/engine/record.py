@@ -176,7 +176,7 @@ def _miscounted(value: dict[str, Any]) -> str:
     """The confusion matrix says all counts once more: a number that was changed on the disk shows."""
     for which in ("last", "selected", "averaged"):
         for name, part in (value.get(which) or {}).items():
-            if name == "step":
+            if name in ("step", "posterior"):  # nothing is counted there
                 continue
             n, right = sum(map(sum, part["confusion"])), sum(row[k] for k, row in enumerate(part["confusion"]))
             if n != part["n"] or abs(right / n - part["accuracy"]) > 1e-9:

@@ -73,11 +73,11 @@ def summary(info: MethodInfo) -> dict[str, Any]:
     }
 
 
-def cost_cell(costs: Mapping[str, float]) -> str:
-    """Relative step costs in a cell, one for each hardware that any method was measured on, "-" where there is none."""
+def cost_cell(costs: Mapping[str, float], hardware: Sequence[str] | None = None) -> str:
+    """Relative step costs in a cell, one for each hardware (by default all in cost.csv), "-" where there is none."""
     if not costs:
         return "-"
-    return " / ".join(f"{costs[name]:.2f}" if name in costs else "-" for name in _hardware())
+    return " / ".join(f"{costs[name]:.2f}" if name in costs else "-" for name in hardware or _hardware())
 
 
 def _hardware() -> list[str]:
