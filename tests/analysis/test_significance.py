@@ -154,7 +154,7 @@ def test_equal_methods_and_perfect_agreement() -> None:
     always = friedman(same + np.arange(3))
     assert always.chi2 == pytest.approx(6 * 2)
     assert math.isinf(always.f)
-    assert always.f_p == 0.0
+    assert always.f_p == pytest.approx(6.0**-5)  # the chance that six cases agree on the order of three
 
 
 def paper_columns() -> pd.DataFrame:

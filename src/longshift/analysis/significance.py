@@ -55,8 +55,8 @@ def friedman(scores: pd.DataFrame, higher_is_better: bool = True) -> Friedman:
     chi2 = 12 N / (k (k+1)) [sum_j R_j^2 - k (k+1)^2 / 4] / (1 - sum (t^3 - t) / (N k (k^2 - 1)))   (t: sizes of ties)
     F    = (N-1) chi2 / (N (k-1) - chi2),  with (k-1, (k-1)(N-1)) degrees of freedom (Iman and Davenport 1980)
 
-    By chance, all cases agree with probability k!^-(N-1), and nothing is further from chance than that. Where all agree,
-    F is infinite, so its p-value is never taken below this.
+    By chance, all cases agree with probability k!^-(N-1), and nothing is further from chance than that. Where all
+    agree, F is infinite, so its p-value is never taken below this.
     """
     ranks = rank_table(scores, higher_is_better).to_numpy(dtype=np.float64)
     n, k = ranks.shape
