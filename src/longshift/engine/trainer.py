@@ -306,6 +306,7 @@ class Trainer:
             "fingerprint": self.config.fingerprint(),
             "run": self.config.model_dump(),
             "hparams": self.method.config.to_dict(),
+            "backbone": self.config.backbone_name,
             "split": {
                 "fingerprint": self.task.split.fingerprint,
                 "classes": list(self.task.split.classes),

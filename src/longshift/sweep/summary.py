@@ -56,7 +56,7 @@ def summarise(result: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         "fingerprint": fingerprint,
         "data": run["data"], "benchmark": run["benchmark"], "setting": run["setting"], "target": run["target"],
-        "method": run["method"], "backbone": run["backbone"], "ratio": run["ratio"],
+        "method": run["method"], "backbone": _backbone(result), "ratio": run["ratio"],
         "hparam_seed": run["hparam_seed"], "split_seed": run["split_seed"], "train_seed": run["train_seed"],
         "status": result["status"], "steps": run["steps"],
         "selected_step": result["selected"]["step"] if result["selected"] else None,
@@ -76,6 +76,13 @@ def summarise(result: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
         "device": str(machine["device"] if machine["device"] != "cpu" else f"cpu: {machine['cpu']}"),
     }
     return row
+
+
+def _backbone(result: Mapping[str, Any]) -> str:
+    """The network by name; earlier versions wrote "auto" where the program had chosen it."""
+    run = result["run"]
+    found = str(result.get("backbone", run["backbone"]))
+    return "mlp" if found == "auto" and str(run["data"]).endswith(".npz") else found
 
 
 def with_average(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
