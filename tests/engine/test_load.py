@@ -165,3 +165,10 @@ def test_any_weights_load_or_are_refused_in_words(digits_run: Path, tmp_path: Pa
     (copy / "model.safetensors").write_bytes(raw[:place] + noise + raw[place + len(noise) :])
     with contextlib.suppress(LongshiftError):
         load_model(copy, device="cpu")
+
+
+def test_a_folder_of_models_names_them(digits_run: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        shutil.copytree(digits_run, tmp_path / "runs" / name)
+    with pytest.raises(LongshiftError, match=r"no model itself.*first, .*second"):
+        load_model(tmp_path / "runs", device="cpu")

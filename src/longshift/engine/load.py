@@ -79,6 +79,10 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
             raise LongshiftError(
                 f"{path} holds no model yet: its fit is not finished. Go on with the same `longshift fit` command"
             )
+        below = sorted(str(p) for p in Path(path).glob("*/") if model_folder(p).description.exists())
+        if below:
+            listed = ", ".join(below[:5]) + (f" and {len(below) - 5} more" if len(below) > 5 else "")
+            raise LongshiftError(f"{path} is no model itself, but has some in it; name one: {listed}")
         raise LongshiftError(
             f"{folder.path} holds no model: it has no model.json; the run was made with --no-model, or is not finished"
         )

@@ -33,7 +33,6 @@ class Board:
     running: set[str] = field(default_factory=set)
     elsewhere: list[Job] = field(default_factory=list)
     deaths: dict[str, int] = field(default_factory=dict)
-    started: float = field(default_factory=time.monotonic)
     trouble: str = ""  # what ended the sweep early
     listener: Callable[[Board], None] = lambda board: None
     _looked: float = 0.0
@@ -107,15 +106,12 @@ class Board:
         return bool(self.waiting or self.running or self.elsewhere)
 
     def note(self) -> str:
-        """Running, failed, time left."""
+        """Running, failed, run elsewhere; the time left is for who shows the progress."""
         parts = [f"{len(self.running)} running"]
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self.elsewhere:
             parts.append(f"{len(self.elsewhere)} run elsewhere")
-        left = self.total - self.done - self.failed
-        if self.finished_here and left:
-            parts.append(f"{duration((time.monotonic() - self.started) / self.finished_here * left)} left")
         return ", ".join(parts)
 
 
