@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from longshift.report.missing import Missing
-from longshift.report.names import RULES, method_title, order_datasets, order_settings
+from longshift.report.names import RULES, is_averaged, method_title, order_datasets, order_settings
 from longshift.report.page import Page, Section, paragraphs
 from longshift.report.records import Record, by_method, read_records, run_folders
 from longshift.report.sections.classes import class_section, confusion_section
@@ -77,10 +77,11 @@ def report_page(
     sections.insert(1, rank_section(result))
     pairs = [(d, s) for s in order_settings(runs["setting"]) for d in order_datasets(runs["dataset"])]
     for dataset, setting in pairs:
-        own = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
-        if own:
-            sections.append(place_section(dataset, setting, own, methods, data, folded=len(pairs) > OPENED))
-    finished = int((runs["status"] == "done").sum())
+        here = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
+        if here:
+            sections.append(place_section(dataset, setting, here, methods, data, folded=len(pairs) > OPENED))
+    own = runs[~runs["method"].map(is_averaged)]  # averaged weights are no runs of their own
+    finished = int((own["status"] == "done").sum())
     if records:
         sections.append(run_section(records, page, finished))
     else:
@@ -91,7 +92,7 @@ def report_page(
         sections.append(Section("Single runs", paragraphs(why), name="runs"))
     facts = [
         ("Runs", f"{finished} finished, {missing.count} without a number" if missing.count else f"{finished} finished"),
-        ("Methods", str(runs["method"].nunique())),
+        ("Methods", str(own["method"].nunique())),
         ("Datasets", ", ".join(order_datasets(runs["dataset"]))),
         ("Settings", ", ".join(order_settings(runs["setting"]))),
         ("Selection", f"{rule}: {RULES[rule]}"),
