@@ -8,7 +8,9 @@ import torch
 
 from longshift.engine import checkpoint
 from longshift.engine.checkpoint import ResumeWriter, load_resume
+from longshift.engine.record import RunFolder
 from longshift.errors import LongshiftError
+from tests.engine.small_runs import config, train
 
 CPU = torch.device("cpu")
 
@@ -49,3 +51,17 @@ def test_a_write_that_failed_is_told_by_the_next_call(tmp_path: Path) -> None:
     with pytest.raises(LongshiftError, match="cannot write"):
         writer.save({"step": 2})
     writer.close()
+
+
+def test_a_run_finishes_although_its_last_state_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, state: dict[str, object]) -> None:
+        raise LongshiftError(f"cannot write {path}: the disk is full")
+
+    monkeypatch.setattr(checkpoint, "save_resume", full)
+    result = train(config(steps=2, eval_every=2), tmp_path / "run")
+    assert result["status"] == "done"
+    assert RunFolder(tmp_path / "run").finished()
+    with pytest.raises(LongshiftError, match="the disk is full"):  # but a longer one tells of it
+        train(config(steps=6, eval_every=2), tmp_path / "longer")
