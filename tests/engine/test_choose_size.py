@@ -14,7 +14,8 @@ from longshift.cli.main import app
 from longshift.data import load_dataset
 from longshift.data.sides import fitting_size, typical_side
 from longshift.engine.config import RunConfig, parse_run_config
-from longshift.engine.task import choose_size, say_network
+from longshift.engine.task import choose_size, name_target, say_network
+from longshift.errors import UsageError
 from longshift.experiments.fit.network import choose_network
 from longshift.files import read_json
 
@@ -96,3 +97,12 @@ def test_train_says_what_it_chose(small: str, tmp_path: Path, monkeypatch: pytes
     assert result.exit_code == 0, result.output
     assert "on 24x24 pixels" not in result.output
     assert read_json(tmp_path / "other" / "config.json")["run"]["image_size"] == 24
+
+
+def test_a_target_in_any_spelling_is_one_run() -> None:
+    names = [name_target(RunConfig(data="digits", target=name, method="erm")) for name in ("ink", "INK", "Ink")]
+    assert {config.target for config in names} == {"ink"}
+    assert len({config.fingerprint() for config in names}) == 1
+    with pytest.raises(UsageError, match="inc"):
+        name_target(RunConfig(data="digits", target="inc", method="erm"))
+    assert name_target(RunConfig(data="digits", target="", method="erm")).target == ""

@@ -127,7 +127,7 @@ def train(
     from longshift.engine.config import Runtime, parse_run_config
     from longshift.engine.interrupt import graceful_stop
     from longshift.engine.record import RunFolder, read_config
-    from longshift.engine.task import choose_size, declare_benchmark, make_task, say_network
+    from longshift.engine.task import choose_size, declare_benchmark, make_task, name_target, say_network
     from longshift.engine.trackers import open_tracker, tracker_kind
     from longshift.engine.trainer import Trainer
     from longshift.nn.backbones import check_backbone
@@ -150,7 +150,7 @@ def train(
         values = read_toml(config) if config else {}
         hparams = {**values.get("hparams", {}), **parse_assignments(set_ or [])}
         asked = parse_run_config({**values, **given, "hparams": hparams})
-        run = choose_size(declare_benchmark(asked))
+        run = choose_size(name_target(declare_benchmark(asked)))
         if run.benchmark != asked.benchmark and not quiet:
             errors.print(f"the names are those of {run.benchmark}: its published counts are used", highlight=False)
         if not (quiet or run.vectors or ({"image_size", "backbone"} <= {**values, **given}.keys())):

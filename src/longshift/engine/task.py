@@ -18,7 +18,7 @@ from longshift.errors import LongshiftError
 from longshift.methods.problem import Problem
 from longshift.nn.backbones import SMALL_CONV
 from longshift.progress import Tick, silent
-from longshift.settings.resolve import recognise, setting_for
+from longshift.settings.resolve import find_target, recognise, setting_for
 from longshift.settings.split import Split, make_split
 
 Bar = Callable[[str, int], AbstractContextManager[Tick]]
@@ -62,6 +62,15 @@ def declare_benchmark(config: RunConfig) -> RunConfig:
         return config
     name = recognise(load_dataset(config.data))
     return config if name is None else parse_run_config({**config.model_dump(), "benchmark": name})
+
+
+def name_target(config: RunConfig) -> RunConfig:
+    """The configuration with its target by the data's own name: "A" of PACS and "art_painting" are one run."""
+    if not config.target:
+        return config
+    manifest = load_dataset(config.data)
+    known = recognise(manifest, config.benchmark) if config.benchmark else None
+    return config.model_copy(update={"target": find_target(manifest, config.target, known)})
 
 
 def choose_size(config: RunConfig) -> RunConfig:
