@@ -9,7 +9,6 @@ a GPU only the CPU runs, against itself.
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
 import traceback
 from pathlib import Path
@@ -17,13 +16,14 @@ from typing import Any
 
 import torch
 
-from benchmarks.common import machine
+from benchmarks.common import machine, write_rows
 from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.device import resolve_device
 from longshift.engine.task import Task, make_task
 from longshift.engine.trainer import Trainer
 from longshift.methods import registry
 
+RATE = 5e-5  # the protocol's learning rate
 # Schedules brought inside the first steps, so that both sides of every switch are compared.
 EARLY: dict[str, dict[str, float | int]] = {
     "irm": {"anneal": 8}, "vrex": {"anneal": 8}, "fishr": {"anneal": 8}, "eqrm": {"burnin": 8}, "rdm": {"anneal": 8},
@@ -36,7 +36,7 @@ def config_for(method: str, steps: int) -> RunConfig:
     known = registry.get(method).Config.hyper_parameters()
     early = {name: value for name, value in EARLY.get(method, {}).items() if name in known}
     # The protocol's learning rate: at those for small images, NDCL amplifies rounding by half in each step.
-    rates = {name: 5e-5 for name in ("lr", "lr_g", "lr_d") if name in known}
+    rates = {name: RATE for name in ("lr", "lr_g", "lr_d") if name in known}
     unused = registry.get(method).Config.not_used()
     hparams: dict[str, Any] = {"batch_size": 8, **early, **{n: v for n, v in rates.items() if n not in unused}}
     return RunConfig(data="digits", target="ink", method=method, steps=steps, eval_every=steps, hparams=hparams)
@@ -79,7 +79,7 @@ def main() -> None:
     task = make_task(config_for(names[0], args.steps))
     rows = []
     for name in names:
-        row: dict[str, Any] = {"method": name, "steps": args.steps}
+        row: dict[str, Any] = {"method": name, "steps": args.steps, "lr": RATE}
         try:
             cpu = term_values(name, args.steps, task, Runtime(device="cpu", precision="fp32"))
             for path in ("off", "on") if cuda else ("off",):
@@ -91,12 +91,7 @@ def main() -> None:
             traceback.print_exc()
         print(row, flush=True)
         rows.append(row | machine(resolve_device("auto")))
-    if args.out:
-        fields = list(dict.fromkeys(key for row in rows for key in row))
-        with args.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fields, restval="")
-            writer.writeheader()
-            writer.writerows(rows)
+    write_rows(args.out, rows)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,10 +90,31 @@ def median_time(function: Callable[[], object], repeats: int, device: torch.devi
     return float(np.median(times))
 
 
+def write_rows(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows as CSV where a path is given; a row may lack columns that another has."""
+    if path is None:
+        return
+    with path.open("w", newline="") as file:
+        fields = list(dict.fromkeys(key for row in rows for key in row))
+        writer = csv.DictWriter(file, fields, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def machine(device: torch.device) -> dict[str, str]:
     """Hardware, versions and commit, for a column each."""
     found = environment.describe(device)
     return {key: found[key] for key in ("device", "cpu", "torch", "python", "commit")}
 
 
-__all__ = ["RunConfig", "Runtime", "StepTimer", "Trainer", "machine", "made_up_task", "median_time", "seconds_per_step"]
+__all__ = [
+    "RunConfig",
+    "Runtime",
+    "StepTimer",
+    "Trainer",
+    "machine",
+    "made_up_task",
+    "median_time",
+    "seconds_per_step",
+    "write_rows",
+]

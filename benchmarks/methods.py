@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 import longshift.methods
-from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task
+from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
 from longshift.engine.device import resolve_device
 from longshift.engine.task import Task
 from longshift.experiments.paper import paper_table
@@ -118,10 +118,7 @@ def main() -> None:
         if path == COST and COST.exists():
             with COST.open(newline="") as file:
                 kept = [r for r in csv.DictReader(file) if (r["hardware"], r["backbone"]) != (hardware, args.backbone)]
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows([*kept, *rows])
+        write_rows(path, [*kept, *rows])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ two at once, and so on, while the others wait. Only the training counts.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import multiprocessing
 import sys
@@ -18,7 +17,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task
+from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
 from longshift.engine.device import resolve_device
 
 
@@ -63,7 +62,8 @@ def main() -> None:
     counts = [int(jobs) for jobs in args.jobs.split(",")]
     barrier, results = context.Barrier(max(counts)), context.Queue()
     processes = [
-        context.Process(target=work, args=(number, counts, args, barrier, results)) for number in range(max(counts))
+        context.Process(target=work, args=(number, counts, args, barrier, results), daemon=True)
+        for number in range(max(counts))
     ]
     for process in processes:
         process.start()
@@ -82,11 +82,7 @@ def main() -> None:
         }  # fmt: skip
         rows.append(row)
         print(json.dumps(row), file=sys.stderr, flush=True)
-    if args.out:
-        with args.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+    write_rows(args.out, rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ The difference of the two paths, paired by seed, is therefore set beside the spr
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import tempfile
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Runtime, Trainer, machine
+from benchmarks.common import Runtime, Trainer, machine, write_rows
 from longshift.engine.config import parse_run_config
 from longshift.engine.device import resolve_device
 from longshift.engine.task import make_task
@@ -82,11 +81,7 @@ def main() -> None:
             f"difference {gap.mean():+.4f}, spread over seeds {spread:.4f}",
             flush=True,
         )
-    if args.out:
-        with args.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+    write_rows(args.out, rows)
 
 
 if __name__ == "__main__":

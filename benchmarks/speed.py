@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import itertools
 import json
@@ -21,7 +20,16 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, seconds_per_step, synchronise
+from benchmarks.common import (
+    RunConfig,
+    Runtime,
+    Trainer,
+    machine,
+    made_up_task,
+    seconds_per_step,
+    synchronise,
+    write_rows,
+)
 from longshift.engine.device import resolve_device
 from longshift.nn import optim
 from longshift.nn.backbones import make_backbone, make_network
@@ -124,11 +132,7 @@ def main() -> None:
             gc.collect()
             if device.type == "cuda":
                 torch.cuda.empty_cache()
-    if args.out:
-        with args.out.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+    write_rows(args.out, rows)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import SupportsFloat
 
 DASH = "\u2013"
 
@@ -152,9 +153,9 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "x"
 
 
-def number(value: object) -> float | None:
+def number(value: SupportsFloat | None) -> float | None:
     """A plain float, or None where there is none."""
     if value is None:
         return None
-    found = float(value)  # type: ignore[arg-type]
+    found = float(value)
     return None if math.isnan(found) else found
