@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
@@ -79,6 +79,8 @@ def test_equal_risks_give_that_risk_and_a_finite_gradient(dtype: torch.dtype, im
 
 
 @settings(deadline=None, max_examples=60)
+@example([20.0, 19.999999999999996], 0.25, False, 0.0)
+@example([20.0, 19.999999999999996, 20.0], 0.9, True, 1.0)
 @given(st.lists(st.floats(0, 20), min_size=2, max_size=6), st.floats(0.01, 0.99), st.booleans(), st.floats(-5, 5))
 def test_shifting_all_risks_shifts_the_quantile(risks: list[float], alpha: float, implicit: bool, shift: float) -> None:
     values = torch.tensor(risks, dtype=torch.float64, requires_grad=True)

@@ -14,7 +14,9 @@ _BITS, _ROUNDS = 8, 4  # 4 rounds among 256 cells are the published 32 halvings
 def bandwidth(risks: Tensor) -> Tensor:
     """Rule of thumb 1.06 * std * n^(-1/5) of risks (n,); never 0, so that equal risks can be divided by it."""
     n = risks.shape[0]
-    deviation = risks.std() if n > 1 else torch.zeros_like(risks[0])
+    # Measured from one of the risks, differences are exact: around its own rounded mean, the deviation of risks
+    # that differ in the last digits would have a gradient that does not sum to 0.
+    deviation = (risks - risks.detach()[0]).std() if n > 1 else torch.zeros_like(risks[0])
     h: Tensor = 1.06 * n**-0.2 * deviation
     return h.clamp_min(torch.finfo(risks.dtype).tiny)
 
