@@ -103,6 +103,26 @@ def test_averaged_and_unfinished_runs_do_not_count() -> None:
     assert len(group.runs) == 4
 
 
+def test_a_run_under_two_names_counts_once() -> None:
+    same = {**CURVES, ("ndcl_same", 0): CURVES["ndcl", 0], ("ndcl_other", 0): (0.1, 0.2, 0.3)}
+    frame = runs(same)
+    shared = frame.loc[(frame["method"] == "ndcl") & (frame["trial"] == 0), "fingerprint"].iloc[0]
+    frame.loc[frame["method"] == "ndcl_same", "fingerprint"] = shared
+    (group,) = curve_groups(frame)
+    assert len(group.runs) == 5
+    short, methods, curves = length_tables(frame)
+    values = np.array([*CURVES.values(), (0.1, 0.2, 0.3)])
+    assert cell(short, "Duality", "runs")[0] == 5
+    assert cell(short, "Duality", "end")[0] == pytest.approx(100 * values[:, 2].mean())
+    assert cell(curves, "200", "Duality")[0] == pytest.approx(100 * values[:, 1].mean())
+    assert [r.name for r in methods.rows] == ["erm", "ndcl", "ndcl_other", "ndcl_same"]  # each name keeps its row
+    assert cell(methods, "ndcl", "Duality")[0] == pytest.approx(0)
+    assert cell(methods, "ndcl_same", "Duality")[0] == pytest.approx(-1)
+    assert "5 runs" in length_section(length_tables(frame), frame).body
+    (unnamed,) = curve_groups(frame.assign(fingerprint=""))  # nothing tells that two of these are one
+    assert len(unnamed.runs) == 6
+
+
 def test_no_curves_are_one_line_and_bad_ones_an_error() -> None:
     frame = runs()
     assert left_out(frame, ["length"]) == {}

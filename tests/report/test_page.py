@@ -106,6 +106,18 @@ def test_links_lead_to_the_records(tmp_path: Path) -> None:
     assert len(links) == 4
 
 
+def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
+    write_runs(tmp_path, ("erm", "ndcl"), trials=1)
+    runs = collect(tmp_path)
+    same = runs[runs["method"] == "ndcl"].assign(method="ndcl_same")
+    both = pd.concat([runs, same, same.assign(method="ndcl+ema")], ignore_index=True)
+    page = report_page(tmp_path, both, build_tables(both), find_missing(both), tmp_path / "page.html")
+    assert dict(page.facts) | {"Runs": "4 finished", "Methods": "3"} == dict(page.facts)
+    html = render_page(page)
+    assert "4 runs behind the figures, out of 4 finished." in html
+    assert "taken together (4 runs)" in html
+
+
 def test_a_page_of_your_own(tmp_path: Path) -> None:
     body = figure(Markup("<svg></svg>"), "a < b")
     write_page(Page("Mine", ["Look at this."], [Section("One", body)]), tmp_path / "new" / "page.html")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from longshift.errors import LongshiftError
 from longshift.report.names import family, is_averaged, method_title, order_datasets, order_methods, order_settings
+from longshift.report.once import run_names
 from longshift.report.table import Cell, Column, Row, Table, number
 from longshift.sweep.selection import standard_error
 
@@ -20,9 +21,9 @@ SPREAD = "mean ± standard error over runs"
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its method, validation accuracy by step, and the step that was chosen."""
+    """One run: the rows it stands in, validation accuracy by step, and the step that was chosen."""
 
-    method: str
+    methods: tuple[str, ...]  # several where a variant comes to the same run as another row
     accuracy: Mapping[int, float]
     chosen: int | None
 
@@ -56,7 +57,7 @@ class Group:
         start, end = self.third(number - 1), self.third(number)
         if start is None or end is None or start == end:
             return []
-        return [r.accuracy[end] - r.accuracy[start] for r in self.runs if method in (None, r.method)]
+        return [r.accuracy[end] - r.accuracy[start] for r in self.runs if method is None or method in r.methods]
 
     def chosen_late(self) -> list[float]:
         """1 for every run whose chosen step lies in the last third, 0 for the others."""
@@ -64,19 +65,20 @@ class Group:
 
 
 def curve_groups(frame: pd.DataFrame) -> list[Group]:
-    """All finished runs with a curve, whatever their hyper-parameters, by dataset, setting and length."""
+    """All finished runs with a curve, each once, whatever their hyper-parameters, by dataset, setting and length."""
     if CURVE not in frame:
         return []
-    found: dict[tuple[str, str, int], list[Run]] = {}
+    found: dict[tuple[str, str, int], dict[str, Run]] = {}
     good = frame[(frame["status"] == "done") & frame[CURVE].notna() & (frame[CURVE] != "") & frame["steps"].notna()]
-    for row in good.to_dict("records"):
+    for row, key in zip(good.to_dict("records"), run_names(good), strict=True):
         if is_averaged(str(row["method"])):
             continue  # the same training as the row of its method
         accuracy = _read(str(row[CURVE]), str(row["fingerprint"]))
         step = row["selected_step"]
-        run = Run(str(row["method"]), accuracy, None if pd.isna(step) else int(step))
+        run = Run((str(row["method"]),), accuracy, None if pd.isna(step) else int(step))
         if accuracy:
-            found.setdefault((str(row["dataset"]), str(row["setting"]), int(row["steps"])), []).append(run)
+            runs = found.setdefault((str(row["dataset"]), str(row["setting"]), int(row["steps"])), {})
+            runs[key] = replace(runs[key], methods=(*runs[key].methods, *run.methods)) if key in runs else run
     datasets = order_datasets(dataset for dataset, _, _ in found)
     groups = []
     for setting in order_settings(setting for _, setting, _ in found):
@@ -85,8 +87,8 @@ def curve_groups(frame: pd.DataFrame) -> list[Group]:
             for length in lengths:
                 words = [dataset] if len(datasets) > 1 else []
                 words += [setting, *([f"{length} steps"] if len(lengths) > 1 else [])]
-                runs = tuple(found[dataset, setting, length])
-                groups.append(Group(", ".join(words), dataset, setting, length, runs))
+                group = tuple(found[dataset, setting, length].values())
+                groups.append(Group(", ".join(words), dataset, setting, length, group))
     return [group for group in groups if group.steps]
 
 
@@ -142,10 +144,10 @@ def _by_method(groups: Sequence[Group]) -> Table:
         for group in groups
     )
     rows = []
-    for method in order_methods(run.method for group in groups for run in group.runs):
+    for method in order_methods(name for group in groups for run in group.runs for name in run.methods):
         cells = []
         for group in groups:
-            there = any(run.method == method for run in group.runs)
+            there = any(method in run.methods for run in group.runs)
             cells.append(_gain(group.gains(3, method)) if there else Cell(note="no finished run"))
         rows.append(Row(method, method_title(method), family(method), tuple(cells)))
     return Table(

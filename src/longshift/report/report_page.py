@@ -9,6 +9,7 @@ import pandas as pd
 
 from longshift.report.missing import Missing
 from longshift.report.names import RULES, is_averaged, method_title, order_datasets, order_settings
+from longshift.report.once import each_once
 from longshift.report.page import Page, Section, paragraphs
 from longshift.report.records import Record, by_method, read_records, run_folders
 from longshift.report.sections.classes import class_section, confusion_section
@@ -80,8 +81,7 @@ def report_page(
         here = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
         if here:
             sections.append(place_section(dataset, setting, here, methods, data, folded=len(pairs) > OPENED))
-    own = runs[~runs["method"].map(is_averaged)]  # averaged weights are no runs of their own
-    finished = int((own["status"] == "done").sum())
+    finished = int((each_once(runs)["status"] == "done").sum())
     if records:
         sections.append(run_section(records, page, finished))
     else:
@@ -92,7 +92,7 @@ def report_page(
         sections.append(Section("Single runs", paragraphs(why), name="runs"))
     facts = [
         ("Runs", f"{finished} finished, {missing.count} without a number" if missing.count else f"{finished} finished"),
-        ("Methods", str(own["method"].nunique())),
+        ("Methods", str(sum(not is_averaged(str(name)) for name in runs["method"].unique()))),
         ("Datasets", ", ".join(order_datasets(runs["dataset"]))),
         ("Settings", ", ".join(order_settings(runs["setting"]))),
         ("Selection", f"{rule}: {RULES[rule]}"),

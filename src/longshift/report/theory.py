@@ -10,7 +10,8 @@ import pandas as pd
 
 from longshift.metrics.arrays import FloatArray
 from longshift.report.compare import Published
-from longshift.report.names import RULES, is_averaged, order_datasets, order_settings
+from longshift.report.names import RULES, order_datasets, order_settings
+from longshift.report.once import each_once
 from longshift.report.relation import Relation, relate, relate_within
 from longshift.report.table import Cell, Column, Row, Table, number, slug
 from longshift.sweep.selection import averages
@@ -51,10 +52,7 @@ def theory_runs(chosen: pd.DataFrame) -> pd.DataFrame:
 
     Averaged weights are left out, they are those of the same runs; so is a variant that rests on another row's run.
     """
-    own = ~chosen["method"].map(lambda name: is_averaged(str(name))).astype(bool)
-    runs = chosen[own & chosen[ACCURACY].notna()]
-    named = runs["fingerprint"].notna() & (runs["fingerprint"] != "")
-    return runs[~(named & runs.duplicated(["dataset", "fingerprint"]))]
+    return each_once(chosen[chosen[ACCURACY].notna()])
 
 
 def measured(runs: pd.DataFrame) -> list[str]:

@@ -26,7 +26,7 @@ def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun:
     counts = [int(n) for n in np.mean(every, axis=0)] if same else None
     agree = len({tuple(r.result["split"]["shots"]) for runs in records.values() for r in runs}) == 1
     svg = class_bars(classes, values, split["shots"] if agree else None, counts)
-    number = counted(sum(map(len, records.values())), "run")
+    number = counted(len({r.folder for runs in records.values() for r in runs}), "run")
     caption = (
         f"Percent right of all samples of a class at unseen {noun}s, the runs of a method taken together ({number}). "
         "Largest class first."

@@ -27,6 +27,6 @@ def run_section(records: Sequence[Record], page: Path, total: int) -> Section:
         }
         for record in records
     ]
-    number = counted(len(rows), "run")
+    number = counted(len({record.folder for record in records}), "run")  # a variant may rest on another row's run
     intro = f"{number} behind the figures, out of {total} finished."
     return Section("Run records", fold(number, fragment("runs.html.j2", rows=rows)), intro, "runs")
