@@ -47,6 +47,15 @@ def test_friedman_against_scipy(seed: int, decimals: int) -> None:
     assert friedman(-scores, higher_is_better=False) == ours
 
 
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e-9])
+def test_scores_that_differ_in_rounding_errors_alone_are_ties(scale: float) -> None:
+    means = [float(np.mean(trials)) for trials in ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.2])]
+    assert len(set(means)) > 1  # 0.20000000000000004 is not 0.2
+    scores = scale * pd.DataFrame([[*means, 0.2 + 1e-6]] * 3, columns=list("abcd"))
+    assert rank_table(scores).to_numpy().tolist() == [[3, 3, 3, 1]] * 3
+    assert friedman(scores).ranks == {"d": 1.0, "a": 3.0, "b": 3.0, "c": 3.0}
+
+
 def test_the_published_example_of_demsar_2006() -> None:
     # Demsar, JMLR 2006, table 6: average ranks over 14 data sets 3.143, 2.000, 2.893, 1.964; chi2 = 9.28, F = 3.69.
     n, ranks = 14, np.array([3.143, 2.000, 2.893, 1.964])

@@ -43,7 +43,7 @@ class PairTest:
 
 
 def rank_table(scores: pd.DataFrame, higher_is_better: bool = True) -> pd.DataFrame:
-    """Rank of each method in each case, 1 the best, ties sharing their mean rank."""
+    """Rank of each method in each case, 1 the best, ties (up to rounding errors) sharing their mean rank."""
     values = _checked(scores)
     ranks = stats.rankdata(-values if higher_is_better else values, axis=1, method="average")
     return pd.DataFrame(ranks, index=scores.index, columns=scores.columns)
@@ -172,4 +172,13 @@ def _checked(scores: pd.DataFrame) -> FloatArray:
             f"no test is possible: {int(np.isnan(values).sum())} of {values.size} scores are missing "
             f"({'; '.join(gaps)}); finish those runs or leave the method or case out"
         )
-    return values
+    return _without_rounding_errors(values)
+
+
+def _without_rounding_errors(values: FloatArray) -> FloatArray:
+    """Twelve digits of the largest value: means of equal accuracies in another order differ in the last bits only."""
+    largest = float(np.abs(values).max())
+    if largest == 0 or not math.isfinite(largest):
+        return values
+    result: FloatArray = np.round(values, 12 - math.ceil(math.log10(largest)))
+    return result
