@@ -51,6 +51,12 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         ({"run": {"steps": 0}}, "[run] steps"),
         ({"draws": 1001}, "draws"),
         ({"settings": ["GINIDG"]}, "published counts"),
+        ({"settings": ["Balanced"], "run": {"ratio": 10}}, "Balanced takes no ratio"),
+        ({"settings": ["Balanced"], "overrides": {"erm": {"ratio": 10.0}}}, "Balanced takes no ratio"),
+        (
+            {"settings": ["Balanced"], "variants": [{"name": "steep", "method": "erm", "ratio": 10}]},
+            "Balanced takes no ratio",
+        ),
         ({"runtime": {"keep_modle": True}}, "[runtime] unknown key 'keep_modle'; did you mean keep_model"),
         ({"runtime": {"checkpoint_every": -1}}, "[runtime] checkpoint_every"),
         ({"runtime": {"device": "cpu"}}, "[runtime] unknown key 'device'"),

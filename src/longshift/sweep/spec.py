@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -130,7 +131,8 @@ def read_sweep(directory: Path) -> Sweep:
     variants = read_variants(raw.get("variants"), folder.path, run, methods, overrides, mistakes)
     if raw.get("methods") == [] and not raw.get("variants"):
         mistakes.append("methods: there is none to compare, and there are no [[variants]]")
-    datasets = _datasets(raw, folder.path, settings, run, mistakes)
+    ratios = _ratios(run, methods, overrides, variants)
+    datasets = _datasets(raw, folder.path, settings, run, ratios, mistakes)
     if mistakes or table is None:
         raise ConfigError(list(dict.fromkeys(mistakes)), str(folder.file))
     own = {name: run_keys.placed(keys, folder.path) for name, keys in overrides.items()}
@@ -190,9 +192,32 @@ def _settings(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys(run_keys.each(_names(value), check, "settings", mistakes)))
 
 
+def _ratios(
+    run: Mapping[str, Any], methods: Iterable[str], overrides: Mapping[str, Mapping[str, Any]],
+    variants: Iterable[Variant],
+) -> list[float | None]:  # fmt: skip
+    """Every ratio that some job has, once (without any method, that of [run])."""
+    compared = (*(Variant("", method, {}) for method in methods), *variants)
+    found = [
+        run_keys.merged(run, overrides.get(registry.get(v.method).info.name, {}), v.values).get("ratio")
+        for v in compared
+    ]  # fmt: skip
+    return list(dict.fromkeys(map(_ratio, found or [run.get("ratio")])))
+
+
+def _ratio(given: object) -> float | None:
+    """The ratio of a run; what is none is reported with the keys."""
+    try:
+        value = float(given) if isinstance(given, (int, float, str)) else 0.0
+    except ValueError:
+        return None
+    return value if value > 1 else None
+
+
 def _datasets(
-    raw: Mapping[str, Any], base: Path, settings: tuple[str, ...], run: Mapping[str, Any], mistakes: list[str]
-) -> tuple[Dataset, ...]:
+    raw: Mapping[str, Any], base: Path, settings: tuple[str, ...], run: Mapping[str, Any],
+    ratios: Sequence[float | None], mistakes: list[str],
+) -> tuple[Dataset, ...]:  # fmt: skip
     found: list[Dataset] = []
     tables = raw.get("datasets")
     for number, item in enumerate(tables if isinstance(tables, list) else ()):
@@ -213,7 +238,7 @@ def _datasets(
         find = partial(find_target, manifest, benchmark=known)
         targets = run_keys.each(names, find, f"datasets[{number}].targets", mistakes)
         ratio = run.get("ratio")
-        _possible(manifest, settings, targets, table.benchmark, ratio, f"datasets[{number}]", mistakes)
+        _possible(manifest, settings, targets, table.benchmark, ratios, f"datasets[{number}]", mistakes)
         name = table.name or table.benchmark or (known if ratio is None else None) or manifest.name
         if name in [other.name for other in found]:
             mistakes.append(f"datasets[{number}]: two datasets are called {name!r}; give one a `name` of its own")
@@ -222,16 +247,14 @@ def _datasets(
 
 
 def _possible(
-    manifest: Manifest, settings: Iterable[str], targets: list[str], benchmark: str | None, ratio: object,
-    where: str, mistakes: list[str],
+    manifest: Manifest, settings: Iterable[str], targets: list[str], benchmark: str | None,
+    ratios: Sequence[float | None], where: str, mistakes: list[str],
 ) -> None:  # fmt: skip
-    """Whether each setting can be had for the dataset; one target tells."""
-    for setting in settings:
+    """Whether each setting can be had for the dataset with each ratio; one target tells."""
+    for setting, ratio in product(settings, ratios):
         for target in targets[:1]:
             try:
-                setting_for(
-                    manifest, setting, target, benchmark=benchmark, ratio=ratio if isinstance(ratio, float) else None
-                )
+                setting_for(manifest, setting, target, benchmark=benchmark, ratio=ratio)
             except LongshiftError as error:
                 mistakes.append(f"{where}, setting {setting}: {error}")
 
