@@ -56,6 +56,12 @@ def test_small_images_have_their_own_defaults() -> None:
     assert (small.augmented, large.augmented) == (False, True)
 
 
+@pytest.mark.parametrize("start", [{"pretrained": True}, {"weights": "w.safetensors"}])
+def test_published_weights_are_fine_tuned_gently_at_any_size(start: dict[str, Any]) -> None:
+    run = RunConfig(target="A", data="PACS.zip", image_size=64, backbone="mobilenetv2_100", **start)
+    assert (run.method_config().lr, run.method_config().batch_size, run.augmented) == (5e-5, 32, True)
+
+
 def test_the_fingerprint_is_about_the_run_and_not_about_the_machine() -> None:
     here = RunConfig(target="A", data="/a/PACS.zip", benchmark="PACS")
     there = RunConfig(target="A", data="/b/pacs", benchmark="PACS")

@@ -84,7 +84,7 @@ def _show(method: dict[str, Any]) -> None:
         for context, other in hp["variants"].items()
     ]
     if others:
-        caption = "small = images of 64 pixels or less; otherwise a benchmark"
+        caption = "small = vectors, images of 64 pixels or less without published weights; otherwise a benchmark"
         print_table("Where they differ", ("context", "name", "default", "range"), sorted(others), caption)
     for text in method["repairs"]:
         console.print(f"Repair: {text}", markup=False, highlight=False)

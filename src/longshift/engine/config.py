@@ -80,8 +80,11 @@ class RunConfig(BaseModel):
 
     @property
     def small(self) -> bool:
-        """Whether the defaults for small images (and for vectors) apply."""
-        return self.size <= SMALL_IMAGE
+        """Whether the defaults for small images (and for vectors) apply.
+
+        They are for networks trained from scratch; published weights are fine-tuned gently at any size.
+        """
+        return self.size <= SMALL_IMAGE and not (self.pretrained or self.weights)
 
     @property
     def augmented(self) -> bool:

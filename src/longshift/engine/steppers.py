@@ -11,6 +11,7 @@ from longshift.data.draws import HostDraws
 from longshift.engine.source import Source
 from longshift.engine.tape import TapedDraws
 from longshift.engine.terms import TermLog
+from longshift.errors import LongshiftError
 from longshift.methods.base import Method
 
 EAGER_STEPS = 3  # of each phase before its capture: allocations and kernel choices settle
@@ -102,8 +103,25 @@ class GraphStepper:
         self.method.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         # Only this thread's calls are part of the capture: a streaming source copies in another one meanwhile.
-        with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
-            self.draws.enter_capture()
-            self.log.add(self.method.step(self.source.batch(self.draws)))
-            self.draws.leave_capture()
+        try:
+            with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
+                self.draws.enter_capture()
+                self.log.add(self.method.step(self.source.batch(self.draws)))
+                self.draws.leave_capture()
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            raise cannot_capture(type(self.method), error) from error
         self.graphs[phase] = graph
+
+
+def cannot_capture(method: type[Method], error: RuntimeError) -> LongshiftError:
+    """What to tell the author of a method whose step reads numbers back from the GPU; the cause is the first error."""
+    # Leaving a capture that went wrong raises once more; the error that says where is the one before.
+    first = error.__context__ if isinstance(error.__context__, RuntimeError) else error
+    reason = (str(first).strip().splitlines() or ["no reason given"])[0]
+    return LongshiftError(
+        f"the step of {method.__name__} could not be captured as a CUDA graph: {reason}. A captured step must not wait "
+        "for the GPU (.item(), float(), printing or branching on a tensor, boolean masks). Use --graphs off, or say "
+        "`capturable = False` in the method's class."
+    )

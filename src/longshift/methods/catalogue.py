@@ -85,8 +85,9 @@ def markdown() -> str:
         parts += [f"## {title.capitalize()}\n", _table(("method", "name", "idea", "step cost"), rows)]
     parts += [cost_note() + "\n", "## Hyper-parameters\n"]
     parts += [
-        "Ranges are those of a random search; U(a, b) is uniform. A context such as `small` (images of 64 pixels "
-        "or less) or a benchmark can have a default and range of its own. These are common to all methods:\n",
+        "Ranges are those of a random search; U(a, b) is uniform. A context such as `small` (vectors, and images of "
+        "64 pixels or less without published weights) or a benchmark can have a default and range of its own. These "
+        "are common to all methods:\n",
         _hyper_parameters(MethodConfig.hyper_parameters()),
     ]
     common = MethodConfig.hyper_parameters()
