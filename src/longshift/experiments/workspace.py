@@ -20,6 +20,7 @@ from longshift.files import content_hash, write_text
 from longshift.methods import registry
 from longshift.report.names import order_methods
 from longshift.settings import find_target, recognise
+from longshift.settings.split import usable_counts
 from longshift.sweep.layout import StoreFolder
 from longshift.sweep.plan import Job
 from longshift.sweep.run_keys import shared
@@ -63,8 +64,8 @@ class Workspace:
 
     @cached_property
     def totals(self) -> dict[str, dict[str, int]]:
-        """Samples of each class in each domain."""
-        return {domain: dict(row) for domain, row in self.manifest.counts().items()}
+        """Samples of each class in each domain that may be trained on."""
+        return {domain: dict(row) for domain, row in usable_counts(self.manifest).items()}
 
     def chosen_methods(self, wanted: Sequence[str]) -> list[str]:
         """Those of the wanted methods that take part."""

@@ -25,6 +25,7 @@ from longshift.settings.setting import (
     held_for_validation,
 )
 from longshift.settings.shots import terciles
+from longshift.settings.split import usable_counts, usable_table
 
 Wanted = str | Path | Counts | Setting | Generator
 NO_BENCHMARK = "none"
@@ -42,12 +43,12 @@ def setting_for(
 ) -> Setting:
     """The setting for a dataset and a target domain, in the dataset's own names.
 
-    `setting` is a name (published counts if the dataset is a benchmark, else generated from its own counts), a
-    file of counts (.json, .csv), counts as a mapping, a generator or a ready setting. `benchmark` says which
-    benchmark the dataset is ("none": not one); by default it is recognised by its classes and domains. A stated
-    `ratio` (largest over smallest class) always generates. `validation` is per class and source. With the target ""
-    no domain is held out, and no sample is kept back for a test. `third` (for generated settings): validation takes
-    a third of a small class at most, as `make_split` then does.
+    `setting` is a name (published counts if the dataset is a benchmark, else generated from its own counts, those of
+    samples that may be trained on), a file of counts (.json, .csv), counts as a mapping, a generator or a ready
+    setting. `benchmark` says which benchmark the dataset is ("none": not one); by default it is recognised by its
+    classes and domains. A stated `ratio` (largest over smallest class) always generates. `validation` is per class and
+    source. With the target "" no domain is held out, and no sample is kept back for a test. `third` (for generated
+    settings): validation takes a third of a small class at most, as `make_split` then does.
     """
     known = recognise(manifest, benchmark)
     goal = find_target(manifest, target, known)
@@ -63,7 +64,7 @@ def setting_for(
     elif isinstance(setting, Mapping):
         made = _explicit(manifest, {"counts": setting}, goal, validation)
     else:
-        made = setting.generate(manifest.counts(), goal)
+        made = setting.generate(usable_counts(manifest), goal)
     if ratio is not None:
         raise UsageError("a ratio goes with a setting's name; these counts are given already")
     return made if validation is None else replace(made, validation=validation)
@@ -103,7 +104,7 @@ def find_target(manifest: Manifest, target: str, benchmark: str | None = None) -
 def default_validation(manifest: Manifest, target: str) -> int:
     """A third of the smallest class of a source, but 1 at least and 5 at most."""
     sources = [i for i, name in enumerate(manifest.domain_names) if name != target]
-    table = manifest.count_table()[sources]
+    table = usable_table(manifest)[sources]
     smallest = int(table[table > 0].min()) if (table > 0).any() else 0
     return min(max(smallest // 3, 1), 5)
 
@@ -132,8 +133,8 @@ def _named(
             raise UsageError(f"{name} takes no ratio; settings that do: {with_ratio}")
         options["ratio"] = ratio
     if target == NO_TARGET:
-        return GENERATORS[name](**options, test=0.0).generate(manifest.counts(), target)
-    return _leave_a_test(manifest, GENERATORS[name](**options).generate(manifest.counts(), target), third)
+        return GENERATORS[name](**options, test=0.0).generate(usable_counts(manifest), target)
+    return _leave_a_test(manifest, GENERATORS[name](**options).generate(usable_counts(manifest), target), third)
 
 
 def _published(manifest: Manifest, name: str, target: str, benchmark: str) -> Setting:
@@ -169,7 +170,7 @@ def _explicit(manifest: Manifest, arguments: dict[str, Any], target: str, valida
 
 def _leave_a_test(manifest: Manifest, setting: Setting, third: bool) -> Setting:
     """Where training and validation would take all of a class, training gives one sample up for the test."""
-    totals = manifest.count_table()
+    totals = usable_table(manifest)
     left = totals - held_for_validation(totals, setting.validation, third) - 1
     room = as_counts(manifest.domain_names, manifest.classes, left)
     counts = {

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from longshift.data.manifest import IntArray, Manifest
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
 from longshift.settings.recipe import SplitRecipe, read_recipe, write_recipe
-from longshift.settings.setting import NO_TARGET, Setting, held_for_validation
+from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 
 PARTS = ("train", "validation", "test", "target")
 
@@ -62,7 +62,7 @@ def make_split(
     whatever remains, possibly nothing. With `third`, validation then takes a third of a class at most (but one).
     """
     _check(manifest, setting)
-    table = _usable_table(manifest)
+    table = usable_table(manifest)
     available = table[[manifest.domain_names.index(source) for source in setting.sources]]
     wanted = setting.table(manifest.classes)
     # A class that a source lacks, and that the setting does not ask of it, needs no validation there.
@@ -91,7 +91,7 @@ def make_split(
 
 def recipe_of(split: Split, manifest: Manifest) -> SplitRecipe:
     """What it takes to make this split again."""
-    table = _usable_table(manifest)
+    table = usable_table(manifest)
     validation = np.zeros_like(split.counts)
     rows = {manifest.domain_names.index(source): row for row, source in enumerate(split.sources)}
     for i in split.validation:
@@ -183,12 +183,17 @@ def reserved_for_test(manifest: Manifest) -> npt.NDArray[np.bool_]:
     return np.array([name.strip().casefold() == "test" for name in manifest.splits], dtype=np.bool_)
 
 
-def _usable_table(manifest: Manifest) -> IntArray:
+def usable_table(manifest: Manifest) -> IntArray:
     """Samples per (domain, class) that training and validation may take."""
     table = manifest.count_table()
     reserved = reserved_for_test(manifest)
     np.subtract.at(table, (manifest.domains[reserved], manifest.labels[reserved]), 1)
     return table
+
+
+def usable_counts(manifest: Manifest) -> Counts:
+    """The same by name: what a setting may be made from."""
+    return as_counts(manifest.domain_names, manifest.classes, usable_table(manifest))
 
 
 def _target_row(manifest: Manifest, target: str) -> IntArray:
@@ -293,7 +298,7 @@ def _differences(recipe: SplitRecipe, manifest: Manifest) -> list[str]:
     absent = [name for name in named if name not in manifest.domain_names]
     if absent:
         return [f"no domain {name!r}; it has {', '.join(manifest.domain_names)}" for name in absent]
-    usable, whole = _usable_table(manifest), manifest.count_table()
+    usable, whole = usable_table(manifest), manifest.count_table()
     expected = list(zip(named, [*recipe.available, recipe.target_available], strict=False))
     return [
         f"{domain}, {name}: expected {row[k]} samples, but found {found}"
