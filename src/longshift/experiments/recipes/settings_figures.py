@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -62,10 +63,21 @@ def _ratios(results: Results) -> list[Output]:
         rows.append(Row(target, target, "", tuple(cells)))
     caption = (
         "Largest over smallest: classes summed over the sources (CR), sources summed over the classes (DR), classes "
-        "within each source in the order of the names (ECR)."
+        "within each source in the order of the names, unless noted (ECR)."
     )
+    notes = (*_other_orders(parts, workspace), *mild_note(workspace))
     title = f"Imbalance ratios of the training sets, {workspace.name}"
-    return [Table("ratios", "ratios", title, columns, tuple(rows), caption, notes=mild_note(workspace), head="Target")]
+    return [Table("ratios", "ratios", title, columns, tuple(rows), caption, notes=notes, head="Target")]
+
+
+def _other_orders(parts: Mapping[str, Sequence[SplitRecipe]], workspace: Workspace) -> Iterator[str]:
+    """The sources behind ECR 1, 2, ... of settings that have them in an order of their own, as published counts may."""
+    names = workspace.manifest.domain_names
+    for setting, recipes in parts.items():
+        own = [r for r in recipes if r.sources != tuple(name for name in names if name in r.sources)]
+        if own:
+            listed = "; ".join(f"{', '.join(r.sources)} for the target {r.target}" for r in own)
+            yield f"Sources of the ECR columns under {setting}: {listed}."
 
 
 def _ratio(value: float) -> Cell:
