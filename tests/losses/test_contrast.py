@@ -183,6 +183,38 @@ def test_near_duplicates_in_float32_have_finite_gradients(name: str) -> None:
         assert torch.isfinite(grad).all(), scale
 
 
+@pytest.mark.parametrize("name", ["infonce", "supcon"])
+def test_tiny_similarities_of_sure_predictions_keep_their_digits(name: str) -> None:
+    """Positives that are sure of different classes: s around 1e-9, whose logarithm leads the loss."""
+    y = [0, 0, 1, 1]
+    logits = 10 * tensor([[2, 0, 0], [0, 2.1, 0.2], [0.3, 0, 1.8], [0.1, 1.9, 0]])
+
+    def loops_of(z: Tensor) -> Tensor:
+        terms = loops.contrast_terms(name, z.softmax(1), y, negatives="batch", kind="linear")
+        return torch.stack([term for term in terms if term is not None]).mean()
+
+    def ours_of(z: Tensor) -> Tensor:
+        return FUNCTIONS[name](z.softmax(1), torch.tensor(y), similarity="linear")
+
+    for dtype, tolerance in ((torch.float64, 1e-13), (torch.float32, 1e-5)):
+        z = logits.to(dtype).requires_grad_()
+        ours, reference = ours_of(z), loops_of(z.double())
+        torch.testing.assert_close(ours.double(), reference, rtol=tolerance, atol=0)
+        expected = torch.autograd.grad(reference, z)[0]
+        assert expected[0].abs().max() > 1e-2  # the pull between them is there
+        torch.testing.assert_close(torch.autograd.grad(ours, z)[0], expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["infonce", "supcon"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_vanishing_similarities_have_finite_gradients(name: str, dtype: torch.dtype) -> None:
+    for scale in (20.0, 40.0, 50.0, 90.0, 400.0, 1000.0):
+        logits = (scale * torch.eye(4, dtype=dtype)).requires_grad_()
+        value = FUNCTIONS[name](logits.softmax(1), torch.tensor([0, 0, 1, 1]), similarity="linear")
+        assert value.isfinite(), scale
+        assert torch.autograd.grad(value, logits)[0].isfinite().all(), scale
+
+
 def test_errors_name_the_options() -> None:
     p, y = torch.full((2, 2), 0.5), torch.tensor([0, 1])
     with pytest.raises(ValueError, match="one of mean, sum, class, none, but got 'avg'"):

@@ -45,15 +45,6 @@ def cosine(vectors: Tensor, candidates: Tensor | None = None) -> Tensor:
     return unit @ (unit if candidates is None else normalize(candidates, dim=1)).T
 
 
-def distance(vectors: Tensor, candidates: Tensor) -> Tensor:
-    """1 - cosine similarity, in float64 up to the difference.
-
-    Predictions of one class are nearly equal, and so is a mined sample to its positive when lambda is near 1: in
-    float32 the difference would be mostly rounding noise, which the logarithms of eq. con then blow up.
-    """
-    return (1 - cosine(vectors.double(), candidates.double())).to(vectors.dtype)
-
-
 def same_class(labels: Tensor) -> Tensor:
     """(B, B): whether two samples share their label."""
     return labels[:, None] == labels[None, :]
@@ -120,23 +111,32 @@ def candidate_sets(labels: Tensor, augmented_class: Tensor | None, negatives: Ne
     return torch.cat([positives, torch.zeros_like(mined)], 1), torch.cat([in_batch, mined], 1)
 
 
-def _distances(
+def _similarities(
     predictions: Tensor,
     labels: Tensor,
     augmented: Tensor | None,
     augmented_class: Tensor | None,
     negatives: Negatives | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Cosine distances 1 - s (B, C) to all candidates, P(i) and N(i)."""
+    """Cosine similarities s (B, C) to all candidates in float64, P(i) and N(i)."""
     if negatives is None:
         negatives = "batch" if augmented is None else "augmented"
     check("negatives", negatives, NEGATIVES)
     if negatives == "batch":
-        return distance(predictions, predictions), *candidate_sets(labels, None, negatives)
+        return cosine(predictions.double()), *candidate_sets(labels, None, negatives)
     if augmented is None or augmented_class is None:
         raise ValueError(f"Expected `augmented` and `augmented_class` with negatives={negatives!r}, but got None.")
-    everyone = torch.cat([predictions, augmented.to(predictions.dtype)])
-    return distance(predictions, everyone), *candidate_sets(labels, augmented_class, negatives)
+    everyone = torch.cat([predictions, augmented.to(predictions.dtype)]).double()
+    return cosine(predictions.double(), everyone), *candidate_sets(labels, augmented_class, negatives)
+
+
+def _gap(s: Tensor, dtype: torch.dtype) -> Tensor:
+    """The cosine distance 1 - s, in float64 up to the difference.
+
+    Predictions of one class are nearly equal, and so is a mined sample to its positive when lambda is near 1: in
+    float32 the difference would be mostly rounding noise, which the logarithms of eq. con then blow up.
+    """
+    return (1 - s).to(dtype)
 
 
 def _positive(gap: Tensor) -> Tensor:
@@ -161,8 +161,8 @@ def infonce_nd(
     samples' predictions and the class each was mined for. `negatives` is by default "augmented" where these are
     given and "batch" where they are not.
     """
-    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(_positive(gap), negative, positives, normalised=normalised)
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(_positive(_gap(s, predictions.dtype)), negative, positives, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
 
 
@@ -178,15 +178,19 @@ def supcon_nd(
     normalised: bool = False,
 ) -> Tensor:
     """Negatives-dominant SupCon: as `infonce_nd`, with the logarithm inside the mean over negatives."""
-    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(_positive(gap), negative, positives, log_inside=True, normalised=normalised)
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(
+        _positive(_gap(s, predictions.dtype)), negative, positives, log_inside=True, normalised=normalised
+    )
     return reduce(terms, valid, labels, reduction)
 
 
-def _closeness(gap: Tensor, similarity: Similarity) -> Tensor:
+def _closeness(s: Tensor, similarity: Similarity, dtype: torch.dtype) -> Tensor:
     check("similarity", similarity, SIMILARITIES)
-    s = 1 - gap
-    return s.exp() if similarity == "exp" else s.clamp(min=floor_of(s.dtype))
+    s = s.to(dtype)
+    # Sure predictions of two classes have a tiny similarity, exact to the last digit (a sum of products of positive
+    # numbers, never taken from 1): its logarithm holds down to where the reciprocal in the gradient would overflow.
+    return s.exp() if similarity == "exp" else s.clamp(min=torch.finfo(dtype).tiny ** 0.5)
 
 
 @full_precision
@@ -202,8 +206,9 @@ def infonce(
     similarity: Similarity = "linear",
 ) -> Tensor:
     """InfoNCE led by the positives; the paper prints it with the similarity itself, not its exponential."""
-    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(_closeness(gap, similarity), positives, negative, normalised=normalised)
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    f = _closeness(s, similarity, predictions.dtype)
+    terms, valid = anchor_terms(f, positives, negative, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
 
 
@@ -220,8 +225,8 @@ def supcon(
     similarity: Similarity = "exp",
 ) -> Tensor:
     """SupCon led by the positives: the form of eq. align on samples, or with the similarity itself ("linear")."""
-    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
-    f = _closeness(gap, similarity)
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    f = _closeness(s, similarity, predictions.dtype)
     terms, valid = anchor_terms(f, positives, negative, log_inside=True, normalised=normalised)
     return reduce(terms, valid, labels, reduction)
 
@@ -238,6 +243,8 @@ def released(
     normalised: bool = False,
 ) -> Tensor:
     """The authors' code in place of eq. con: a softmax of distances, no 1/|N|, class means averaged."""
-    gap, positives, negative = _distances(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(gap.exp(), negative, positives, averaged=False, normalised=normalised)
+    s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
+    terms, valid = anchor_terms(
+        _gap(s, predictions.dtype).exp(), negative, positives, averaged=False, normalised=normalised
+    )
     return reduce(terms, valid, labels, reduction)
