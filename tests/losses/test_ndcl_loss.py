@@ -152,6 +152,18 @@ def test_prior_shifts_the_logits_of_eq_ce_only(prior: str) -> None:
     assert torch.equal(plain.const, shifted.const)
 
 
+@pytest.mark.parametrize("prior", ["domain", "global"])
+def test_prior_has_the_precision_of_the_logits(prior: str) -> None:
+    y, d = EDGES["single-sample class"]
+    logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    counts = torch.where(COUNTS > 0, COUNTS, 1)
+    shift = (counts[d] if prior == "domain" else counts.sum(0)).double().log()
+    expected = reweighted_cross_entropy(logits + shift, y)
+    for given in (counts, counts.float(), counts.tolist()):
+        found = NDCLLoss(given, negatives="batch", prior=prior).objective(logits, y, d).ce
+        torch.testing.assert_close(found, expected, rtol=1e-14, atol=0)
+
+
 def test_weights_of_zero_leave_terms_out() -> None:
     y, d = EDGES["single-sample class"]
     logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))

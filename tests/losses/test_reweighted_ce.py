@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import class_mean, intra_class_weights, reweighted_cross_entropy
+from longshift.losses.reweighted_ce import Weights
 from tests.losses.source import each_source, use
 from tests.methods.oracle import close, load, tensor
 
@@ -54,3 +56,17 @@ def test_other_weights() -> None:
     by_class = torch.stack([losses[y == k].mean() for k in (0, 1, 3)])
     torch.testing.assert_close(reweighted_cross_entropy(logits, y, weights="class"), by_class.mean())
     torch.testing.assert_close(reweighted_cross_entropy(logits, y, weights="class", divisor="all"), by_class.sum() / 4)
+
+
+@pytest.mark.parametrize("weights", ["adaptive", "class", "none"])
+def test_weights_are_computed_in_the_precision_of_the_losses(weights: Weights) -> None:
+    logits = torch.randn(7, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    y = torch.tensor([0, 0, 0, 1, 2, 2, 2])
+    losses = [(row.logsumexp(0) - row[k]).item() for row, k in zip(logits, y.tolist(), strict=True)]
+    total = 0.0
+    for k in (0, 1, 2):
+        own = [value for value, label in zip(losses, y.tolist(), strict=True) if label == k]
+        grown = [math.exp(value) if weights == "adaptive" else 1.0 for value in own]
+        total += sum(w * value for w, value in zip(grown, own, strict=True)) / sum(grown) / 3
+    expected = sum(losses) / 7 if weights == "none" else total
+    assert reweighted_cross_entropy(logits, y, weights=weights).item() == pytest.approx(expected, rel=1e-14)

@@ -110,6 +110,28 @@ def test_state_is_all_that_training_needs(name: str) -> None:
             assert torch.equal(value, second.state_dict()[key]), f"{key} differs after stopping at step {stop}"
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_made_from_counts_keeps_its_digits_in_float64(name: str) -> None:
+    """A method built while float32 is the default, then moved, is the one built in float64."""
+    given = [Batch(b.x.double(), b.y, b.d, 3) for b in batches(5, 3, 6)]
+    reached = []
+    for dtype in (torch.float32, torch.float64):
+        moved = make(name, 5, 3).double()
+        torch.set_default_dtype(dtype)
+        try:
+            method = registry.get(name)(moved.network, moved.problem, moved.config).double().train()
+        finally:
+            torch.set_default_dtype(torch.float32)
+        with torch.no_grad():  # layers of its own, where it has some
+            for key, value in method.named_parameters():
+                value.copy_(moved.get_parameter(key))
+        method.start(HostDraws(0, dtype=torch.float64))
+        train(method, given)
+        reached.append(method.predict(given[0].x).detach())
+    assert reached[0].dtype == torch.float64
+    torch.testing.assert_close(reached[0], reached[1], rtol=0, atol=1e-13)
+
+
 class NoHostReads(TorchDispatchMode):
     """Fails on operations that bring a tensor to the host or make shapes depend on data."""
 

@@ -49,7 +49,7 @@ class NDCLLoss(nn.Module):
     """
 
     class_counts: Tensor | None
-    log_prior: Tensor | None
+    prior_counts: Tensor | None
     factors: Tensor | None
 
     def __init__(
@@ -71,12 +71,12 @@ class NDCLLoss(nn.Module):
         per_class = None if class_counts is None else class_counts.reshape(-1, class_counts.shape[-1]).sum(0)
         # Derived from the options, so they are no part of a checkpoint.
         self.register_buffer("class_counts", per_class, persistent=False)
-        self.register_buffer("log_prior", self._log_prior(class_counts), persistent=False)
+        self.register_buffer("prior_counts", self._prior_counts(class_counts), persistent=False)
         # (domains, classes) factors on eq. ce's weights: undefined in the authors' code, ones unless given.
         self.register_buffer("factors", factors, persistent=False)
 
-    def _log_prior(self, counts: Tensor | None) -> Tensor | None:
-        """(rows, classes): one row per domain, or one row for all."""
+    def _prior_counts(self, counts: Tensor | None) -> Tensor | None:
+        """The counts behind the prior, (rows, classes): one row per domain, or one row for all."""
         if self.recipe.prior == "none":
             return None
         needed = 2 if self.recipe.prior == "domain" else 1
@@ -86,10 +86,8 @@ class NDCLLoss(nn.Module):
             raise ValueError(
                 f"Expected `class_counts` of shape {shape} with prior={self.recipe.prior!r}, but got {found}."
             )
-        values = counts.reshape(-1, counts.shape[-1]).to(torch.get_default_dtype())
-        if self.recipe.prior == "global":
-            values = values.sum(0, keepdim=True)
-        return log_prior(values)
+        values = counts.reshape(-1, counts.shape[-1])
+        return values.sum(0, keepdim=True) if self.recipe.prior == "global" else values
 
     def mine(self, logits: Tensor, y: Tensor) -> Mined:
         """Which samples to mix, from the logits of the first forward pass."""
@@ -135,8 +133,10 @@ def _objective(
 ) -> NDCLTerms:
     recipe = ndcl.recipe
     shifted = logits
-    if ndcl.log_prior is not None:
-        shifted = logits + (ndcl.log_prior[d] if recipe.prior == "domain" else ndcl.log_prior).to(logits.dtype)
+    if ndcl.prior_counts is not None:
+        # Whole counts are exact in any precision; their logarithms are taken in that of the logits.
+        prior = log_prior(ndcl.prior_counts.to(logits.dtype))
+        shifted = logits + (prior[d] if recipe.prior == "domain" else prior)
     factor = None if ndcl.factors is None else ndcl.factors[d, y]
     ce = reweighted_cross_entropy(shifted, y, weights=recipe.weights, divisor=recipe.divisor, factor=factor)
     total, con, const = ce, None, None

@@ -56,7 +56,7 @@ def class_mean(
     if weights == "adaptive":
         weight = intra_class_weights(losses.detach() if detach else losses, labels)
     else:
-        weight = 1.0 / same_class(labels).sum(1)
+        weight = same_class(labels).sum(1).to(losses.dtype).reciprocal()
     return (weight * weighted).sum() / (classes_present(labels) if divisor == "present" else classes)
 
 

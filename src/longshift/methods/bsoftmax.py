@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -26,7 +27,7 @@ class BSoftmax(Method):
     A class missing from a domain takes no part in that domain's softmax.
     """
 
-    log_counts: Tensor  # (domains, classes)
+    log_counts: Tensor  # (domains, classes), in float64: rounded only to the precision of the logits
     repairs: ClassVar[tuple[str, ...]] = (
         "The logarithm of a count of 0 is replaced by a finite one (-87.3): the class stays out of that domain's "
         "softmax, but a sample of it would not make the loss infinite.",
@@ -34,9 +35,10 @@ class BSoftmax(Method):
 
     def build(self) -> None:
         """Add the logarithms of the counts."""
-        self.register_buffer("log_counts", log_prior(self.problem.counts_tensor()))
+        self.register_buffer("log_counts", log_prior(self.problem.counts_tensor(torch.float64)))
 
     def loss(self, batch: Batch) -> Losses:
         """Mean cross-entropy of the shifted logits."""
-        total = cross_entropy(self.network(batch.x) + self.log_counts[batch.d], batch.y)
+        logits = self.network(batch.x)
+        total = cross_entropy(logits + self.log_counts.to(logits.dtype)[batch.d], batch.y)
         return Losses(total, {"loss": total})

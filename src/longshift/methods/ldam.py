@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from longshift.data.batch import Batch
@@ -39,7 +40,7 @@ class LDAM(Method):
 
     Config = LDAMConfig
     config: LDAMConfig
-    margins: Tensor  # (domains, classes)
+    margins: Tensor  # (domains, classes), in float64: rounded only to the precision of the logits
     repairs: ClassVar[tuple[str, ...]] = (
         "A class missing from a domain makes every margin of the published code undefined (0^(-1/4)); here it gets "
         "the largest margin and the others are scaled without it.",
@@ -47,10 +48,11 @@ class LDAM(Method):
 
     def build(self) -> None:
         """Add the margins."""
-        self.register_buffer("margins", ldam_margins(self.problem.counts_tensor(), self.config.max_m))
+        self.register_buffer("margins", ldam_margins(self.problem.counts_tensor(torch.float64), self.config.max_m))
 
     def loss(self, batch: Batch) -> Losses:
         """Mean margin loss over the batch."""
-        margins = self.margins[batch.d, batch.y]
-        total = margin_loss(self.network(batch.x), batch.y, margins, self.config.scale).mean()
+        logits = self.network(batch.x)
+        margins = self.margins.to(logits.dtype)[batch.d, batch.y]
+        total = margin_loss(logits, batch.y, margins, self.config.scale).mean()
         return Losses(total, {"loss": total})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -27,18 +28,18 @@ class ReWeight(Method):
     class with one sample.
     """
 
-    weights: Tensor  # (domains, classes)
+    weights: Tensor  # (domains, classes), in float64: rounded only to the precision of the losses
     repairs: ClassVar[tuple[str, ...]] = (
         "A class missing from a domain makes every weight of the published code undefined (1 / 0); it is counted as 1.",
     )
 
     def build(self) -> None:
         """Add the weights."""
-        self.register_buffer("weights", inverse_frequency(self.problem.counts_tensor()))
+        self.register_buffer("weights", inverse_frequency(self.problem.counts_tensor(torch.float64)))
 
     def loss(self, batch: Batch) -> Losses:
         """Mean over domains of the weighted mean of cross-entropy."""
         risk = batch.by_domain(cross_entropy(self.network(batch.x), batch.y, reduction="none"))
-        weight = batch.by_domain(self.weights[batch.d, batch.y])
+        weight = batch.by_domain(self.weights.to(risk.dtype)[batch.d, batch.y])
         total = ((weight * risk).sum(1) / weight.sum(1)).mean()
         return Losses(total, {"loss": total})
