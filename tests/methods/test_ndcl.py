@@ -105,6 +105,13 @@ def test_a_given_value_wins_over_the_preset_also_where_it_is_the_default(name: s
     assert on_top.recipe() == NDCLRecipe(**expected, alpha=drawn.alpha, beta=drawn.beta, rho=drawn.rho)
 
 
+def test_what_a_base_says_stays_when_a_default_is_given_on_top() -> None:
+    base = NDCLConfig.make({"preset": "released", "share": "uniform"})
+    on_top = NDCLConfig.make({"contrast": "infonce_nd"}, base=base)
+    expected: dict[str, Any] = {**RELEASED, "share": "uniform", "contrast": "infonce_nd"}
+    assert on_top.recipe() == NDCLRecipe(**expected)
+
+
 def test_all_values_given_leave_nothing_to_the_preset() -> None:
     papers = {name: getattr(NDCLRecipe(), name) for name in RELEASED}
     assert NDCLConfig.make({"preset": "released", **papers}).recipe() == NDCLRecipe()

@@ -71,7 +71,8 @@ class NDCLConfig(MethodConfig):
         filled, defaults = PRESETS[chosen["preset"]], NDCLRecipe()
         if all(given.get(name) != getattr(defaults, name) for name in filled):
             return chosen
-        kept = {name: chosen[name] if name in given else value for name, value in filled.items()}
+        said = {name for name in filled if name in given or chosen[name] != getattr(defaults, name)}
+        kept = {name: chosen[name] if name in said else value for name, value in filled.items()}
         return {**chosen, "preset": "paper", **kept}
 
     def to_dict(self) -> dict[str, Value]:
