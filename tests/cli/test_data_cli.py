@@ -80,6 +80,44 @@ def test_inspect_warns(run: Run, tmp_path: Path, domains: list[str], classes: li
     assert warning in err
 
 
+def test_inspect_of_vectors_speaks_of_vectors(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", x=np.arange(12.0).reshape(6, 2), label=list("ababac"), domain=list("nnssss"))
+    code, out, err = run("data", "inspect", tmp_path / "v.npz")
+    assert code == 0
+    assert "v: 6 vectors, 2 domains, 3 classes" in out  # in one line, though the table is narrow
+    assert "the domain 'n' has no vector of 'c'" in err
+    assert "image" not in out + err
+    code, out, _ = run("data", "verify", tmp_path / "v.npz", "-q")
+    assert "image" not in out
+    np.savez(tmp_path / "v.npz", x=np.arange(8.0).reshape(4, 2), label=list("abab"), domain=list("nnss"))
+    assert run("data", "verify", tmp_path / "v.npz", "-q") == (0, "v: 4 vectors, no problems\n", "")
+
+
+def test_vectors_are_not_prepared(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", x=np.arange(8.0).reshape(4, 2), label=list("abab"), domain=list("nnss"))
+    code, out, err = run("data", "prepare", tmp_path / "v.npz")
+    assert (code, out) == (2, "")
+    assert "holds vectors, which need no preparation" in err
+
+
+def test_inspect_warns_of_classes_that_look_like_domains_once(run: Run, tmp_path: Path) -> None:
+    for number in range(12):
+        make_tree(tmp_path / "data", (f"class{number}",), (f"patient{number}",), 1)
+    code, _, err = run("data", "inspect", tmp_path / "data")
+    assert code == 0
+    assert err.count("warning") == 1
+    assert "no class is in two of the domains" in err
+
+
+def test_inspect_does_not_list_every_empty_class(run: Run, tmp_path: Path) -> None:
+    make_tree(tmp_path / "data", ("one", "two"), ("both",), 1)
+    make_tree(tmp_path / "data", ("three",), [f"class {k:02d}" for k in range(8)], 1)
+    code, _, err = run("data", "inspect", tmp_path / "data")
+    assert code == 0
+    assert err.count("has no image of") == 10
+    assert "empty class: 7 more; the table has a 0 for each" in err
+
+
 def test_verify_says_when_all_is_well(run: Run, tmp_path: Path) -> None:
     code, out, err = run("data", "verify", make_tree(tmp_path / "data"))
     assert (code, out) == (0, "data: 12 images, no problems\n")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from longshift.data import load_dataset
-from longshift.data.tree import is_hidden
+from longshift.data.names import is_hidden
 from tests.data.trees import zip_tree
 
 Tree = dict[str, dict[str, int]]

@@ -105,6 +105,34 @@ def test_a_table_without_split_has_none_and_numbers_become_texts(tmp_path: Path)
     assert (manifest.classes, manifest.domain_names, manifest.splits) == (("3", "4"), ("0",), None)
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_tables_of_spreadsheets(tmp_path: Path, mark: str) -> None:
+    """Semicolons and tabs, a byte order mark, capital letters, and paths as Windows writes them."""
+    lines = ["Path,Label,DOMAIN", "a\\b 1.png,x,one", "a\\2.png,y,two"]
+    text = "\r\n".join(line.replace(",", mark) for line in lines)
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8-sig", newline="")
+    manifest = load_dataset(tmp_path / "t.csv")
+    assert manifest.paths == ("a/b 1.png", "a/2.png")
+    assert (manifest.classes, manifest.domain_names) == (("x", "y"), ("one", "two"))
+
+
+def test_a_backslash_in_a_name_that_exists_stays(tmp_path: Path) -> None:
+    (tmp_path / "a\\b.png").write_bytes(b"")
+    (tmp_path / "t.csv").write_text("path,label,domain\na\\b.png,x,one\n..\\c.png,x,one\n")
+    with pytest.raises(LongshiftError, match="1 paths in"):  # no way around the check
+        load_dataset(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("path,label,domain\na\\b.png,x,one\n")
+    assert load_dataset(tmp_path / "t.csv").paths == ("a\\b.png",)
+
+
+def test_what_was_given_is_kept_for_messages(tmp_path: Path) -> None:
+    make_tree(tmp_path / "my data")
+    assert load_dataset(tmp_path / "my data").argument == f"'{tmp_path / 'my data'}'"
+    (tmp_path / "t.csv").write_text("path,label,domain\n1.png,x,one\n")
+    assert load_dataset(tmp_path / "t.csv").argument == str(tmp_path / "t.csv")
+    assert load_dataset("digits").argument == "digits"
+
+
 def test_absolute_paths_inside_the_folder_of_a_table_become_relative(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "t.csv", "path,label,domain", f"{tmp_path}/x/1.png,a,d", "x/2.png,b,d")
     assert load_dataset(table).paths == ("x/1.png", "x/2.png")

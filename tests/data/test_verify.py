@@ -4,10 +4,12 @@ import json
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from longshift.data import load_dataset
-from longshift.data.verify import Problem, verify
+from longshift.data.manifest import Manifest, Row
+from longshift.data.verify import Problem, layout_problems, similar, verify
 from tests.data.test_images import bomb
 from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree
 
@@ -68,6 +70,33 @@ def test_domains_that_differ_by_case(tmp_path: Path) -> None:
     root = make_tree(tmp_path / "data", domains=("photo", "Photo"))
     (problem,) = verify(load_dataset(root))
     assert (problem.kind, problem.detail) == ("similar domains", "differ only by case: 'Photo', 'photo'")
+
+
+@pytest.mark.parametrize(
+    ("names", "by"),
+    [
+        (("Photo", "photo"), "case"),
+        (("Gro\u0308\u00dfe", "Gr\u00f6\u00dfe"), "how an accent is encoded"),
+        (("basal cell", "basal-cell", "Basal_Cell "), "spaces, dashes or underscores"),
+    ],
+)
+def test_names_in_two_spellings(names: tuple[str, ...], by: str) -> None:
+    rows = [Row("one", name, f"{i}.png") for i, name in enumerate(names)]
+    problems = layout_problems(Manifest.from_rows("x", None, rows))
+    (found,) = [problem for problem in problems if problem.kind == "similar labels"]
+    assert found.detail.startswith(f"differ only by {by}: ")
+    assert all(repr(name) in found.detail for name in names)
+
+
+def test_a_minus_is_no_other_spelling() -> None:
+    assert similar(["grade 1", "grade -1", "1-2", "12", "a-1", "a 1"]) == []
+
+
+def test_vectors_are_not_called_images(tmp_path: Path) -> None:
+    x = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    np.savez(tmp_path / "v.npz", x=x, label=["a", "b", "a"], domain=["n", "n", "s"])
+    found = verify(load_dataset(tmp_path / "v.npz"))
+    assert [problem.detail for problem in found] == ["the domain 's' has no vector of 'b'", "the same numbers as 0"]
 
 
 def test_damaged_entries_of_an_archive(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def print_json(value: Any) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:
     """A table on the terminal; numbers are right-aligned."""
-    table = Table(title=title or None, caption=caption or None, title_justify="left", caption_justify="left")
+    if title:  # not the table's own title, which would be folded to the width of a narrow table
+        console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
+    table = Table(caption=caption or None, caption_justify="left")
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")

@@ -9,24 +9,29 @@ import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
 from longshift.data import benchmarks, load_dataset, open_store
+from longshift.data.layout import nothing_shared
 from longshift.data.manifest import Manifest
 from longshift.data.store import default_cache
 from longshift.data.verify import layout_problems, verify
+from longshift.errors import UsageError
 from longshift.words import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
+MOST = 10  # warnings of one kind
+
 HELP = (
     "Look at a dataset, check it, prepare it for training.\n\nA dataset is a folder `domain/class/image.jpg`, the same "
-    "in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, or the word `digits`.\n\n"
+    "in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, vectors (`.npz`, `.parquet`), or the word "
+    "`digits`.\n\n"
     "Example: `longshift data inspect digits`"
 )
-PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, or `digits`.")]
+PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, .npz, or `digits`.")]
 
 
 @app.command()
 def inspect(path: PathArgument, json: JsonFlag = False) -> None:
-    """Count the images of every class in every domain.
+    """Count the images (or vectors) of every class in every domain.
 
     Example: `longshift data inspect PACS.zip`
     """
@@ -41,7 +46,7 @@ def inspect(path: PathArgument, json: JsonFlag = False) -> None:
     ]
     rows.append(["total", *table.sum(1).tolist(), int(table.sum())])
     print_table(
-        f"{manifest.name}: {counted(len(manifest), 'vector' if manifest.vectors else 'image')}, "
+        f"{manifest.name}: {counted(len(manifest), manifest.noun)}, "
         f"{counted(len(manifest.domain_names), 'domain')}, "
         f"{counted(len(manifest.classes), 'class', 'classes')}",
         ["class", *manifest.domain_names, "total"],
@@ -54,8 +59,16 @@ def _warn(manifest: Manifest) -> None:
     for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
         if len(names) == 1:
             _say(f"warning: only one {what} ({names[0]}); a split needs at least two")
-    for problem in layout_problems(manifest):
-        _say(f"warning: {problem.kind}: {problem.path}: {problem.detail}")
+    if apart := nothing_shared(manifest):
+        _say(f"warning: {apart}")
+    problems = list(layout_problems(manifest))
+    absent = [problem for problem in problems if problem.kind == "empty class"]
+    hidden = absent if apart else absent[MOST:]
+    for problem in problems:
+        if problem not in hidden:
+            _say(f"warning: {problem.kind}: {problem.path}: {problem.detail}")
+    if hidden and not apart:
+        _say(f"warning: empty class: {len(hidden)} more; the table has a 0 for each")
 
 
 def _say(line: str) -> None:
@@ -100,8 +113,9 @@ def verify_command(
                 console.print(f"note: {known.note}", markup=False, highlight=False, soft_wrap=True)
         if not problems and not differences:
             same = f", counts as in {known.name}" if known else ""
+            number = counted(len(manifest), manifest.noun)
             console.print(
-                f"{manifest.name}: {counted(len(manifest), 'image')}, no problems{same}", markup=False, highlight=False
+                f"{manifest.name}: {number}, no problems{same}", markup=False, highlight=False, soft_wrap=True
             )
     if problems or (known and not all(known.explains(difference) for difference in differences)):
         raise typer.Exit(1)
@@ -122,6 +136,8 @@ def prepare(
     Example: `longshift data prepare PACS.zip --size 224`
     """
     manifest = load_dataset(path)
+    if manifest.vectors:
+        raise UsageError(f"{path} holds vectors, which need no preparation: train on them as they are")
     with progress("prepare", len(manifest), quiet) as tick:
         store = open_store(manifest, size, cache, tick)
     place = str(cache or default_cache()) if manifest.root else "memory"

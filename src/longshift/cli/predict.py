@@ -43,7 +43,7 @@ def predict(
 
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
-    from longshift.data.tree import IMAGE_SUFFIXES, some
+    from longshift.data.names import IMAGE_SUFFIXES, some
     from longshift.engine.load import load_model
     from longshift.engine.predict import VECTOR_SUFFIXES, expand
     from longshift.engine.predict import predict as run

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import NamedTuple
 
 from longshift.data.manifest import Manifest
-from longshift.data.tree import some
+from longshift.data.names import some
 from longshift.errors import LongshiftError, UsageError, unknown_name
 
 

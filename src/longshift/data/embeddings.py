@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longshift.data.manifest import Manifest, Row
-from longshift.data.tree import some
+from longshift.data.names import some
 from longshift.errors import LongshiftError
 
 FloatArray = npt.NDArray[np.float32]
@@ -47,9 +47,10 @@ def holds_vectors(path: Path | str) -> bool:
 
     try:
         names = set(parquet.read_schema(path).names)
+        lower = {name.strip().lower() for name in names}
     except (OSError, ValueError):  # read_table will say what is wrong with it
         return False
-    return "path" not in names and {"label", "domain"} <= names
+    return "path" not in lower and {"label", "domain"} <= names
 
 
 def read_embeddings(path: Path, name: str) -> Manifest:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from longshift.data import digits, embeddings, table, tree
+from longshift.data import digits, embeddings, names, table, tree
 from longshift.data.manifest import Manifest
 from longshift.errors import LongshiftError, UsageError, unknown_name
 
@@ -21,7 +22,10 @@ def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
     """
     if isinstance(source, str) and source == digits.NAME:
         return digits.manifest(name or digits.NAME)
-    path = Path(source).expanduser()
+    return replace(_read(Path(source).expanduser(), name), given=str(source))
+
+
+def _read(path: Path, name: str | None) -> Manifest:
     if not os.path.lexists(path):
         raise UsageError(_nothing_at(path))
     if path.is_dir():
@@ -43,7 +47,7 @@ def _nothing_at(path: Path) -> str:
     while not parent.is_dir() and parent != parent.parent:
         path, parent = parent, parent.parent
     try:
-        there = [entry.name for entry in parent.iterdir() if not tree.is_hidden(entry.name)]
+        there = [entry.name for entry in parent.iterdir() if not names.is_hidden(entry.name)]
     except OSError:
         there = []
     near = unknown_name("file or folder", path.name, [*there[:1000], digits.NAME])

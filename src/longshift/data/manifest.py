@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ class Manifest:
     empty_folders: tuple[str, ...] = ()  # "domain/class" folders that hold no image
     misplaced: tuple[str, ...] = ()  # images that are not at domain/class/image and are left out
     vectors: bool = False  # samples are rows of a file of embeddings (`root`), and `paths` are their ids
+    given: str = ""  # what was given to `load_dataset`, for commands in messages
 
     @classmethod
     def from_rows(
@@ -71,6 +73,21 @@ class Manifest:
             misplaced=tuple(misplaced),
             vectors=vectors,
         )
+
+    @property
+    def noun(self) -> str:
+        """What a sample is, in messages."""
+        return "vector" if self.vectors else "image"
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it was read from a table of images, whose folder is `root`."""
+        return self.given.lower().endswith((".csv", ".parquet")) and not self.vectors
+
+    @property
+    def argument(self) -> str:
+        """How to name the dataset on a command line."""
+        return shlex.quote(self.given or str(self.root or self.name))
 
     def __len__(self) -> int:
         return len(self.paths)

@@ -30,9 +30,9 @@ from longshift.data import digit_styles, digits, lock
 from longshift.data.embeddings import ordered_vectors
 from longshift.data.images import BadImage, decode, resize
 from longshift.data.manifest import Manifest
+from longshift.data.names import some
 from longshift.data.parallel import ordered_map
 from longshift.data.source import ImageSource, identity, open_source
-from longshift.data.tree import some
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import cannot_write, read_json, write_json
 from longshift.progress import Tick, silent
@@ -171,7 +171,7 @@ def _decoded(manifest: Manifest, size: int, source: ImageSource, tick: Tick) -> 
     if bad:
         raise LongshiftError(
             f"{len(bad)} of the {len(manifest)} images of {manifest.name} cannot be read: {some(bad)}. "
-            f"`longshift data verify {manifest.root}` lists all problems."
+            f"`longshift data verify {manifest.argument}` lists all problems."
         )
 
 

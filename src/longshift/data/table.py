@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from longshift.data.manifest import Manifest, Row
-from longshift.data.tree import some
+from longshift.data.names import some
 from longshift.errors import LongshiftError
 
 if TYPE_CHECKING:  # takes a fifth of a second to import; only tables need it
@@ -19,7 +19,7 @@ REQUIRED = ("path", "label", "domain")
 
 def read_table(source: Path, name: str) -> Manifest:
     """The manifest of a table; its paths are relative to the folder of the table and stay inside it."""
-    frame = _read(source)
+    frame = _small_letters(_read(source))
     missing = [column for column in REQUIRED if column not in frame.columns]
     if missing:
         raise LongshiftError(
@@ -49,11 +49,29 @@ def _read(source: Path) -> pd.DataFrame:
         if source.suffix.lower() == ".parquet":
             return pd.read_parquet(source)
         # Texts stay texts: a class may be called "NA", "007" or "1.0".
-        return pd.read_csv(source, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True)
+        return pd.read_csv(
+            source, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True,
+            sep=_separator(source),
+        )  # fmt: skip
     except UnicodeDecodeError as error:
         raise LongshiftError(f"{source} is not UTF-8 ({error}). Save it as UTF-8.") from error
     except (OSError, ValueError) as error:  # the parsers of both formats raise ValueErrors
         raise LongshiftError(f"cannot read the table {source}: {error}") from error
+
+
+def _separator(source: Path) -> str:
+    """What the header is separated by; spreadsheets write semicolons where the comma is a decimal point."""
+    with source.open(encoding="utf-8-sig") as file:
+        header = file.readline()
+    found = (mark for mark in ",;\t" if header.count(mark) >= len(REQUIRED) - 1)
+    return next(found, ",")
+
+
+def _small_letters(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns that are called Path or LABEL are meant too, unless that gives one name twice."""
+    plain = [str(column).strip().lower() for column in frame.columns]
+    names = {column: name for column, name in zip(frame.columns, plain, strict=True) if plain.count(name) == 1}
+    return frame.rename(columns=names)
 
 
 def _texts(frame: pd.DataFrame, column: str) -> list[str]:
@@ -67,6 +85,8 @@ def _inside(source: Path, paths: list[str]) -> list[str]:
     folder = os.path.abspath(source.parent)
     result, outside = [], []
     for path in paths:
+        if "\\" in path and not os.path.lexists(os.path.join(folder, path)):
+            path = PureWindowsPath(path).as_posix()  # written on Windows, read elsewhere
         relative = os.path.relpath(os.path.join(folder, path), folder)
         if relative == os.pardir or relative.startswith(os.pardir + os.sep):
             outside.append(path)

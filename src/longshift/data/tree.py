@@ -6,14 +6,15 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from longshift.data.layout import wrong_depth
 from longshift.data.manifest import Manifest, Row
+from longshift.data.names import IMAGE_SUFFIXES, is_hidden, is_image, some
 from longshift.errors import LongshiftError
 
-IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm"})
 LAYOUT = "domain/class/image.jpg"
 
 
@@ -23,23 +24,6 @@ class Listing:
 
     images: tuple[str, ...]
     folders: tuple[str, ...]
-
-
-def is_image(name: str) -> bool:
-    """Whether the file's suffix is one of an image, in any case."""
-    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES
-
-
-def is_hidden(name: str) -> bool:
-    """Hidden files and the folder that macOS adds to archives."""
-    return name.startswith(".") or name == "__MACOSX"
-
-
-def some(items: Iterable[str], limit: int = 5) -> str:
-    """The first few of a list, for messages; odd characters are escaped."""
-    listed = list(items)
-    shown = ", ".join(ascii(item) if not item.isprintable() else item for item in listed[:limit])
-    return shown + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
 
 
 def list_folder(root: Path) -> Listing:
@@ -150,7 +134,8 @@ def read_tree(root: Path, name: str) -> Manifest:
             misplaced.append(path)
     if not rows:
         raise LongshiftError(
-            f"none of the {len(misplaced)} images in {root} is at {LAYOUT}; found {some(sorted(misplaced), 3)}"
+            f"none of the {len(misplaced)} images in {root} is at {LAYOUT}; found {some(sorted(misplaced), 3)}.\n"
+            f"Likely: {wrong_depth(root if zipped else root / prefix, images)}."
         )
     filled = {f"{row.domain}/{row.label}" for row in rows}
     within = (path.removeprefix(prefix) for path in listing.folders if path.startswith(prefix))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -71,37 +72,53 @@ def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
 
 def layout_problems(manifest: Manifest) -> Iterator[Problem]:
     """What can be told without opening an image."""
-    table = manifest.count_table()
+    table, noun = manifest.count_table(), manifest.noun
     for domain, row in zip(manifest.domain_names, table.tolist(), strict=True):
         for label, count in zip(manifest.classes, row, strict=True):
             if count == 0:
-                yield Problem("empty class", f"{domain}/{label}", f"the domain {domain!r} has no image of {label!r}")
+                yield Problem("empty class", f"{domain}/{label}", f"the domain {domain!r} has no {noun} of {label!r}")
     known = {f"{domain}/{label}" for domain in manifest.domain_names for label in manifest.classes}
     for folder in manifest.empty_folders:
         if folder not in known:
             yield Problem("empty class", folder, "the folder holds no image")
     for kind, names in (("similar labels", manifest.classes), ("similar domains", manifest.domain_names)):
         for group in similar(names):
-            yield Problem(kind, group[0], f"differ only by case: {', '.join(map(repr, group))}")
+            yield Problem(kind, group[0], f"differ only by {_difference(group)}: {', '.join(map(repr, group))}")
     for path in manifest.misplaced:
         yield Problem("misplaced", path, "not at domain/class/image, so it is left out")
 
 
 def similar(names: Iterable[str]) -> list[list[str]]:
-    """Groups of names that differ only by case (or by how an accent is encoded)."""
+    """Groups of names that differ only by case, by spaces, dashes or underscores, or by how an accent is encoded."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        groups[unicodedata.normalize("NFC", name).casefold()].append(name)
+        groups[_spaced(name).casefold()].append(name)
     return [group for group in groups.values() if len(group) > 1]
 
 
+def _spaced(name: str) -> str:
+    """One way to write what separates words; a dash before a number may be a minus and stays."""
+    plain = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", unicodedata.normalize("NFC", name))
+    return re.sub(r"[\s_]+", " ", plain).strip()
+
+
+def _difference(group: Sequence[str]) -> str:
+    """In what the names of a group differ, the simplest that explains it."""
+    if len({name.casefold() for name in group}) == 1:
+        return "case"
+    if len({unicodedata.normalize("NFC", name).casefold() for name in group}) == 1:
+        return "how an accent is encoded"
+    return "spaces, dashes or underscores"
+
+
 def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[Problem]:
-    """Images whose bytes occur in another domain too: what is learnt there would leak into the test."""
+    """Samples whose bytes occur in another domain too: what is learnt there would leak into the test."""
     first: dict[str, int] = {}
+    what = "numbers" if manifest.vectors else "bytes"
     for index, checksum in enumerate(checksums):
         if not checksum:
             continue
         earlier = first.setdefault(checksum, index)
         if manifest.domains[earlier] != manifest.domains[index]:
-            detail = f"the same bytes as {manifest.paths[earlier]}"
+            detail = f"the same {what} as {manifest.paths[earlier]}"
             yield Problem("duplicate", manifest.paths[index], detail)

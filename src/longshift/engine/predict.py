@@ -17,8 +17,9 @@ from torch import Tensor
 
 from longshift.data.embeddings import read_unlabelled
 from longshift.data.images import BadImage, decode, resize
+from longshift.data.names import is_hidden, is_image
 from longshift.data.parallel import ordered_map
-from longshift.data.tree import is_hidden, is_image, list_folder
+from longshift.data.tree import list_folder
 from longshift.engine.load import LoadedModel, load_model
 from longshift.errors import LongshiftError, UsageError
 from longshift.progress import Tick, silent

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from longshift.data.manifest import Manifest
-from longshift.data.tree import some
+from longshift.data.names import some
 from longshift.engine.config import RunConfig, parse_run_config
 from longshift.errors import UsageError, unknown_name
 from longshift.experiments.fit.network import choose_network, try_network

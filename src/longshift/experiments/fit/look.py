@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from longshift.data.manifest import IntArray, Manifest
-from longshift.data.tree import some
+from longshift.data.names import some
 from longshift.data.verify import Problem, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent

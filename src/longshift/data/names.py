@@ -1,0 +1,25 @@
+"""Names of files: which are images, which are hidden, and lists of them in messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm"})
+
+
+def is_image(name: str) -> bool:
+    """Whether the file's suffix is one of an image, in any case."""
+    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES
+
+
+def is_hidden(name: str) -> bool:
+    """Hidden files and the folder that macOS adds to archives."""
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def some(items: Iterable[str], limit: int = 5) -> str:
+    """The first few of a list, for messages; odd characters are escaped."""
+    listed = list(items)
+    shown = ", ".join(ascii(item) if not item.isprintable() else item for item in listed[:limit])
+    return shown + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
