@@ -295,13 +295,14 @@ def test_a_curve_has_four_digits_and_an_average_its_own() -> None:
         curves([{"step": 1, "validation": {"accuracy": float("nan")}}])
 
 
-def test_the_index_of_an_earlier_version_is_read_anew(parts: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", ["curve", "balanced"])
+def test_the_index_of_an_earlier_version_is_read_anew(parts: Path, tmp_path: Path, later: str) -> None:
     shutil.copytree(parts / "all", tmp_path / "s")
     expected = table_bytes(tmp_path / "s")
     index = tmp_path / "s" / "index.tsv"
     lines = [line.split("\t") for line in index.read_text().splitlines()]
     for line in lines:
         row = json.loads(line[4])
-        line[4] = json.dumps({name: value for name, value in row.items() if "curve" not in name})
+        line[4] = json.dumps({name: value for name, value in row.items() if later not in name})
     index.write_text("".join("\t".join(line) + "\n" for line in lines))
     assert table_bytes(tmp_path / "s") == expected

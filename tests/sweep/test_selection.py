@@ -11,9 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from longshift.engine.config import RunConfig
 from longshift.errors import LongshiftError, UsageError
+from longshift.metrics import evaluate_predictions
 from longshift.sweep.collect import COLUMNS, as_frame, collect, drop_machine_columns, write_runs_csv
 from longshift.sweep.selection import averages, best_runs, choose, missing_runs, per_target
+from longshift.sweep.summary import summarise
 
 METHODS, TARGETS, TRIALS, DRAWS = ("a", "b"), ("x", "y", "z"), 3, 4
 
@@ -187,3 +190,34 @@ def test_a_csv_that_is_no_table_of_runs_is_refused(tmp_path: Path) -> None:
         collect(tmp_path / "nothing")
     with pytest.raises(LongshiftError, match="no folder with a finished run"):
         collect(tmp_path)
+
+
+@pytest.mark.parametrize("rule", ["validation", "last"])
+def test_draws_are_chosen_by_what_steps_are_chosen_by(rows: list[dict[str, Any]], rule: Any) -> None:
+    prefix = "last_" if rule == "last" else ""
+    guesser, careful, equal = (dict(row) for row in rows[:3])  # draws 0, 1, 2 of one trial
+    # 9 samples of one class and 1 of the other: all taken for the first class, or one mistake in each ten.
+    guesser |= {f"{prefix}validation_accuracy": 0.9, f"{prefix}validation_balanced": 0.5}
+    careful |= {f"{prefix}validation_accuracy": 0.8, f"{prefix}validation_balanced": 0.9}
+    equal |= {f"{prefix}validation_accuracy": 0.9 + 1e-14}  # of an earlier version: the accuracy must do
+    chosen = choose(as_frame([guesser, careful, equal]), rule)
+    assert chosen["draw"].tolist() == [1]
+    if rule == "validation":
+        assert best_runs(as_frame([guesser, careful, equal]))["draw"].tolist() == [1]
+
+
+def test_the_row_of_a_run_has_the_score_of_its_selection() -> None:
+    labels, logits = np.array([0] * 9 + [1]), np.tile([1.0, 0.0], (10, 1))
+    logits[0] = [0.0, 1.0]
+    found = evaluate_predictions(logits, labels, None, ("a", "b"))
+    part = {"step": 3, "validation": found.to_dict(), "test": None, "target": None}
+    result: dict[str, Any] = {
+        "schema": 1, "fingerprint": "f", "status": "done", "selected": part, "last": part, "memory_gib": None,
+        "hparams": {}, "seconds": {"per_step": 1.0, "total": 3.0},
+        "environment": {"commit": "", "device": "cpu", "cpu": "x"},
+        "run": {**RunConfig(target="ink").model_dump(), "data": "digits"},
+    }  # fmt: skip
+    row = summarise(result, "f")
+    assert row["validation_accuracy"] == pytest.approx(0.8)
+    assert row["validation_balanced"] == row["last_validation_balanced"] == found.balanced_accuracy
+    assert found.balanced_accuracy == pytest.approx((8 / 9 + 0) / 2)

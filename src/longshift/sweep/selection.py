@@ -6,6 +6,9 @@ Rules (always named beside the numbers they give):
   last        the weights of the last step; the draw with the best validation accuracy of the last step.
   oracle      the step and the draw with the best accuracy on the target itself: an upper bound, no result.
 
+Where the validation set could not be balanced (a class has too few samples, or a domain lacks it), validation accuracy
+means the mean of the class accuracies, for steps and draws alike.
+
 Of each trial the best draw counts; then mean and standard error over trials. An average over targets is taken
 within each trial first. Runs that diverged or failed are never candidates; they are counted.
 """
@@ -19,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.sweep.summary import MEASURES, METRICS
+from longshift.sweep.summary import BALANCED, MEASURES, METRICS
 
 Rule = Literal["validation", "last", "oracle"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -37,17 +40,15 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
     if rule not in RULES:
         raise UsageError(unknown_name("selection rule", rule, RULES))
     good = frame[frame["status"] == "done"]
-    score = {"validation": "validation_accuracy", "last": "last_validation_accuracy"}.get(
-        rule, "oracle_target_accuracy"
-    )
-    if rule == "oracle" and len(good) and good[score].isna().all():
+    good = good.assign(score=_score(good, rule))
+    if rule == "oracle" and len(good) and good["score"].isna().all():
         raise LongshiftError(
             'no oracle numbers: the target was not evaluated along the way. Run the sweep with evaluate = "full" '
             "under [run]."
         )
-    good = good[good[score].notna()]
+    good = good[good["score"].notna()]
     keys = [*CELL, "trial"]
-    ordered = good.sort_values([*keys, score, "draw"], ascending=[True] * len(keys) + [False, True], kind="stable")
+    ordered = good.sort_values([*keys, "score", "draw"], ascending=[True] * len(keys) + [False, True], kind="stable")
     best = ordered.drop_duplicates(keys).set_index(keys)
     groups = frame.groupby(keys, observed=True, sort=True)["status"]
     chosen = pd.DataFrame(
@@ -68,6 +69,16 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
         name: best[prefix + name] if prefix + name in best else pd.Series(np.nan, index=best.index) for name in MEASURES
     }
     return chosen.join(pd.DataFrame(numbers)).reset_index()
+
+
+def _score(runs: pd.DataFrame, rule: Rule) -> pd.Series[float]:
+    """What draws are compared by. Tables of earlier versions have the plain accuracy only."""
+    if rule == "oracle":
+        return runs["oracle_target_accuracy"]
+    prefix = "last_" if rule == "last" else ""
+    accuracy = runs[f"{prefix}validation_accuracy"]
+    found = runs[prefix + BALANCED].fillna(accuracy) if prefix + BALANCED in runs else accuracy
+    return found.round(12)  # as many digits as the engine looks at: rounding errors decide no tie
 
 
 def per_target(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
@@ -137,12 +148,12 @@ def missing_runs(frame: pd.DataFrame) -> pd.DataFrame:
 def best_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """The run with the best validation accuracy of each dataset, setting, target and method, over trials and draws."""
     good = frame[(frame["status"] == "done") & frame["validation_accuracy"].notna()]
-    ordered = good.sort_values(
-        [*CELL, "validation_accuracy", "trial", "draw"],
+    ordered = good.assign(score=_score(good, "validation")).sort_values(
+        [*CELL, "score", "trial", "draw"],
         ascending=[True] * len(CELL) + [False, True, True],
         kind="stable",
     )
-    return ordered.drop_duplicates(CELL).reset_index(drop=True)
+    return ordered.drop_duplicates(CELL).drop(columns="score").reset_index(drop=True)
 
 
 __all__ = [

@@ -21,11 +21,12 @@ from longshift.errors import LongshiftError
 from longshift.files import cannot_write, read_json, write_json
 from longshift.sweep import claims
 from longshift.sweep.layout import StoreFolder, job_id
-from longshift.sweep.summary import BadResult, read_summary
+from longshift.sweep.summary import BALANCED, BadResult, read_summary
 
 State = Literal["done", "diverged", "failed", "running", "corrupt", "waiting"]
 STATES: tuple[State, ...] = ("done", "diverged", "failed", "running", "corrupt", "waiting")
 FINISHED: tuple[State, ...] = ("done", "diverged")
+NEWEST = ('"validation_curve": ', f'"{BALANCED}": ')  # columns that came last to a row of the index
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def read_index(store: StoreFolder) -> dict[str, Indexed]:
     with file:
         for line in file:
             parts = line.rstrip("\n").split("\t", 4)
-            # A row by a version that did not know this column is read anew from its run.
-            whole = len(parts) == 5 and parts[4].endswith("}") and '"validation_curve": ' in parts[4]
+            # A row by a version that did not know these columns is read anew from its run.
+            whole = len(parts) == 5 and parts[4].endswith("}") and all(name in parts[4] for name in NEWEST)
             if whole and parts[3] in FINISHED:
                 state: State = "done" if parts[3] == "done" else "diverged"
                 with contextlib.suppress(ValueError):

@@ -14,7 +14,8 @@ from longshift.errors import LongshiftError
 SETS = ("validation", "test", "target")
 METRICS = ("accuracy", "many", "medium", "few", "worst_domain", "macro_f1", "margin", "ece", "nll")
 GAPS = ("posterior_target", "posterior_sources")  # discrepancies of class-mean posteriors
-MEASURES = (*(f"{name}_{metric}" for name in SETS for metric in METRICS), *GAPS)
+BALANCED = "validation_balanced"  # mean of the class accuracies: what steps and draws are chosen by
+MEASURES = (*(f"{name}_{metric}" for name in SETS for metric in METRICS), *GAPS, BALANCED)
 LAST_MEASURES = tuple(f"last_{name}" for name in MEASURES)
 ORACLE_MEASURES = tuple(f"oracle_target_{metric}" for metric in METRICS)
 
@@ -133,10 +134,17 @@ def _measures(part: Mapping[str, Any] | None, prefix: str) -> dict[str, float | 
         found = part.get(name) if part else None
         for metric in METRICS:
             values[f"{prefix}{name}_{metric}"] = _number(found[metric]) if found else None
+    values[prefix + BALANCED] = _balanced((part or {}).get("validation") or {})
     gaps = (part or {}).get("posterior", {})  # runs of earlier versions do not have them
     for name in GAPS:
         values[prefix + name] = _number(gaps.get(name.removeprefix("posterior_")))
     return values
+
+
+def _balanced(part: Mapping[str, Any]) -> float | None:
+    """As the engine judges a step: equal to the accuracy where all classes have as many samples."""
+    known = [value for value in map(_number, part.get("per_class", {}).values()) if value is not None]
+    return round(sum(known) / len(known), 12) if known else None
 
 
 def _accuracy(part: Mapping[str, Any]) -> float:

@@ -11,14 +11,14 @@ import pandas as pd
 
 from longshift.errors import LongshiftError
 from longshift.files import replacing
-from longshift.sweep.summary import GAPS, LAST_MEASURES, MEASURES, ORACLE_MEASURES
+from longshift.sweep.summary import BALANCED, GAPS, LAST_MEASURES, MEASURES, ORACLE_MEASURES
 from longshift.words import counted
 
 KEYS = ("dataset", "benchmark", "setting", "target", "method", "backbone")
 TEXT = ("fingerprint", *KEYS, "status", "hparams", "validation_curve", "commit", "device")
 WHOLE = ("trial", "draw", "hparam_seed", "split_seed", "train_seed", "selected_step", "steps", "oracle_step")
 # Not in every table: earlier versions did not measure them.
-LATER_COLUMNS = (*GAPS, *(f"last_{name}" for name in GAPS), "validation_curve")
+LATER_COLUMNS = (*GAPS, BALANCED, *(f"last_{name}" for name in (*GAPS, BALANCED)), "validation_curve")
 MACHINE_COLUMNS = ("seconds_per_step", "seconds_total", "memory_gib", "commit", "device")
 COLUMNS = (
     "fingerprint", *KEYS, "ratio", "trial", "draw", "hparam_seed", "split_seed", "train_seed", "status",
