@@ -209,6 +209,15 @@ def test_vrex_reports_the_last_domain_and_the_mean() -> None:
     torch.testing.assert_close(terms["mean_nll"], cross_entropy(logits, batch.y))
 
 
+def test_rdm_takes_one_sample_a_domain() -> None:
+    method, given = make("rdm", 5, 3, anneal=1, variance_weight=0.5), batches(5, 3, 1)
+    train(method, given)
+    terms = method.loss(given[0]).terms
+    risks = cross_entropy(method.predict(given[0].x), given[0].y, reduction="none")
+    torch.testing.assert_close(terms["variance_penalty"], risks.var())
+    train(make("rdm", 5, 1, anneal=1), batches(5, 1, 1))
+
+
 def test_groupdro_survives_a_huge_risk() -> None:
     method, batch = make("groupdro", 5, 3, eta=0.1), batches(5, 3, 6)[0]
     train(method, [Batch(1e5 * batch.x, batch.y, batch.d, 3)])

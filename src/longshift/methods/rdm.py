@@ -54,6 +54,11 @@ class RDMConfig(MethodConfig):
     rdm_lr: float = hp(1.5e-5, uniform(8e-6, 2e-5), "learning rate after annealing", at_least=0.0)
 
 
+def _variance(losses: Tensor) -> Tensor:
+    """Divisor n - 1; that of a single loss is 0, not 0/0."""
+    return losses.var(correction=min(1, len(losses) - 1))
+
+
 @register(
     "rdm",
     title="RDM",
@@ -94,7 +99,7 @@ class RDM(AnnealedMethod):
         by_domain = batch.by_domain(everyone)
         worst = by_domain.index_select(0, by_domain.mean(1).argmax(0, keepdim=True)).squeeze(0)
         matching = mmd(worst[:, None], everyone[:, None], RISK_GAMMAS)
-        variance = everyone.var() + worst.var()
+        variance = _variance(everyone) + _variance(worst)
         risk = everyone.mean()
         penalty = self.config.rdm_lambda * matching + self.config.variance_weight * variance
         total = risk + self.penalty_weight * penalty
