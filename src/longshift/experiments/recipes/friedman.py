@@ -19,12 +19,15 @@ ALPHA = 0.05
 
 
 def measured_scores(results: Results) -> pd.DataFrame:
-    """Target accuracy: one row a case (setting, target), one column a method; methods with gaps are left out."""
+    """Target accuracy: one row a case (setting, target), one column a method.
+
+    Cases that no method has are left out, and then methods with gaps.
+    """
     single = per_target(results.chosen, ["target_accuracy"])
     scores = single.pivot_table(
         index=["dataset", "setting", "target"], columns="method", values="target_accuracy", dropna=False
     )
-    return scores[order_methods(str(name) for name in scores.columns)].dropna(axis=1)
+    return scores[order_methods(str(name) for name in scores.columns)].dropna(how="all").dropna(axis=1)
 
 
 def paper_scores() -> pd.DataFrame:
@@ -72,7 +75,7 @@ def pairs_table(scores: pd.DataFrame) -> Table | None:
     for pair in wilcoxon_holm(scores, against=first):
         other = pair.worse if pair.better == first else pair.better
         gap = 100 * float((scores[first] - scores[other]).mean())
-        cells = (Cell(gap, signed=True), Cell(pair.p, digits=4), Cell(pair.p_holm, digits=4))
+        cells = (Cell(gap, signed=True), *(Cell(p, digits=4, least=0.0001) for p in (pair.p, pair.p_holm)))
         rows.append(Row(other, method_title(other), "", cells))
     title = f"{method_title(first)} against each method, Wilcoxon's signed-rank test"
     caption = (

@@ -106,19 +106,10 @@ def _pearson(results: Results) -> list[Output]:
     points = found.set_index([found["setting"], found["method"]])
     try:
         # Rounded, so that values that differ in rounding errors alone do not correlate with anything.
-        table = correlate(points[list(QUANTITIES)].round(12), points["target_accuracy"])
+        rows = correlation_rows(points[list(QUANTITIES)].round(12), points["target_accuracy"])
     except LongshiftError as error:
         raise Impossible(str(error)) from error
-    columns = tuple(Column(QUANTITIES[q][0], "", {"measure": q}, None) for q in table["quantity"])
-    r, p = (np.asarray(table[name], dtype=np.float64) for name in ("correlation", "p_value"))
-    low, high = (np.asarray(table[name], dtype=np.float64) for name in ("low", "high"))
-    flat = "a quantity that does not vary has no correlation"
-    rows = (
-        Row("correlation", "Correlation", "", tuple(_cell(v, 3, flat) for v in r)),
-        Row("p_value", "p-value", "", tuple(_cell(v, 8, flat) for v in p)),
-        Row("low", "95% interval, from", "", tuple(_cell(v, 3, flat) for v in low)),
-        Row("high", "95% interval, to", "", tuple(_cell(v, 3, flat) for v in high)),
-    )
+    columns = tuple(Column(title, "", {"measure": q}, None) for q, (title, _) in QUANTITIES.items())
     caption = (
         f"Pearson's correlation with target accuracy over {len(points)} points (method and setting), each averaged "
         "over targets and trials; interval by Fisher's transformation."
@@ -128,8 +119,22 @@ def _pearson(results: Results) -> list[Output]:
     return [Table("pearson", "quantities", title, columns, rows, caption, "validation", notes, head="")]
 
 
-def _cell(value: float, digits: int, why: str) -> Cell:
-    return Cell(note=why) if np.isnan(value) else Cell(float(value), digits=digits)
+def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tuple[Row, ...]:
+    """Coefficient, p-value and interval of each quantity, a column a quantity."""
+    table = correlate(quantities, accuracy)
+    r, p, low, high = (np.asarray(table[name], dtype=np.float64) for name in ("correlation", "p_value", "low", "high"))
+    flat = "a quantity that does not vary has no correlation"
+    why = [flat if np.isnan(v) else "an interval needs 4 points" for v in r]
+    return (
+        Row("correlation", "Correlation", "", tuple(_cell(v, 3, flat) for v in r)),
+        Row("p_value", "p-value", "", tuple(_cell(v, 8, flat, 1e-8) for v in p)),
+        Row("low", "95% interval, from", "", tuple(_cell(v, 3, w) for v, w in zip(low, why, strict=True))),
+        Row("high", "95% interval, to", "", tuple(_cell(v, 3, w) for v, w in zip(high, why, strict=True))),
+    )
+
+
+def _cell(value: float, digits: int, why: str, least: float = 0.0) -> Cell:
+    return Cell(note=why) if np.isnan(value) else Cell(float(value), digits=digits, least=least)
 
 
 def _some(results: Results, what: str) -> None:
