@@ -225,3 +225,18 @@ def test_what_is_missing_is_counted_among_its_own_setting() -> None:
     made += [row("erm", t, target="ink", setting="GINIDG") for t in range(3)]
     table = next(t for t in build_tables(as_frame(made), ["average"]) if t.name == "average-duality")
     assert table.notes[0].startswith("3 of 24 runs have no number")
+
+
+def test_runs_without_a_number_are_counted_once() -> None:
+    runs = frame(methods=("erm", "ndcl"), trials=2, draws=1)
+    lost = (runs["method"] == "ndcl") & (runs["trial"] == 0) & (runs["target"] == "ink")
+    averaged = runs[(runs["method"] == "ndcl") & ~lost].assign(method="ndcl+ema")
+    runs.loc[lost, "status"] = "failed"
+    same = runs[runs["method"] == "ndcl"].assign(method="ndcl_same")  # the same runs under another name
+    found = find_missing(pd.concat([runs, same, averaged]))
+    assert (found.count, found.expected) == (1, 8)
+    assert found.sentences() == (
+        "1 of 8 runs has no number (1 failed): NDCL on digits/Duality/ink, trial 0, draw 0 (failed).",
+    )
+    alone = find_missing(averaged)  # a table of averaged weights alone has its own holes
+    assert (alone.count, alone.expected) == (1, 4)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from longshift.report.names import method_title, order_datasets, order_methods, order_settings
+from longshift.report.names import is_averaged, method_title, order_datasets, order_methods, order_settings
+from longshift.report.once import run_names
 from longshift.words import counted
 
 UNKNOWN = "no such run"
@@ -63,20 +64,24 @@ class Missing:
 
 
 def find_missing(frame: pd.DataFrame) -> Missing:
-    """Runs with a status other than done, and holes in the grid of targets and runs.
+    """Runs with a status other than done, and holes in the grid of targets and runs; each run once.
 
     The grid of a dataset and setting is every target seen there for each method's own trials and draws: a folder of
     runs has no plan that could say what was meant to be run. That a method stops at an earlier trial or draw than
     another is no hole, the tables say so at each number; a trial that it skips is one.
     """
     grid = ["target", "method", "trial", "draw"]
-    lost = [frame.loc[frame["status"] != "done", list(COLUMNS)]]
+    # Averaged weights have no runs of their own, unless a table holds nothing else.
+    averaged = frame["method"].map(lambda name: is_averaged(str(name))).astype(bool)
+    frame = (frame if averaged.all() else frame[~averaged]).reset_index(drop=True)
+    shared = frame.assign(run=run_names(frame)).duplicated(["dataset", "run"])
+    lost = [frame.loc[(frame["status"] != "done") & ~shared, list(COLUMNS)]]
     grids: dict[tuple[str, str], int] = {}
     for (dataset, setting), part in frame.groupby(["dataset", "setting"], observed=True):
         runs = pd.concat([part[grid[1:]].drop_duplicates(), _skipped(part)], ignore_index=True)
         targets = pd.DataFrame({"target": sorted(part["target"].unique())})
         full = pd.MultiIndex.from_frame(targets.merge(runs, how="cross")[grid])
-        grids[str(dataset), str(setting)] = len(full)
+        grids[str(dataset), str(setting)] = len(full) - int(shared[part.index].sum())
         holes = full.difference(pd.MultiIndex.from_frame(part[grid]), sort=False)
         if len(holes):
             named = holes.to_frame(index=False).assign(
