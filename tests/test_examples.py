@@ -37,7 +37,14 @@ def test_embeddings() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["longshift", "longshift.losses.ndcl_loss", "longshift.metrics.temperature", "longshift.experiments.fit.scores"],
+    [
+        "longshift",
+        "longshift.losses.ndcl_loss",
+        "longshift.metrics.temperature",
+        "longshift.report.weakness",
+        "longshift.experiments.fit.plan",
+        "longshift.experiments.fit.scores",
+    ],  # fmt: skip
 )
 def test_doctests(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)

@@ -27,7 +27,7 @@ One run of one method, kept in a folder; then the same folder as a model:
 >>> model.size, len(model.classes)
 (32, 10)
 >>> longshift.predict(model, ["no_such_image.png"]).skipped
-(('no_such_image.png', 'there is no such file'),)
+(('no_such_image.png', 'there is no such file or folder'),)
 
 The losses and the methods by themselves:
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import UsageError
+from tests.data.trees import make_tree
 
 runner = CliRunner()
 
@@ -32,6 +33,19 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
     assert value["method"] == "NDCL"
     assert 0 <= value["expected_accuracy"]["low"] <= value["expected_accuracy"]["high"] <= 1
     assert runner.invoke(app, ["predict", str(tmp_path / "fit"), str(vectors), "-q"]).exit_code == 0
+
+
+def test_the_next_command_can_be_pasted(vectors: Path, tmp_path: Path) -> None:
+    out = tmp_path / "my fits" / "a b"
+    arguments = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(out), "--device", "cpu", "-q"]
+    assert f"longshift predict '{out}' NEW_SITE.npz" in runner.invoke(app, arguments).output
+
+
+def test_one_site_is_told_which_folder_is_meant(tmp_path: Path) -> None:
+    hospitals = make_tree(tmp_path / "hospitals", ("north", "south"), ("melanoma", "naevus"))
+    failed = runner.invoke(app, ["fit", str(hospitals / "north"), "--out", str(tmp_path / "f"), "-q"])
+    assert failed.exit_code == 1
+    assert f"give the folder above it, {str(hospitals)!r}, which also has south" in str(failed.exception)
 
 
 def test_it_says_what_it_sees(vectors: Path, tmp_path: Path) -> None:

@@ -222,3 +222,15 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     code, _, err = run("report", folder)
     assert code == 1
     assert "is no table of runs" in err
+
+
+def test_the_folder_of_a_fit_has_its_own_report(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "my fit"
+    (folder / "sites").mkdir(parents=True)
+    (folder / "plan.json").write_text("{}")
+    code, out, err = run("report", folder)
+    assert (code, out) == (2, "")
+    assert "is a fit that is not finished; tables of its runs" in err
+    assert f"longshift report '{folder / 'sites'}'" in err
+    (folder / "report.html").write_text("")
+    assert f"is a fit, and its report is {folder / 'report.html'};" in run("report", folder)[2]

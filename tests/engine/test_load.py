@@ -123,6 +123,21 @@ def test_damaged_descriptions_are_named(digits_run: Path, tmp_path: Path, change
         load_model(copy)
 
 
+def test_a_folder_without_a_model_says_what_it_is(digits_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    with pytest.raises(LongshiftError, match="expected the folder of a run or of a fit, as `longshift fit DATA` makes"):
+        load_model(tmp_path / "images")
+    copy = shutil.copytree(digits_run, tmp_path / "my fit" / "sites" / "ndcl-1-north")
+    (copy / "model.json").unlink()
+    with pytest.raises(LongshiftError, match="the run was made with --no-model, or is not finished"):
+        load_model(copy)
+    (tmp_path / "my fit" / "plan.json").write_text("{}")
+    with pytest.raises(
+        LongshiftError, match=f"a site held out, .*; the model is that of the fit, {tmp_path / 'my fit'}"
+    ):
+        load_model(copy)
+
+
 def test_what_is_not_there(digits_run: Path, tmp_path: Path) -> None:
     with pytest.raises(LongshiftError, match="no model at"):
         load_model(tmp_path / "nothing")

@@ -75,10 +75,19 @@ def test_what_is_not_there_is_skipped(digits_run: Path, pictures: Path) -> None:
     found = predict(digits_run, given, device="cpu")
     assert len(found.rows) == 30
     assert [reason for _, reason in found.skipped] == [
-        "there is no such file",
+        "there is no such file or folder",
         "no file matches this pattern",
         "holds vectors, but the model takes images",
     ]
+
+
+def test_what_is_given_in_place_of_images(digits_run: Path, tmp_path: Path) -> None:
+    for name in ("a.zip", "b.CSV", "c.txt"):
+        (tmp_path / name).write_bytes(b"PK or path,label")
+    found = predict(digits_run, sorted(tmp_path.iterdir()), device="cpu")
+    assert [reason.partition(":")[0] for _, reason in found.skipped] == ["an archive", "a table", "a text"]
+    assert "unpack it and give the folder" in found.skipped[0][1]
+    assert predict(digits_run, ["absent.zip"], device="cpu").skipped[0][1] == "there is no such file or folder"
 
 
 def test_csv_reads_back(digits_run: Path, pictures: Path) -> None:

@@ -21,7 +21,16 @@ from longshift.experiments.fit import fit
 from longshift.experiments.fit.look import look_at
 from longshift.experiments.fit.network import choose_network
 from longshift.experiments.fit.plan import longest_steps, pace_within, usual_steps
-from longshift.experiments.fit.scores import SiteScore, class_scores, expect, verdict, weak_classes
+from longshift.experiments.fit.run import folder_name
+from longshift.experiments.fit.scores import (
+    SiteScore,
+    accuracy_without,
+    class_scores,
+    expect,
+    verdict,
+    weak_classes,
+)
+from longshift.experiments.fit.summary import hardest
 from longshift.files import read_json
 from tests.engine.runs import CPU
 from tests.report.chromium import needs_browser, open_page
@@ -138,7 +147,7 @@ def test_embeddings(tmp_path: Path) -> None:
     assert done.summary.accuracy.mean > 0.8
     assert done.model("cpu").info.vectors
     assert done.report.stat().st_size > 1000
-    assert "Each class has 40 vectors." in done.look.sentences()
+    assert "Each class (0, 1, 2) has 40 vectors." in done.look.sentences()
     assert "NEW_SITE.npz --out predictions.csv" in done.card.read_text()
 
 
@@ -155,7 +164,8 @@ def test_what_it_says_of_the_data(tmp_path: Path) -> None:
     assert look.ratio == pytest.approx(55 / 6)
     assert "102 images of 3 classes from 3 sites (A 18, a 42, b 42)" in text
     assert "The site a has no images of blue|x." in text
-    assert "Only one site has the classes blue|x" in text
+    assert "Only one site has the class blue|x (b): nothing shows how it looks elsewhere" in text
+    assert "a ratio of 9.2 to 1." in text
     assert "green <b> at a (2)" in text
     assert "1 image lies at two sites at once (for example b/red/twin.png)" in text
     assert "one name in two spellings? differ only by case: 'A', 'a'" in text
@@ -168,6 +178,12 @@ def test_data_that_cannot_be_fitted(tmp_path: Path) -> None:
     (one / "a" / "red" / "1.png").write_bytes(b"")  # not opened: the counts alone rule it out
     with pytest.raises(LongshiftError, match=r"at least 2 sites .* has 1 \(a\).*cameras, wards or years"):
         look_at(load_dataset(one))
+    (tmp_path / "m.csv").write_text("path,label,domain\n1.png,x,one\n2.png,y,one\n")
+    with pytest.raises(LongshiftError, match=rf"longshift data inspect {tmp_path / 'm.csv'}$"):
+        look_at(load_dataset(tmp_path / "m.csv"))
+    apart = sites(tmp_path / "apart", {"a": {"red": 3}, "b": {"green <b>": 3}})
+    with pytest.raises(LongshiftError, match=r"a fit needs classes that several sites .* but no class is in two of"):
+        look_at(load_dataset(apart))
     single = sites(tmp_path / "single", {"a": {"red": 1, "green <b>": 1}, "b": {"red": 1, "green <b>": 1}})
     with pytest.raises(LongshiftError, match="nothing is left for validation"):
         look_at(load_dataset(single))
@@ -348,6 +364,42 @@ def test_classes() -> None:
     assert found[0].words() == "recognised 2 of 10 times (20 %), mostly taken for x"
     assert [c.name for c in weak_classes(found)] == ["z"]
     assert weak_classes(found[1:]) == []  # the only class is the best one
+
+
+def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
+    rows = [score("a", 0, 0, [[8, 2, 0], [1, 1, 0], [3, 2, 0]]), score("b", 0, 0, [[9, 1, 0], [0, 0, 0], [0, 0, 0]])]
+    found = class_scores(("x", "y", "z"), rows, {"z": "a"})
+    assert [(c.name, c.alone) for c in found] == [("z", "a"), ("y", ""), ("x", "")]
+    (weak,) = weak_classes(found)
+    assert weak.words() == "recognised 1 of 2 times (50 %, too few to rule out chance), mostly taken for x"
+    assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
+
+
+def test_what_is_said_of_a_class_of_one_site(tmp_path: Path) -> None:
+    root = sites(tmp_path / "d", {"a": {"red": 6, "green <b>": 6, "blue|x": 4}, "b": {"red": 6, "green <b>": 6}})
+    done = fit(root, out=tmp_path / "fit", **QUICK)
+    (sentence,) = [text for text in done.summary.sentences if text.startswith("Nothing can be said of")]
+    assert "blue|x (only at a): while its only site was held out" in sentence
+    assert "4 samples of it count as wrong above; without, expect" in sentence
+    assert "blue|x" not in [weak.name for weak in done.summary.weak]
+    assert "trained on both sites" in done.summary.sentences[-1]
+    assert "- Not measured: blue\\|x. Only a has it" in done.card.read_text(encoding="utf-8")
+    page = html.unescape(done.report.read_text(encoding="utf-8"))
+    assert "Class that could not be learnt: blue|x" in page
+    assert "blue|x (only at a: not learnt while it was held out)" in page
+
+
+def test_no_site_is_the_hardest_if_all_are_alike() -> None:
+    rows = [score("a", 0.8, 0, [[8, 2], [2, 8]]), score("b", 0.8, 0, [[8, 2], [2, 8]])]
+    assert hardest(rows) == "No site was harder than the others: 80 % while unseen."
+    rows[1] = score("b", 0.9, 0, [[9, 1], [1, 9]])
+    assert hardest(rows) == "The hardest site was a, with 80 % while unseen."
+
+
+def test_a_folder_for_any_name() -> None:
+    assert [folder_name(name) for name in ("Odd data", "北院", "日本", "../x", "...", "Größe")] == [
+        "odd-data", "北院", "日本", "x", "data", "größe",
+    ]  # fmt: skip
 
 
 @needs_browser

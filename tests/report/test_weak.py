@@ -50,9 +50,57 @@ def test_every_sample_counts_once() -> None:
     assert class_accuracy(records) == [19 / 20, None, 7 / 12]
     (weak,) = weak_classes(records)
     assert (weak.name, weak.accuracy, weak.title) == ("owl", 7 / 12, "Weak class")
-    assert (
-        weak.text == "7 of 12 samples right; a run trains on 2 on average. Most often taken for cat (33 %), dog (8 %)."
+    assert weak.text == (
+        "7 of 12 samples right (80 % interval 40 to 74 %, by their number alone). By domain: a 1 of 3, b 6 of 9. "
+        "A run trains on 2 on average, on 6 of the middle class. Most often taken for cat (33 %), dog (8 %)."
     )
+
+
+def test_the_same_samples_in_several_trials_give_no_interval() -> None:
+    (weak,) = weak_classes([made_up("a", [[9, 1, 0], [0, 9, 0], [2, 0, 1]])] * 2)
+    assert weak.text.startswith("2 of 6 samples right. A run trains on 2 on average")
+
+
+def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
+    """The owl is at a only: while a is the target no run has an owl to learn from."""
+    first = made_up("a", [[9, 1, 0], [1, 9, 0], [2, 1, 0]])
+    first.result["split"]["counts"] = [[9, 3, 0]]
+    unlearnt, lowest = weak_classes([first, made_up("b", [[9, 0, 1], [0, 10, 0], [0, 0, 0]])], noun="site", advise=True)
+    assert (unlearnt.name, unlearnt.accuracy, unlearnt.title) == ("owl", None, "Class that could not be learnt")
+    assert "Only one site has this class" in unlearnt.text
+    assert "its 3 samples count as wrong" in unlearnt.text
+    assert "collect samples of owl at a second site" in unlearnt.text
+    assert (lowest.name, lowest.title) == ("cat", "Lowest class, not weak")  # the mean is not drawn down by the owl
+
+
+def test_nothing_could_be_learnt() -> None:
+    only = made_up("a", [[0, 0, 0], [0, 0, 0], [2, 1, 0]])
+    only.result["split"]["counts"] = [[9, 3, 0]]
+    assert [weak.title for weak in weak_classes([only])] == ["Class that could not be learnt"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "counts", "advice"),
+    [
+        ([[[9, 0, 0], [0, 9, 0], [1, 0, 1]]], [90, 90, 90], "2 samples cannot rule out chance: label more before"),
+        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "it is rare in training, so collect more samples of it"),
+        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [9, 9, 9], "look whether owl and cat are told apart in the same way"),
+        (
+            [[[90, 0, 0], [0, 90, 0], [80, 0, 1]], [[90, 0, 0], [0, 90, 0], [0, 0, 40]]],
+            [9, 9, 9],
+            "nearly all mistakes are at a, so compare its samples and labels of owl",
+        ),
+    ],
+)
+def test_what_to_do_about_a_weak_class(tables: list[list[list[int]]], counts: list[int], advice: str) -> None:
+    records = [made_up(name, table) for name, table in zip("ab", tables, strict=False)]
+    for record in records:
+        record.result["split"]["counts"] = [counts]
+    (weak,) = weak_classes(records, noun="site", advise=True)
+    assert (weak.name, weak.title) == ("owl", "Weak class")
+    assert advice in weak.text
+    assert ("cannot rule out chance" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
+    assert "What to do" not in weak_classes(records)[0].text
 
 
 def test_the_bars_show_what_the_weak_points_say(tmp_path: Path) -> None:
@@ -94,11 +142,23 @@ def test_the_best_domain_is_not_a_weak_point() -> None:
     (alone,) = weak_domains([made_up("b", good, test=True)], "site")
     assert alone.title == "The only unseen site"
     assert alone.text == (
-        "Percent of its samples right when the model has not seen it. "
+        "28 of 30 samples right while the model had not seen it (80 % interval 85 to 97 %, by their number alone). "
+        "Most mistakes: cat (9 of 10 right), dog (9 of 10 right). "
         "Of the sites trained on, elsewhere does worst (50.0 % on held-out samples)."
     )
     twice = weak_domains([made_up("a", bad), made_up("a", bad), made_up("b", good)])
     assert "mean of 2 runs." in twice[0].text
+    (hard,) = weak_domains([made_up("a", bad), made_up("b", good)], "site", advise=True)
+    assert hard.title == "Hard site"
+    assert "What to do: find out what is different at a" in hard.text
+
+
+def test_a_good_domain_is_not_called_hard() -> None:
+    good, better = [[9, 1, 0], [0, 9, 1], [0, 0, 10]], [[10, 0, 0], [0, 10, 0], [0, 0, 10]]
+    (lowest,) = weak_domains([made_up("a", good), made_up("b", better)], "site", advise=True)
+    assert (lowest.name, lowest.title) == ("a", "Lowest site, not hard")
+    assert "What to do" not in lowest.text
+    assert weak_domains([made_up("a", better), made_up("b", better)]) == []
 
 
 def test_one_run_is_not_one_runs(tmp_path: Path) -> None:

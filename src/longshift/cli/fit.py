@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -106,7 +107,7 @@ def fit(
         return
     console.print(
         f"\nmodel   {done.folder / 'final'}\nreport  {done.report}\ncard    {done.card}\n"
-        f"next    longshift predict {done.folder} {done.look.new_site}",
+        f"next    longshift predict {shlex.quote(str(done.folder))} {done.look.new_site}",
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -82,6 +82,7 @@ def report(
     among = next((a for a in AMONG if a == ranked), None)
     if among is None:
         raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, AMONG)}")
+    _no_fit(path)
     runs = collect(path, missing=True)
     tables = build_tables(runs, kinds, rule)
     missing = find_missing(runs)
@@ -130,6 +131,21 @@ def report(
         errors.print(line, markup=False, highlight=False, soft_wrap=True)
     for written in filter(None, (html, out)):
         errors.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _no_fit(path: Path) -> None:
+    """The folder of a fit has its own report, and what lies directly in it is a model that has seen all sites."""
+    if not (path / "sites").is_dir():
+        return
+    from longshift.engine.load import PLAN
+
+    if (path / PLAN).exists():
+        page = path / "report.html"
+        raise UsageError(
+            f"{path} is a fit"
+            + (f", and its report is {page}" if page.exists() else " that is not finished")
+            + f"; tables of its runs with a site held out: longshift report {shlex.quote(str(path / 'sites'))}"
+        )
 
 
 def _print(tables: Sequence[Table], format_: str) -> None:

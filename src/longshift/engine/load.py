@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -83,9 +84,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
         if below:
             listed = ", ".join(below[:5]) + (f" and {len(below) - 5} more" if len(below) > 5 else "")
             raise LongshiftError(f"{path} is no model itself, but has some in it; name one: {listed}")
-        raise LongshiftError(
-            f"{folder.path} holds no model: it has no model.json; the run was made with --no-model, or is not finished"
-        )
+        raise LongshiftError(f"{folder.path} holds no model: it has no model.json; {_why_none(folder.path)}")
     info = read_model_file(folder.description)
     target = resolve_device(device)
     backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type)
@@ -115,6 +114,19 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     )
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
     return LoadedModel(folder.path, info, predictor.to(target).eval(), inputs, target, temperature)
+
+
+def _why_none(path: Path) -> str:
+    """What a folder without a model is, as far as can be told."""
+    whole = path.resolve().parent.parent
+    if (whole / PLAN).exists():
+        above = Path(os.path.normpath(path / os.pardir / os.pardir))
+        return (
+            f"it is a run of a fit with a site held out, which keeps no weights; the model is that of the fit, {above}"
+        )
+    if not (path / "config.json").exists():
+        return "expected the folder of a run or of a fit, as `longshift fit DATA` makes it; then come the images"
+    return "the run was made with --no-model, or is not finished"
 
 
 def weights_file(folder: RunFolder, weights: Weights) -> Path:

@@ -27,6 +27,11 @@ from longshift.progress import Tick, silent
 CHUNK = 64
 UNSURE = 0.5
 VECTOR_SUFFIXES = (".npz", ".parquet")
+TOLD = {  # what people give in place of images
+    ".zip": "an archive: unpack it and give the folder",
+    ".csv": "a table: give the images themselves, or their paths, one a line, on standard input (-)",
+    ".txt": "a text: give the images themselves, or their paths, one a line, on standard input (-)",
+}
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,8 @@ def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure
     def read(path: str) -> Tensor | str:
         if _is_vectors(path):
             return "holds vectors, but the model takes images"
+        if (told := TOLD.get(Path(path).suffix.lower())) and os.path.isfile(path):
+            return told
         try:
             return torch.from_numpy(resize(decode(Path(path).read_bytes()), model.size).copy())
         except BadImage as bad:
@@ -206,7 +213,7 @@ def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsur
 
 def _why_not(path: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return "no file matches this pattern" if glob.has_magic(path) else "there is no such file"
+        return "no file matches this pattern" if glob.has_magic(path) else "there is no such file or folder"
     return f"unreadable: {error.strerror or error}"
 
 

@@ -27,7 +27,8 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
     lines = [
         f"# Model card: {escape(look.name)}",
         "",
-        f"A classifier of {len(look.classes)} classes, trained on {len(look.sites)} sites, for a site not among them.",
+        f"A classifier of {len(look.classes)} classes of {look.noun}, trained on {len(look.sites)} sites, for a site "
+        "not among them.",
         "",
         "## Data",
         "",
@@ -61,8 +62,14 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         "",
         "## Weak points",
         "",
-        f"- Hardest site while unseen: {escape(summary.worst_site.site)} "
+        f"- Lowest site while unseen: {escape(summary.worst_site.site)} "
         f"({100 * summary.worst_site.accuracy:.0f} % right).",
+        *[
+            f"- Not measured: {escape(c.name)}. Only {escape(c.alone)} has it, and while that site was held out "
+            "nothing was left to learn it from; its samples count as wrong."
+            for c in summary.classes
+            if c.alone
+        ],
         *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak],
         *([] if summary.weak else ["- No class stands out."]),
         "",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longshift.data.layout import nothing_shared
 from longshift.data.manifest import IntArray, Manifest
 from longshift.data.names import some
 from longshift.data.verify import Problem, verify
@@ -53,6 +54,14 @@ class Look:
         }
         return {site: names for site, names in absent.items() if names}
 
+    def alone(self) -> dict[str, str]:
+        """Classes that only one site has, and that site."""
+        return {
+            name: self.sites[int(column.argmax())]
+            for name, column in zip(self.classes, self.counts.T, strict=True)
+            if (column > 0).sum() == 1
+        }
+
     def of_kind(self, *kinds: str) -> list[Problem]:
         """The problems of some kinds."""
         return [problem for problem in self.problems if problem.kind in kinds]
@@ -66,10 +75,10 @@ class Look:
             f"{self.name} has {self.total} {self.noun} of {len(self.classes)} classes "
             f"from {len(self.sites)} sites ({by_site}).",
             f"The largest class, {self.classes[large]}, has {totals[large]} {self.noun}, the smallest, "
-            f"{self.classes[small]}, has {totals[small]}: a ratio of {self.ratio:.0f} to 1"
+            f"{self.classes[small]}, has {totals[small]}: a ratio of {self.ratio:.{self.ratio < IMBALANCED:d}f} to 1"
             + (", which is strongly imbalanced." if self.ratio >= IMBALANCED else ".")
             if totals[large] > totals[small]
-            else f"Each class has {totals[large]} {self.noun}.",
+            else f"Each class ({some(self.classes)}) has {totals[large]} {self.noun}.",
         ]
         apart = self._frequencies_differ()
         if apart:
@@ -81,11 +90,14 @@ class Look:
         said = []
         for site, names in self.missing().items():
             said.append(f"The site {site} has no {self.noun} of {some(names)}.")
-        alone = [name for name, column in zip(self.classes, self.counts.T, strict=True) if (column > 0).sum() == 1]
+        alone = self.alone()
         if alone:
+            one = len(alone) == 1
             said.append(
-                f"Only one site has the classes {some(alone)}: nothing shows how they look elsewhere, and while that "
-                "site is held out they cannot be recognised."
+                f"Only one site has the class{'' if one else 'es'} "
+                f"{some([f'{name} ({site})' for name, site in alone.items()])}: nothing shows how "
+                f"{'it looks' if one else 'they look'} elsewhere, and while that site is held out "
+                f"{'it' if one else 'they'} cannot be recognised."
             )
         rare = [
             f"{self.classes[k]} at {self.sites[d]} ({self.counts[d, k]})"
@@ -140,8 +152,8 @@ def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
     )
     broken = found.of_kind(*UNUSABLE)
     if broken:
-        listed = "\n".join(f"  - {problem.path}: {problem.kind}" for problem in broken[:20])
-        every = f"longshift data verify {manifest.root or manifest.name}"
+        listed = "\n".join(f"  - {problem.path}: {_why(problem)}" for problem in broken[:20])
+        every = f"longshift data verify {manifest.argument}"
         more = f"\n  ... and {len(broken) - 20} more; all of them: {every}" if len(broken) > 20 else ""
         raise LongshiftError(
             f"{len(broken)} of the {len(manifest)} images cannot be read:\n{listed}{more}\n"
@@ -164,9 +176,17 @@ def _enough(manifest: Manifest, noun: str) -> None:
         if len(names) < 2:
             raise LongshiftError(
                 f"a fit needs at least 2 {things}, {needed}; {manifest.name} has {len(names)} ({some(names)}). "
-                f"{hint} To see what is read: longshift data inspect {manifest.root or manifest.name}"
+                f"{hint} To see what is read: longshift data inspect {manifest.argument}"
             )
     if int(manifest.count_table().max()) < 2:
         raise LongshiftError(
             f"no class has more than 1 of the {noun} at any site, so nothing is left for validation after training"
         )
+    apart = nothing_shared(manifest)
+    if apart:
+        raise LongshiftError(f"a fit needs classes that several sites (domains) have, but {apart}")
+
+
+def _why(problem: Problem) -> str:
+    """The kind says enough, but for files that cannot be opened."""
+    return f"{problem.kind} ({problem.detail})" if problem.kind == "unreadable" else problem.kind

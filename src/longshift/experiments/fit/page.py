@@ -10,7 +10,7 @@ import numpy as np
 
 from longshift.experiments.fit.look import Look
 from longshift.experiments.fit.plan import Job, Plan
-from longshift.experiments.fit.scores import CLASS_ACCURACY, MOST
+from longshift.experiments.fit.scores import CLASS_ACCURACY, MOST, ClassScore
 from longshift.experiments.fit.summary import Summary
 from longshift.report.page import Page, Section, paragraphs, stack, write_page
 from longshift.report.records import Record
@@ -47,7 +47,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
     sections = [
         Section("A site nobody has seen", table_html(site_table(summary)), _site_intro(summary), "sites"),
         Section("Classes at unseen sites", table_html(class_table(summary)), "Weakest first.", "class-table"),
-        weak_section(own, name="weak", noun="site", most=MOST),
+        weak_section(own, name="weak", noun="site", most=MOST, advise=True),
         class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),
         Section(
@@ -102,7 +102,7 @@ def class_table(summary: Summary) -> Table:
     rows = tuple(
         Row(
             score.name,
-            score.name + (f" (mistakes: mostly {score.taken_for})" if score.taken_for else ""),
+            score.name + _remark(score),
             "",
             (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)),
         )
@@ -114,6 +114,12 @@ def class_table(summary: Summary) -> Table:
     )  # fmt: skip
 
 
+def _remark(score: ClassScore) -> str:
+    if score.alone:
+        return f" (only at {score.alone}: not learnt while it was held out)"
+    return f" (mistakes: mostly {score.taken_for})" if score.taken_for else ""
+
+
 def _site_intro(summary: Summary) -> str:
     worst = summary.worst_site
-    return f"Hardest: {worst.site}, with {100 * worst.accuracy:.0f} % right when the model had not seen it."
+    return f"Lowest: {worst.site}, with {100 * worst.accuracy:.0f} % right when the model had not seen it."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,7 +40,6 @@ from longshift.experiments.fit.scores import SiteScore, site_score
 from longshift.experiments.fit.summary import Summary, summarise
 from longshift.files import write_json
 from longshift.progress import Tick
-from longshift.report.build import slug
 from longshift.settings.setting import NO_TARGET
 from longshift.words import counted
 
@@ -100,7 +100,7 @@ def fit(
     """
     runtime = runtime or Runtime()
     manifest = load_dataset(data)
-    folder = Path(out) if out else Path("fits") / slug(manifest.name)
+    folder = Path(out) if out else Path("fits") / folder_name(manifest.name)
     _need_room(folder)
     request = {
         "data": str(data), "target": target, "method": method, "steps": steps, "backbone": backbone,
@@ -123,6 +123,11 @@ def fit(
             keep_plan(folder / PLAN, request, plan)
         assert plan is not None
         return _fit(folder, manifest, look, plan, tasks, runtime, compare, bar, say, stop)
+
+
+def folder_name(name: str) -> str:
+    """The name of a dataset as one of a folder: letters of any script stay, so that two names give two folders."""
+    return re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "data"
 
 
 def _fit(

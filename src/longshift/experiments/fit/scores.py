@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from longshift.report.weakness import weak_indices
+from longshift.report.weakness import LEVEL as LEVEL
+from longshift.report.weakness import share_interval, weak_below, weak_indices
 from longshift.words import counted
 
-LEVEL = 0.8  # of the intervals: with a handful of sites, 95 % would say nothing
 WORTH = 0.005  # half a point
 MOST = 5  # weak classes that are named
 CLASS_ACCURACY = "Of all samples of a class at the held-out sites together, the share that is recognised"
@@ -78,10 +78,7 @@ def expect(values: Sequence[float], n: int) -> Estimate:
     '50 % (80 % interval 36 to 64 %, from 2 sites)'
     """
     mean, k = float(np.mean(values)), len(values)
-    z = float(stats.norm.ppf((1 + LEVEL) / 2))
-    middle = (mean + z * z / (2 * n)) / (1 + z * z / n)
-    reach = z / (1 + z * z / n) * math.sqrt(mean * (1 - mean) / n + z * z / (4 * n * n))
-    low, high = middle - reach, middle + reach
+    low, high = share_interval(mean, n)
     if k > 1:
         half = float(stats.t.ppf((1 + LEVEL) / 2, k - 1)) * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / k)
         low, high = min(low, mean - half), max(high, mean + half)
@@ -96,6 +93,8 @@ class ClassScore:
     n: int
     recall: float
     taken_for: str  # the class it is most often mistaken for; "" if never
+    alone: str = ""  # the only site that has it: while that is held out, nothing is left to learn it from
+    unsure: bool = False  # so few samples that it may be called weak by chance
 
     @property
     def right(self) -> int:
@@ -105,11 +104,14 @@ class ClassScore:
     def words(self) -> str:
         """Such as "recognised 4 of 12 times (33 %), mostly taken for naevus"."""
         taken = f", mostly taken for {self.taken_for}" if self.taken_for else ""
-        return f"recognised {self.right} of {counted(self.n, 'time')} ({100 * self.recall:.0f} %){taken}"
+        chance = ", too few to rule out chance" if self.unsure else ""
+        return f"recognised {self.right} of {counted(self.n, 'time')} ({100 * self.recall:.0f} %{chance}){taken}"
 
 
-def class_scores(classes: Sequence[str], scores: Sequence[SiteScore]) -> list[ClassScore]:
-    """Weakest first; a class that no held-out site has is left out."""
+def class_scores(
+    classes: Sequence[str], scores: Sequence[SiteScore], alone: Mapping[str, str] | None = None
+) -> list[ClassScore]:
+    """Weakest first; a class that no held-out site has is left out. `alone`: classes of one site, with that site."""
     confusion = np.sum([np.asarray(score.confusion, dtype=np.int64) for score in scores], axis=0)
     found = []
     for k, name in enumerate(classes):
@@ -118,13 +120,27 @@ def class_scores(classes: Sequence[str], scores: Sequence[SiteScore]) -> list[Cl
             wrong = confusion[k].copy()
             wrong[k] = 0
             taken = classes[int(wrong.argmax())] if wrong.any() else ""
-            found.append(ClassScore(name, n, float(confusion[k, k]) / n, taken))
+            found.append(ClassScore(name, n, float(confusion[k, k]) / n, taken, (alone or {}).get(name, "")))
     return sorted(found, key=lambda score: (score.recall, score.name))
 
 
 def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
-    """The weak ones, by the rule of all reports: under one half or 15 points below the mean, and not the best."""
-    return [scores[k] for k in weak_indices([score.recall for score in scores])[:MOST]]
+    """The weak ones, by the rule of all reports: under one half or 15 points below the mean, and not the best.
+
+    A class that could not be learnt while its only site was held out is not called weak: nothing is known of it.
+    """
+    learnt = [score for score in scores if not score.alone]
+    shares = [score.recall for score in learnt]
+    weak = [learnt[k] for k in weak_indices(shares)[:MOST]]
+    return [replace(score, unsure=share_interval(score.recall, score.n)[1] >= weak_below(shares)) for score in weak]
+
+
+def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_out: Collection[str]) -> float:
+    """Mean accuracy over sites without the samples of some classes; sites that have no others do not count."""
+    rows = [k for k, name in enumerate(classes) if name not in left_out]
+    tables = [np.asarray(score.confusion, dtype=np.int64)[rows] for score in scores]
+    right = [sum(int(table[i, k]) for i, k in enumerate(rows)) / int(table.sum()) for table in tables if table.sum()]
+    return float(np.mean(right)) if right else 0.0
 
 
 def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:

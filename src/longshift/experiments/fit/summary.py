@@ -12,12 +12,14 @@ from longshift.experiments.fit.scores import (
     ClassScore,
     Estimate,
     SiteScore,
+    accuracy_without,
     class_scores,
     expect,
     verdict,
     weak_classes,
 )
 from longshift.methods.registry import get
+from longshift.words import counted
 
 NO_USE = 1.25  # times the accuracy of guessing: below it a model has learnt nothing that carries over
 
@@ -66,9 +68,8 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     own = scores[title]
     n = sum(score.n for score in own)
     accuracy, balanced = expect([s.accuracy for s in own], n), expect([s.balanced for s in own], n)
-    classes = class_scores(look.classes, own)
+    classes = class_scores(look.classes, own, look.alone())
     weak = weak_classes(classes)
-    worst = min(own, key=lambda score: score.accuracy)
     said = [
         f"At a site it has not seen, expect {title} to be right {accuracy.words()}; "
         f"averaged over classes, {balanced.words()}."
@@ -83,7 +84,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     if len(own) == 1:
         said.append("With one held-out site the interval does not know how much sites differ; hold out each for that.")
     else:
-        said.append(f"The hardest site was {worst.site}, with {100 * worst.accuracy:.0f} % while unseen.")
+        said.append(hardest(own))
     seen = [score.seen for score in own if score.seen is not None]
     if seen:
         gap = sum(seen) / len(seen) - accuracy.mean
@@ -92,11 +93,14 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
                 f"On further samples of the sites it was trained on it is right {100 * (gap + accuracy.mean):.0f} %: a "
                 f"new site costs about {100 * gap:.0f} points. Samples of the new site would help most."
             )
+    alone = [score for score in classes if score.alone]
+    if alone:
+        said.append(_unlearnt(alone, accuracy_without(look.classes, own, {score.name for score in alone})))
     if weak:
         listed = "; ".join(f"{score.name}, {score.words()}" for score in weak)
         said.append(f"Weak class{'es' * (len(weak) > 1)}, all held-out sites together: {listed}.")
     else:
-        said.append("No class stands out as weak.")
+        said.append(f"No {'other ' * bool(alone)}class stands out as weak.")
     judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
     if judgement:
         said.append(judgement)
@@ -109,7 +113,33 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
         )
     validation = final["selected"]["validation"]["accuracy"]
     said.append(
-        f"The final model is trained on all {len(look.sites)} sites; on validation samples of these same sites it is "
+        f"The final model is trained on {_all(len(look.sites))} sites; on validation samples of these same sites it is "
         f"right {100 * validation:.0f} %."
     )
     return Summary(title, scores, accuracy, balanced, classes, weak, judgement, said)
+
+
+def _all(number: int) -> str:
+    return "both" if number == 2 else f"all {number}"
+
+
+def hardest(own: Sequence[SiteScore]) -> str:
+    """Which site had the lowest accuracy, if one had."""
+    worst = min(own, key=lambda score: score.accuracy)
+    share = f"{100 * worst.accuracy:.0f} % while unseen"
+    if all(score.accuracy == worst.accuracy for score in own):
+        return f"No site was harder than the others: {share}."
+    return f"The hardest site was {worst.site}, with {share}."
+
+
+def _unlearnt(alone: Sequence[ClassScore], without: float) -> str:
+    """What a class that only one site has does to the estimate."""
+    listed = ", ".join(f"{score.name} (only at {score.alone})" for score in alone)
+    n, one = sum(score.n for score in alone), len(alone) == 1
+    its, it = ("its", "it") if one else ("their", "them")
+    return (
+        f"Nothing can be said of {listed}: while {its} only site was held out, nothing was left to learn {it} from. "
+        f"{counted(n, 'sample')} of {it} {'counts' if n == 1 else 'count'} as wrong above; without, expect "
+        f"{100 * without:.0f} % right. The final model knows {it} from that site alone; samples from a second site "
+        "would help most here."
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
@@ -11,11 +11,12 @@ from markupsafe import Markup
 from longshift.errors import LongshiftError
 from longshift.report.page import Section, fold, fragment, paragraphs, stack
 from longshift.report.records import Record, class_accuracy, sum_confusion
-from longshift.report.weakness import weak_indices
+from longshift.report.weakness import BEHIND, LEVEL, LOW, share_interval, weak_below, weak_indices
 from longshift.report.wrong import Wrong, load_manifest, pictures, wrong_samples
 from longshift.words import counted
 
-CLASSES, DOMAINS, PICTURES = 3, 2, 8
+CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
+ALMOST_ALL = 0.8  # of the mistakes
 
 
 @dataclass(frozen=True)
@@ -23,74 +24,175 @@ class Weak:
     """A weak class or domain: what it is called on the page, its accuracy and what to say about it."""
 
     name: str
-    accuracy: float
+    accuracy: float | None  # None: not measured
     text: str
     title: str = ""
 
 
 def weak_section(
-    records: Sequence[Record], data: str | None = None, name: str = "", noun: str = "domain", most: int = CLASSES
+    records: Sequence[Record],
+    data: str | None = None,
+    name: str = "",
+    noun: str = "domain",
+    most: int = CLASSES,
+    advise: bool = False,
 ) -> Section:
-    """Weak classes and hard domains of one method; `data` says where the images lie now, `noun` what a domain is."""
+    """Weak classes and hard domains of one method.
+
+    `data` says where the images lie now, `noun` what a domain is; `advise` adds what its owner could do.
+    """
     samples, why = _samples(records, data)
     manifest_of = data or str(records[0].result["run"]["data"])
     parts: list[Markup] = []
-    for of_class, found in ((True, weak_classes(records, most)), (False, weak_domains(records, noun))):
+    for of_class, found in (
+        (True, weak_classes(records, most, noun, advise)),
+        (False, weak_domains(records, noun, advise)),
+    ):
         for weak in found:
             own = [s for s in samples if (s.true if of_class else s.domain) == weak.name]
             parts.append(_part(weak, own, bool(why), manifest_of))
     if why:
         parts.append(paragraphs(why))
-    intro = f"Where {records[0].title} does worst at an unseen {noun}."
+    intro = (
+        f"Where {records[0].title} does worst at {noun}s it has not seen. A class or {noun} is called weak or hard if "
+        f"less than {100 * LOW:.0f} % are right, or {100 * BEHIND:.0f} points less than the mean."
+    )
     if samples:
-        intro += " Its surest mistakes come first; how sure is calibrated, as in the output of longshift predict."
+        intro += " The surest mistakes come first; how sure is calibrated, as in the output of longshift predict."
     return Section("Weak points", stack(*parts), intro, name, wide=True)
 
 
-def weak_classes(records: Sequence[Record], most: int = CLASSES) -> list[Weak]:
-    """Weak classes on the target (or, if none is, the lowest one), and what they are taken for."""
-    classes = records[0].classes
-    accuracy, confusion = class_accuracy(records), sum_confusion(records)
-    counts = np.mean([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records], axis=0)
-    weak = weak_indices(accuracy)
+def weak_classes(
+    records: Sequence[Record], most: int = CLASSES, noun: str = "domain", advise: bool = False
+) -> list[Weak]:
+    """Weak classes on the target (or, if none is, the lowest one): how weak, how sure that is, and where.
+
+    Classes that no run could learn, because the target is the only domain that has them, come first.
+    """
+    classes, confusion = records[0].classes, sum_confusion(records)
+    trained = np.array([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records])
+    tables = np.array([r.chosen["target"]["confusion"] for r in records])
+    # Samples of a class in the targets of runs that had some of it to learn from.
+    learnable = (tables.sum(axis=2) * (trained > 0)).sum(axis=0)
+    accuracy = [value if n else None for value, n in zip(class_accuracy(records), learnable, strict=True)]
+    never = [k for k, n in enumerate(learnable) if not n and confusion[k].sum()]
     known = [value for value in accuracy if value is not None]
-    lowest = [k for k, value in enumerate(accuracy) if value == min(known) < max(known)][:1]
-    found = []
+    weak = weak_indices(accuracy)
+    lowest = [k for k, value in enumerate(accuracy) if known and value == min(known) < max(known)][:1]
+    usual = float(np.median(trained.mean(axis=0)))
+    found = [_never_learnt(classes[k], int(confusion[k].sum()), noun, advise) for k in never[:most]]
     for k in (weak or lowest)[:most]:
-        row, n = confusion[k].copy(), int(confusion[k].sum())
-        text = f"{confusion[k, k]} of {counted(n, 'sample')} right; a run trains on {counts[k]:.0f} on average."
-        row[k] = 0
-        if row.sum():
-            taken = [j for j in np.argsort(-row, kind="stable")[:3] if row[j]]
-            share = ", ".join(f"{classes[int(j)]} ({100 * row[j] / n:.0f} %)" for j in taken)
-            text += f" Most often taken for {share}."
-        found.append(
-            Weak(classes[k], float(confusion[k, k] / n), text, "Weak class" if weak else "Lowest class, not weak")
-        )
+        n, right = int(confusion[k].sum()), int(confusion[k, k])
+        counts = float(trained[:, k].mean())
+        sites, wrong = _by_target(records, k), confusion[k].copy()
+        low, high = share_interval(right / n, n)
+        said = f"{right} of {counted(n, 'sample')} right"
+        if len({r.target for r in records}) == len(records):  # the same samples in several runs say no more than once
+            said += f" ({_interval(low, high)})"
+        if len(sites) > 1:
+            said += f". By {noun}: {', '.join(f'{name} {r} of {m}' for name, r, m in sites[:PLACES])}"
+        said += f". A run trains on {counts:.0f} on average, on {usual:.0f} of the middle class."
+        wrong[k] = 0
+        taken = [int(j) for j in np.argsort(-wrong, kind="stable")[:3] if wrong[j]]
+        if taken:
+            said += f" Most often taken for {', '.join(f'{classes[j]} ({100 * wrong[j] / n:.0f} %)' for j in taken)}."
+        if advise and weak:
+            unsure = high >= weak_below(known)
+            said += " " + _class_advice(classes[k], n, counts < usual / 2, unsure, sites, classes[taken[0]], noun)
+        found.append(Weak(classes[k], right / n, said, "Weak class" if weak else "Lowest class, not weak"))
     return found
 
 
-def weak_domains(records: Sequence[Record], noun: str = "domain") -> list[Weak]:
-    """The hardest targets (the best is left out), and the source domain that suffers most when they are the target."""
+def _interval(low: float, high: float) -> str:
+    return f"{100 * LEVEL:.0f} % interval {100 * low:.0f} to {100 * high:.0f} %, by their number alone"
+
+
+def _never_learnt(name: str, n: int, noun: str, advise: bool) -> Weak:
+    said = (
+        f"Only one {noun} has this class: while it was unseen, nothing was left to learn the class from, and its "
+        f"{counted(n, 'sample')} {'counts' if n == 1 else 'count'} as wrong. This says nothing about a model trained "
+        f"on all {noun}s."
+    )
+    if advise:
+        said += f" What to do: collect samples of {name} at a second {noun}; only then can it be measured."
+    return Weak(name, None, said, "Class that could not be learnt")
+
+
+def _by_target(records: Sequence[Record], k: int) -> list[tuple[str, int, int]]:
+    """(target, right, samples) of a class, the lowest share first; runs of one target together."""
+    found: dict[str, tuple[int, int]] = {}
+    for record in records:
+        row = record.chosen["target"]["confusion"][k]
+        right, n = found.get(record.target, (0, 0))
+        found[record.target] = (right + int(row[k]), n + int(sum(row)))
+    rows = [(name, right, n) for name, (right, n) in found.items() if n]
+    return sorted(rows, key=lambda row: (row[1] / row[2], row[0]))
+
+
+def _class_advice(
+    name: str, n: int, rare: bool, unsure: bool, places: Sequence[tuple[str, int, int]], taken: str, noun: str
+) -> str:
+    """What the owner of the data could do about a weak class."""
+    doubt = f"{counted(n, 'sample')} cannot rule out chance: label more before you act on it. " if unsure else ""
+    place, right, there = places[0]
+    missed, all_missed = there - right, sum(m - r for _, r, m in places)
+    if rare:
+        act = f"it is rare in training, so collect more samples of it, from more than one {noun}."
+    elif len(places) > 1 and missed >= ALMOST_ALL * all_missed:
+        act = (
+            f"nearly all mistakes are at {place}, so compare its samples and labels of {name} with those of other "
+            f"{noun}s; then add {noun}s like it."
+        )
+    else:
+        act = (
+            f"it is not rare, so more of the same will hardly help; look whether {name} and {taken} are told apart in "
+            f"the same way at all {noun}s."
+        )
+    return f"{doubt}What to do: {act}"
+
+
+def weak_domains(records: Sequence[Record], noun: str = "domain", advise: bool = False) -> list[Weak]:
+    """The hard targets (if none is, the lowest one): how much is right there, and what is lowest there."""
     targets: dict[str, list[Record]] = {}
     for record in records:
         targets.setdefault(record.target, []).append(record)
-    found = []
-    for target, runs in targets.items():
-        own = float(np.mean([r.chosen["target"]["accuracy"] for r in runs]))
-        mean = f", mean of {counted(len(runs), 'run')}" if len(runs) > 1 else ""
-        text = f"Percent of its samples right when the model has not seen it{mean}."
-        tests = [r.chosen["test"] for r in runs if r.chosen.get("test")]
-        if tests:
-            names = [t["worst_domain_name"] for t in tests]
-            worst = max(set(names), key=lambda n: (names.count(n), str(n)))
-            held = float(np.mean([t["worst_domain"] for t in tests]))
-            text += f" Of the {noun}s trained on, {worst} does worst ({100 * held:.1f} % on held-out samples)."
-        found.append(Weak(target, own, text, f"Hard {noun}"))
-    if len(found) == 1:
-        return [replace(found[0], title=f"The only unseen {noun}")]
-    best = max(weak.accuracy for weak in found)
-    return sorted((w for w in found if w.accuracy < best), key=lambda weak: (weak.accuracy, weak.name))[:DOMAINS]
+    names = list(targets)
+    shares = [float(np.mean([r.chosen["target"]["accuracy"] for r in targets[name]])) for name in names]
+    hard = weak_indices(shares)[:DOMAINS]
+    lowest = [k for k, value in enumerate(shares) if value == min(shares) < max(shares)][:1]
+    only = [0] if len(names) == 1 else []
+    title = f"The only unseen {noun}" if only else f"Hard {noun}" if hard else f"Lowest {noun}, not hard"
+    return [
+        Weak(names[k], shares[k], _domain_text(names[k], targets[names[k]], noun, advise and bool(hard)), title)
+        for k in only or hard or lowest
+    ]
+
+
+def _domain_text(target: str, runs: Sequence[Record], noun: str, advise: bool) -> str:
+    confusion = sum_confusion(runs)
+    n, right = int(confusion.sum()), int(np.trace(confusion))
+    if len(runs) == 1:
+        low, high = share_interval(right / n, n)
+        much = f"{right} of {counted(n, 'sample')} right while the model had not seen it"
+        much += f" ({_interval(low, high)})."
+    else:
+        much = f"Percent of its samples right while the model had not seen it, mean of {counted(len(runs), 'run')}."
+    rows = [(int(row[k]), int(row.sum()), runs[0].classes[k]) for k, row in enumerate(confusion) if row.sum()]
+    missed = sorted((row for row in rows if row[0] < row[1]), key=lambda row: (row[0] - row[1], row[2]))
+    if missed:
+        much += f" Most mistakes: {', '.join(f'{name} ({r} of {m} right)' for r, m, name in missed[:3])}."
+    tests = [r.chosen["test"] for r in runs if r.chosen.get("test")]
+    if tests:
+        names = [t["worst_domain_name"] for t in tests]
+        worst = max(set(names), key=lambda n: (names.count(n), str(n)))
+        held = float(np.mean([t["worst_domain"] for t in tests]))
+        much += f" Of the {noun}s trained on, {worst} does worst ({100 * held:.1f} % on held-out samples)."
+    if advise:
+        much += (
+            f" What to do: find out what is different at {target} (device, preparation, labels); a new {noun} like it "
+            f"will do as badly unless a few labelled samples of it are added."
+        )
+    return much
 
 
 def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Wrong], str]:
@@ -108,7 +210,7 @@ def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Wrong], 
 
 
 def _part(weak: Weak, samples: Sequence[Wrong], unknown: bool, data: str) -> Markup:
-    title = f"{weak.title}: {weak.name} ({100 * weak.accuracy:.1f} %)"
+    title = f"{weak.title}: {weak.name}" + ("" if weak.accuracy is None else f" ({100 * weak.accuracy:.1f} %)")
     body = paragraphs(weak.text)
     if samples:
         shown = pictures(_varied(samples), load_manifest(data))
