@@ -44,7 +44,7 @@ def test_embeddings() -> None:
         "longshift.report.weakness",
         "longshift.experiments.fit.plan",
         "longshift.experiments.fit.scores",
-    ],  # fmt: skip
+    ],
 )
 def test_doctests(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
