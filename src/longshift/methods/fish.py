@@ -42,6 +42,9 @@ class Fish(Method):
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Walk through the domains, then move the start by `meta_lr` times the walk."""
         weights: list[Tensor] = list(trainable(self.network))
+        if not self.network.freeze_bn:
+            # As published, the statistics that the walk gathered are shortened like the weights they belong to.
+            weights += [b for b in self.network.buffers() if b.is_floating_point()]
         start = copies(weights)
         losses: list[Tensor] = []
         for x, y in zip(batch.by_domain(batch.x), batch.by_domain(batch.y), strict=True):
