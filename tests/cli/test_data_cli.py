@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -115,7 +117,7 @@ def test_inspect_does_not_list_every_empty_class(run: Run, tmp_path: Path) -> No
     code, _, err = run("data", "inspect", tmp_path / "data")
     assert code == 0
     assert err.count("has no image of") == 10
-    assert "empty class: 7 more; the table has a 0 for each" in err
+    assert "empty class: 7 more; `longshift data verify" in err
 
 
 def test_verify_says_when_all_is_well(run: Run, tmp_path: Path) -> None:
@@ -225,3 +227,17 @@ def test_pacs_counts(run: Run) -> None:
     entry = benchmarks.get("PACS")
     assert found == {entry.domains[key]: row for key, row in entry.totals.items()}
     assert np.sum([list(row.values()) for row in found.values()], axis=1).tolist() == [2048, 2344, 1670, 3929]
+
+
+def test_names_in_any_script_on_a_terminal_that_knows_ascii_only(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data", ("S\u00fcd", "\u5317\u9662"), ("\u03c8", "\U0001f600"), 1)
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
+    command = [sys.executable, "-c", "from longshift.cli.main import main; main()", "data", "inspect", str(root)]
+    found = subprocess.run([*command, "--json"], capture_output=True, env=environment, check=True)
+    assert json.loads(found.stdout)["\u5317\u9662"]["\U0001f600"] == 1
+    table = subprocess.run(command, capture_output=True, env=environment, check=True)
+    assert b"\\u5317" in table.stdout
+    other = {**environment, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    refused = subprocess.run(command, capture_output=True, env=other, check=False)
+    assert refused.returncode == 1
+    assert b"Run again with PYTHONUTF8=1" in refused.stderr

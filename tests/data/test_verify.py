@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest, Row
 from longshift.data.verify import Problem, layout_problems, similar, verify
+from longshift.errors import LongshiftError
 from tests.data.test_images import bomb
 from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree
 
@@ -97,6 +99,34 @@ def test_vectors_are_not_called_images(tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", x=x, label=["a", "b", "a"], domain=["n", "n", "s"])
     found = verify(load_dataset(tmp_path / "v.npz"))
     assert [problem.detail for problem in found] == ["the domain 's' has no vector of 'b'", "the same numbers as 0"]
+
+
+def test_twelve_bits_in_sixteen_are_nearly_black(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data")
+    for name, brightest in (("scanner", 4095), ("stretched", 65535)):
+        values = np.linspace(0, brightest, 64).astype(np.uint16).reshape(8, 8)
+        Image.fromarray(values).save(root / "paint" / "cat" / f"{name}.png")
+    (problem,) = verify(load_dataset(root))
+    assert (problem.kind, problem.path) == ("dark", "paint/cat/scanner.png")
+    assert problem.detail.startswith("16-bit values up to 4095 of 65535, read as 16 shades of grey")
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_pictures_of_formats_that_are_not_read(tmp_path: Path, zipped: bool) -> None:
+    root = make_tree(tmp_path / "data")
+    (root / "paint" / "cat" / "phone.HEIC").write_bytes(b"x")
+    (root / "paint" / "cat" / "notes.txt").write_bytes(b"x")
+    (root / "photo" / "dog" / ".hidden.dcm").write_bytes(b"x")
+    manifest = load_dataset(zip_tree(root, tmp_path / "d.zip", "around/") if zipped else root)
+    assert len(manifest) == 12
+    assert [(p.kind, p.path) for p in verify(manifest)] == [("other format", "paint/cat/phone.HEIC")]
+
+
+def test_only_pictures_of_formats_that_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "data" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "data" / "a" / "b" / "1.dcm").write_bytes(b"x")
+    with pytest.raises(LongshiftError, match=r"no images in .*; found a/b/1.dcm: convert them"):
+        load_dataset(tmp_path / "data")
 
 
 def test_damaged_entries_of_an_archive(tmp_path: Path) -> None:

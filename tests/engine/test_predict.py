@@ -87,6 +87,9 @@ def test_what_is_given_in_place_of_images(digits_run: Path, tmp_path: Path) -> N
     found = predict(digits_run, sorted(tmp_path.iterdir()), device="cpu")
     assert [reason.partition(":")[0] for _, reason in found.skipped] == ["an archive", "a table", "a text"]
     assert "unpack it and give the folder" in found.skipped[0][1]
+    (tmp_path / "phone").mkdir()
+    (tmp_path / "phone" / "1.heic").write_bytes(b"x")
+    assert predict(digits_run, [tmp_path / "phone"], device="cpu").skipped[0][1].startswith("a format that is not read")
     assert predict(digits_run, ["absent.zip"], device="cpu").skipped[0][1] == "there is no such file or folder"
 
 

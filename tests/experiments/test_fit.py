@@ -173,6 +173,15 @@ def test_what_it_says_of_the_data(tmp_path: Path) -> None:
     assert "81 % of a would have to change class to look like b" in text
 
 
+def test_pictures_that_are_left_out_or_nearly_black(tmp_path: Path) -> None:
+    root = sites(tmp_path / "d", {"a": {"red": 3, "green <b>": 3}, "b": {"red": 3, "green <b>": 3}})
+    Image.fromarray(np.full((9, 9), 4000, np.uint16)).save(root / "a" / "red" / "scan.png")
+    (root / "b" / "red" / "phone.heic").write_bytes(b"x")
+    text = " ".join(look_at(load_dataset(root)).warnings())
+    assert "1 picture of a format that is not read is left out (for example b/red/phone.heic)" in text
+    assert "1 image is nearly black (for example a/red/scan.png: 16-bit values up to 4000 of 65535" in text
+
+
 def test_data_that_cannot_be_fitted(tmp_path: Path) -> None:
     one = sites(tmp_path / "one", {"a": {"red": 3, "green <b>": 3}})
     (one / "a" / "red" / "1.png").write_bytes(b"")  # not opened: the counts alone rule it out

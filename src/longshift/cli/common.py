@@ -27,7 +27,8 @@ errors = Console(stderr=True)
 
 def print_json(value: Any) -> None:
     """JSON on standard output, without colours, so that it can be piped."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=escaped) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:

@@ -12,7 +12,7 @@ from longshift.data import benchmarks, load_dataset, open_store
 from longshift.data.layout import nothing_shared
 from longshift.data.manifest import Manifest
 from longshift.data.store import default_cache
-from longshift.data.verify import layout_problems, verify
+from longshift.data.verify import Problem, layout_problems, verify
 from longshift.errors import UsageError
 from longshift.words import counted
 
@@ -61,14 +61,16 @@ def _warn(manifest: Manifest) -> None:
             _say(f"warning: only one {what} ({names[0]}); a split needs at least two")
     if apart := nothing_shared(manifest):
         _say(f"warning: {apart}")
-    problems = list(layout_problems(manifest))
-    absent = [problem for problem in problems if problem.kind == "empty class"]
-    hidden = absent if apart else absent[MOST:]
-    for problem in problems:
-        if problem not in hidden:
-            _say(f"warning: {problem.kind}: {problem.path}: {problem.detail}")
-    if hidden and not apart:
-        _say(f"warning: empty class: {len(hidden)} more; the table has a 0 for each")
+    by_kind: dict[str, list[Problem]] = {}
+    for problem in layout_problems(manifest):
+        by_kind.setdefault(problem.kind, []).append(problem)
+    if apart:  # then nearly every class is missing nearly everywhere
+        by_kind.pop("empty class", None)
+    for kind, problems in by_kind.items():
+        for problem in problems[:MOST]:
+            _say(f"warning: {kind}: {problem.path}: {problem.detail}")
+        if len(problems) > MOST:
+            _say(f"warning: {kind}: {len(problems) - MOST} more; `longshift data verify {manifest.argument}` lists all")
 
 
 def _say(line: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
 import os
 import sys
 from typing import Annotated
@@ -57,6 +58,9 @@ for _verb in VERBS:
 
 def main() -> None:
     """Run the command line: exit code 0 good, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names in any script must not end a command on an old terminal
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except LongshiftError as error:

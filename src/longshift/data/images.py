@@ -12,6 +12,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 PIXEL_LIMIT = 1024 * 1024 * 1024 // 4 // 3
 MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"GIF8", b"P6", b"P5", b"P3")
 
+BRIGHTEST = "brightest of 16 bits"  # in `info` of a decoded picture that had 16 bits
+
 EARLY_END = ("truncat", "end of file", "eof", "not enough")
 
 
@@ -59,8 +61,10 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode == "F":
         raise BadImage("unreadable", "pixels are floating point numbers, whose range of brightness is unknown")
     if image.mode.startswith("I"):  # 16 bits of grey: keep the upper eight, where a plain conversion would clip
-        grey = np.clip(np.asarray(image).astype(np.int64), 0, 65535) >> 8
-        return Image.fromarray(grey.astype(np.uint8)).convert("RGB")
+        values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
+        found = Image.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
+        found.info[BRIGHTEST] = int(values.max())
+        return found
     if image.has_transparency_data:
         layer = image.convert("RGBA")
         paper = Image.new("RGBA", layer.size, (255, 255, 255, 255))

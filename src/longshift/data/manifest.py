@@ -39,6 +39,7 @@ class Manifest:
     prefix: str = ""  # folder inside a .zip that `paths` are relative to: "" or "PACS/"
     empty_folders: tuple[str, ...] = ()  # "domain/class" folders that hold no image
     misplaced: tuple[str, ...] = ()  # images that are not at domain/class/image and are left out
+    others: tuple[str, ...] = ()  # pictures of formats that are not read, left out
     vectors: bool = False  # samples are rows of a file of embeddings (`root`), and `paths` are their ids
     given: str = ""  # what was given to `load_dataset`, for commands in messages
 
@@ -51,6 +52,7 @@ class Manifest:
         prefix: str = "",
         empty_folders: Iterable[str] = (),
         misplaced: Iterable[str] = (),
+        others: Iterable[str] = (),
         vectors: bool = False,
     ) -> Manifest:
         """Sort the rows and number their classes and domains (in order of their names)."""
@@ -71,6 +73,7 @@ class Manifest:
             prefix=prefix,
             empty_folders=tuple(empty_folders),
             misplaced=tuple(misplaced),
+            others=tuple(others),
             vectors=vectors,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from longshift.data.layout import wrong_depth
 from longshift.data.manifest import Manifest, Row
-from longshift.data.names import IMAGE_SUFFIXES, is_hidden, is_image, some
+from longshift.data.names import IMAGE_SUFFIXES, is_hidden, is_image, is_other_format, some
 from longshift.errors import LongshiftError
 
 LAYOUT = "domain/class/image.jpg"
@@ -24,21 +25,28 @@ class Listing:
 
     images: tuple[str, ...]
     folders: tuple[str, ...]
+    others: tuple[str, ...] = ()  # pictures of formats that are not read
 
 
 def list_folder(root: Path) -> Listing:
     """Walk a folder; links are followed, a link back to an own parent is an error."""
     images: list[str] = []
     folders: list[str] = []
+    others: list[str] = []
     for relative, is_folder in _walk(os.fspath(root), "", frozenset()):
-        (folders if is_folder else images).append(relative)
-    odd = [path for path in (*folders, *images) if not _is_utf8(path)]
+        (folders if is_folder else images if is_image(relative) else others).append(relative)
+    odd = [path for path in (*folders, *images, *others) if not _is_utf8(path)]
+    if odd and all(_is_utf8(os.fsencode(path).decode("utf-8", "surrogateescape")) for path in odd):
+        raise LongshiftError(
+            f"{len(odd)} names in {root} are not read as UTF-8, because the locale here is set to "
+            f"{sys.getfilesystemencoding()}: {some(odd)}. Run again with PYTHONUTF8=1 before the command."
+        )
     if odd:
         raise LongshiftError(
             f"{len(odd)} names in {root} are not UTF-8: {some(odd)}. Rename them (for example with "
             f"`convmv -r -f latin1 -t utf8 --notest FOLDER`)."
         )
-    return Listing(tuple(images), tuple(folders))
+    return Listing(tuple(images), tuple(folders), tuple(others))
 
 
 def _walk(folder: str, relative: str, parents: frozenset[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
@@ -55,7 +63,9 @@ def _walk(folder: str, relative: str, parents: frozenset[tuple[int, int]]) -> It
                 if _is_folder(entry):
                     yield path, True
                     yield from _walk(entry.path, path + "/", parents | {here})
-                elif is_image(entry.name):  # also a broken link: `data verify` reports it as unreadable
+                elif is_image(entry.name) or is_other_format(
+                    entry.name
+                ):  # also a broken link: `data verify` reports it as unreadable
                     yield path, False
     except OSError as error:
         raise LongshiftError(f"cannot read the folder {folder}: {error.strerror or error}") from error
@@ -86,6 +96,7 @@ def list_zip(root: Path) -> Listing:
         raise LongshiftError(f"{root} is encrypted. Unpack it and give the folder.")
     folders: set[str] = set()
     images: list[str] = []
+    others: list[str] = []
     for name in names:
         parts = name.split("/")
         if any(is_hidden(part) for part in parts if part):
@@ -93,10 +104,12 @@ def list_zip(root: Path) -> Listing:
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
         if is_image(parts[-1]):
             images.append(name)
+        elif is_other_format(parts[-1]):
+            others.append(name)
     twice = sorted(name for name, times in Counter(images).items() if times > 1)
     if twice:
         raise LongshiftError(f"{root} has {len(twice)} names more than once: {some(twice)}. Repack it.")
-    return Listing(tuple(images), tuple(folders))
+    return Listing(tuple(images), tuple(folders), tuple(others))
 
 
 def open_zip(root: Path) -> zipfile.ZipFile:
@@ -122,6 +135,7 @@ def read_tree(root: Path, name: str) -> Manifest:
     if not listing.images:
         raise LongshiftError(
             f"no images in {root}: expected {LAYOUT} with a suffix of {' '.join(sorted(IMAGE_SUFFIXES))}"
+            + (f"; found {some(sorted(listing.others), 3)}: convert them" if listing.others else "")
         )
     prefix = _wrapper(listing.images)
     images = [path.removeprefix(prefix) for path in listing.images]
@@ -147,6 +161,7 @@ def read_tree(root: Path, name: str) -> Manifest:
         prefix=prefix if zipped else "",
         empty_folders=empty,
         misplaced=sorted(misplaced),
+        others=sorted(path.removeprefix(prefix) for path in listing.others),
     )
 
 

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from longshift.data.embeddings import ordered_vectors
-from longshift.data.images import BadImage, decode
+from longshift.data.images import BRIGHTEST, BadImage, decode
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.source import open_source
 from longshift.progress import Tick, silent
+
+DARK = 65536 // 8  # 12-bit pictures of scanners end at 4095
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Problem:
     """One thing that is wrong.
 
     Kinds: unreadable, truncated, zero-byte, not an image, decompression bomb, duplicate, empty class,
-    similar labels, similar domains, misplaced.
+    similar labels, similar domains, misplaced, other format, dark.
     """
 
     kind: str
@@ -56,18 +58,27 @@ def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
                 return "", Problem(bad.kind, path, bad.detail)
             checksum = hashlib.sha256(data).hexdigest()
             try:
-                decode(data)
+                brightest = decode(data).info.get(BRIGHTEST)
             except BadImage as bad:
                 return checksum, Problem(bad.kind, path, bad.detail)
+            if brightest is not None and brightest < DARK:
+                return checksum, Problem("dark", path, _dark(brightest))
             return checksum, None
 
         for checksum, problem in ordered_map(look, manifest.paths):
             # A broken file says enough by itself: it is no duplicate of another broken one.
-            checksums.append("" if problem else checksum)
+            checksums.append("" if problem and problem.kind != "dark" else checksum)
             if problem:
                 problems.append(problem)
             tick(1)
     return problems + list(duplicates(manifest, checksums))
+
+
+def _dark(brightest: int) -> str:
+    return (
+        f"16-bit values up to {brightest} of 65535, read as {(brightest >> 8) + 1} shades of grey; "
+        "stretch them over all 16 bits, or save 8-bit images"
+    )
 
 
 def layout_problems(manifest: Manifest) -> Iterator[Problem]:
@@ -86,6 +97,8 @@ def layout_problems(manifest: Manifest) -> Iterator[Problem]:
             yield Problem(kind, group[0], f"differ only by {_difference(group)}: {', '.join(map(repr, group))}")
     for path in manifest.misplaced:
         yield Problem("misplaced", path, "not at domain/class/image, so it is left out")
+    for path in manifest.others:
+        yield Problem("other format", path, "a picture of a format that is not read, so it is left out; convert it")
 
 
 def similar(names: Iterable[str]) -> list[list[str]]:

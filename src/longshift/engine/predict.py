@@ -17,7 +17,7 @@ from torch import Tensor
 
 from longshift.data.embeddings import read_unlabelled
 from longshift.data.images import BadImage, decode, resize
-from longshift.data.names import is_hidden, is_image
+from longshift.data.names import is_hidden, is_image, is_other_format
 from longshift.data.parallel import ordered_map
 from longshift.data.tree import list_folder
 from longshift.engine.load import LoadedModel, load_model
@@ -109,7 +109,8 @@ def expand(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> li
 
 
 def _image_files(folder: str) -> list[str]:
-    return [os.path.join(folder, path) for path in sorted(list_folder(Path(folder)).images)]
+    found = list_folder(Path(folder))
+    return [os.path.join(folder, path) for path in sorted((*found.images, *found.others))]  # others: to say so
 
 
 def _vector_files(folder: str) -> list[str]:
@@ -161,8 +162,11 @@ def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure
     def read(path: str) -> Tensor | str:
         if _is_vectors(path):
             return "holds vectors, but the model takes images"
-        if (told := TOLD.get(Path(path).suffix.lower())) and os.path.isfile(path):
-            return told
+        if os.path.isfile(path):
+            if told := TOLD.get(Path(path).suffix.lower()):
+                return told
+            if is_other_format(path):
+                return "a format that is not read: convert it to JPEG or PNG"
         try:
             return torch.from_numpy(resize(decode(Path(path).read_bytes()), model.size).copy())
         except BadImage as bad:

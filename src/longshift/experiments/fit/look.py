@@ -121,6 +121,18 @@ class Look:
                 f"{counted(len(misplaced), 'file')} {'does' if one else 'do'} not lie at site/class/image and "
                 f"{'is' if one else 'are'} left out (for example {misplaced[0].path})."
             )
+        others = self.of_kind("other format")
+        if others:
+            said.append(
+                f"{counted(len(others), 'picture')} of a format that is not read {'is' if len(others) == 1 else 'are'} "
+                f"left out (for example {others[0].path}); convert to JPEG or PNG."
+            )
+        dark = self.of_kind("dark")
+        if dark:
+            said.append(
+                f"{counted(len(dark), 'image')} {'is' if len(dark) == 1 else 'are'} nearly black "
+                f"(for example {dark[0].path}: {dark[0].detail})."
+            )
         return said
 
     def _frequencies_differ(self) -> str:
