@@ -30,7 +30,7 @@ from longshift.experiments.fit.scores import (
     verdict,
     weak_classes,
 )
-from longshift.experiments.fit.summary import hardest
+from longshift.experiments.fit.summary import hardest, name_weak
 from longshift.files import read_json
 from tests.engine.runs import CPU
 from tests.report.chromium import needs_browser, open_page
@@ -382,6 +382,17 @@ def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
     (weak,) = weak_classes(found)
     assert weak.words() == "recognised 1 of 2 times (50 %, too few to rule out chance), mostly taken for x"
     assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
+
+
+def test_many_weak_classes_are_counted() -> None:
+    names = [f"class {k}" for k in range(8)]
+    confusion = np.diag([9] * 7 + [0])
+    confusion[:7] = np.roll(confusion[:7], 1, axis=1)  # all wrong but for the last
+    confusion[7, 7] = 9
+    found = weak_classes(class_scores(names, [score("a", 0, 0, confusion.tolist())]))
+    assert [weak.name for weak in found] == names[:7]
+    assert name_weak(found).endswith("class 4, recognised 0 of 9 times (0 %), mostly taken for class 5; and 2 more.")
+    assert name_weak(found[:1]).startswith("Weak class, all held-out sites together: class 0, ")
 
 
 def test_what_is_said_of_a_class_of_one_site(tmp_path: Path) -> None:

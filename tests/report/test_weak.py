@@ -73,6 +73,12 @@ def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
     assert (lowest.name, lowest.title) == ("cat", "Lowest class, not weak")  # the mean is not drawn down by the owl
 
 
+def test_it_is_said_how_many_are_weak() -> None:
+    records = [made_up("a", [[1, 9, 0], [0, 10, 0], [0, 8, 2]])]
+    assert "2 classes are weak; the 1 weakest are shown." in weak_section(records, most=1).intro
+    assert "are weak;" not in weak_section(records).intro
+
+
 def test_nothing_could_be_learnt() -> None:
     only = made_up("a", [[0, 0, 0], [0, 0, 0], [2, 1, 0]])
     only.result["split"]["counts"] = [[9, 3, 0]]
@@ -83,11 +89,16 @@ def test_nothing_could_be_learnt() -> None:
     ("tables", "counts", "advice"),
     [
         ([[[9, 0, 0], [0, 9, 0], [1, 0, 1]]], [90, 90, 90], "2 samples cannot rule out chance: label more before"),
-        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "it is rare in training, so collect more samples of it"),
-        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [9, 9, 9], "look whether owl and cat are told apart in the same way"),
+        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [2, 2, 2], "little to learn it from, so collect more samples"),
+        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "little to learn it from, so collect more samples"),
+        (
+            [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
+            [90, 90, 90],
+            "look whether owl and cat are told apart in the same way",
+        ),
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 1]], [[90, 0, 0], [0, 90, 0], [0, 0, 40]]],
-            [9, 9, 9],
+            [90, 90, 90],
             "nearly all mistakes are at a, so compare its samples and labels of owl",
         ),
     ],

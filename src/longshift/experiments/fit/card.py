@@ -9,7 +9,7 @@ from typing import Any
 
 from longshift.experiments.fit.look import Look
 from longshift.experiments.fit.plan import Plan
-from longshift.experiments.fit.scores import CLASS_ACCURACY, LEVEL
+from longshift.experiments.fit.scores import CLASS_ACCURACY, LEVEL, MOST
 from longshift.experiments.fit.summary import Summary
 from longshift.files import write_text
 from longshift.methods.registry import get
@@ -70,7 +70,8 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
             for c in summary.classes
             if c.alone
         ],
-        *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak],
+        *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak[:MOST]],
+        *([f"- And {len(summary.weak) - MOST} more weak classes: see the table."] if len(summary.weak) > MOST else []),
         *([] if summary.weak else ["- No class stands out."]),
         "",
         f"{CLASS_ACCURACY}:",

@@ -131,7 +131,7 @@ def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
     """
     learnt = [score for score in scores if not score.alone]
     shares = [score.recall for score in learnt]
-    weak = [learnt[k] for k in weak_indices(shares)[:MOST]]
+    weak = [learnt[k] for k in weak_indices(shares)]
     return [replace(score, unsure=share_interval(score.recall, score.n)[1] >= weak_below(shares)) for score in weak]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from longshift.experiments.fit.look import Look
 from longshift.experiments.fit.plan import Plan
 from longshift.experiments.fit.scores import (
+    MOST,
     ClassScore,
     Estimate,
     SiteScore,
@@ -97,8 +98,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     if alone:
         said.append(_unlearnt(alone, accuracy_without(look.classes, own, {score.name for score in alone})))
     if weak:
-        listed = "; ".join(f"{score.name}, {score.words()}" for score in weak)
-        said.append(f"Weak class{'es' * (len(weak) > 1)}, all held-out sites together: {listed}.")
+        said.append(name_weak(weak))
     else:
         said.append(f"No {'other ' * bool(alone)}class stands out as weak.")
     judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
@@ -121,6 +121,13 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
 
 def _all(number: int) -> str:
     return "both" if number == 2 else f"all {number}"
+
+
+def name_weak(weak: Sequence[ClassScore]) -> str:
+    """The weakest classes, and how many more there are."""
+    listed = "; ".join(f"{score.name}, {score.words()}" for score in weak[:MOST])
+    more = f"; and {len(weak) - MOST} more" if len(weak) > MOST else ""
+    return f"Weak class{'es' * (len(weak) > 1)}, all held-out sites together: {listed}{more}."
 
 
 def hardest(own: Sequence[SiteScore]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from markupsafe import Markup
 
 from longshift.errors import LongshiftError
@@ -17,6 +18,7 @@ from longshift.words import counted
 
 CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
 ALMOST_ALL = 0.8  # of the mistakes
+ENOUGH = 20  # training samples of a class; with fewer, more of them help first of all
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,13 @@ def weak_section(
             parts.append(_part(weak, own, bool(why), manifest_of))
     if why:
         parts.append(paragraphs(why))
+    weak_ones = len(weak_indices(learnt_accuracy(records)))
     intro = (
         f"Where {records[0].title} does worst at {noun}s it has not seen. A class or {noun} is called weak or hard if "
         f"less than {100 * LOW:.0f} % are right, or {100 * BEHIND:.0f} points less than the mean."
     )
+    if weak_ones > most:
+        intro += f" {weak_ones} classes are weak; the {most} weakest are shown."
     if samples:
         intro += " The surest mistakes come first; how sure is calibrated, as in the output of longshift predict."
     return Section("Weak points", stack(*parts), intro, name, wide=True)
@@ -70,12 +75,8 @@ def weak_classes(
     Classes that no run could learn, because the target is the only domain that has them, come first.
     """
     classes, confusion = records[0].classes, sum_confusion(records)
-    trained = np.array([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records])
-    tables = np.array([r.chosen["target"]["confusion"] for r in records])
-    # Samples of a class in the targets of runs that had some of it to learn from.
-    learnable = (tables.sum(axis=2) * (trained > 0)).sum(axis=0)
-    accuracy = [value if n else None for value, n in zip(class_accuracy(records), learnable, strict=True)]
-    never = [k for k, n in enumerate(learnable) if not n and confusion[k].sum()]
+    accuracy, trained = learnt_accuracy(records), _trained(records)
+    never = [k for k, value in enumerate(accuracy) if value is None and confusion[k].sum()]
     known = [value for value in accuracy if value is not None]
     weak = weak_indices(accuracy)
     lowest = [k for k, value in enumerate(accuracy) if known and value == min(known) < max(known)][:1]
@@ -98,9 +99,23 @@ def weak_classes(
             said += f" Most often taken for {', '.join(f'{classes[j]} ({100 * wrong[j] / n:.0f} %)' for j in taken)}."
         if advise and weak:
             unsure = high >= weak_below(known)
-            said += " " + _class_advice(classes[k], n, counts < usual / 2, unsure, sites, classes[taken[0]], noun)
+            said += " " + _class_advice(
+                classes[k], n, counts < max(usual / 2, ENOUGH), unsure, sites, classes[taken[0]], noun
+            )
         found.append(Weak(classes[k], right / n, said, "Weak class" if weak else "Lowest class, not weak"))
     return found
+
+
+def _trained(records: Sequence[Record]) -> npt.NDArray[np.int64]:
+    """Training samples of each class in each run."""
+    return np.array([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records])
+
+
+def learnt_accuracy(records: Sequence[Record]) -> list[float | None]:
+    """Accuracy of each class, None where no run that was measured on it had a sample of it to learn from."""
+    tables = np.array([r.chosen["target"]["confusion"] for r in records])
+    measured = (tables.sum(axis=2) * (_trained(records) > 0)).sum(axis=0)
+    return [value if n else None for value, n in zip(class_accuracy(records), measured, strict=True)]
 
 
 def _interval(low: float, high: float) -> str:
@@ -137,7 +152,7 @@ def _class_advice(
     place, right, there = places[0]
     missed, all_missed = there - right, sum(m - r for _, r, m in places)
     if rare:
-        act = f"it is rare in training, so collect more samples of it, from more than one {noun}."
+        act = f"there is little to learn it from, so collect more samples of it, from more than one {noun}."
     elif len(places) > 1 and missed >= ALMOST_ALL * all_missed:
         act = (
             f"nearly all mistakes are at {place}, so compare its samples and labels of {name} with those of other "
