@@ -1,32 +1,58 @@
-"""The time left, as a plain line says it where there is no terminal."""
+"""What is said of progress where there is no terminal."""
 
-import re
+from __future__ import annotations
 
 import pytest
 
 from longshift.cli import common
+from longshift.cli.lines import Lines
 
 
-def _left(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], times: list[float], total: int
-) -> list[str]:
-    """What is said to be left when the first call begins at time 0 and piece i is done at times[i]."""
-    clock = iter([0.0, *times])
-    monkeypatch.setattr("longshift.cli.common.time.monotonic", lambda: next(clock))
-    with common.progress("work", total) as tick:
-        for _ in times:
-            tick()
-    return re.findall(r"about (\S+) left", capsys.readouterr().err)
+def _lines(times: list[float], total: int, pieces: int = 1) -> list[str]:
+    """Of work that begins at 0 and has its i-th piece (the first time: `pieces` at once) done at times[i]."""
+    lines = Lines("work", total, 0.0)
+    said = [lines.after(pieces if index == 0 else 1, now) for index, now in enumerate(times)]
+    return [text for text in said if text]
 
 
-def test_the_first_piece_does_not_count_once_there_are_others(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_piece_does_not_count_once_there_are_others() -> None:
     # A minute for the first of five pieces, then a second each.
-    assert _left(monkeypatch, capsys, [60, 61, 62, 63, 64], 5) == [
-        "0:04:00",
-        "0:00:03",
-        "0:00:02",
-        "0:00:01",
-        "0:00:00",
+    assert _lines([60, 61, 62, 63, 64], 5) == [
+        "work: 1/5, about 0:04:00 left",
+        "work: 2/5, about 0:00:03 left",
+        "work: 3/5, about 0:00:02 left",
+        "work: 4/5, about 0:00:01 left",
+        "work: 5/5 in 0:01:04",
     ]
+
+
+def test_what_was_done_in_an_earlier_call_says_nothing_about_the_time() -> None:
+    assert _lines([1, 3, 5], 82, pieces=80) == ["work: 80/82", "work: 82/82 in 0:00:05"]
+
+
+def test_short_work_has_one_line() -> None:
+    assert _lines([i / 100 for i in range(40)], 40) == ["work: 40/40 in 0:00:00"]
+
+
+def test_no_minute_passes_without_a_line_in_long_work() -> None:
+    said = _lines([10.0 * i for i in range(1, 1001)], 1000)
+    assert len(said) == pytest.approx(1000 / 6, rel=0.2)
+    assert said[0].startswith("work: 6/1000, about ")
+
+
+def test_a_note_without_a_piece_is_said_once_a_minute() -> None:
+    lines = Lines("work", 3, 0.0)
+    assert lines.after(0, 0.5, "compiling") == ""
+    assert lines.after(0, 61.0, "compiling") == "work: 0/3, compiling"
+    assert lines.after(0, 62.0, "compiling") == ""
+
+
+def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with common.progress("work", 2) as tick:
+        tick()
+        tick(1, "the end")
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "work: 2/2 in 0:00:00 the end\n")
+    with common.progress("work", 1, quiet=True) as tick:
+        tick()
+    assert capsys.readouterr().err == ""

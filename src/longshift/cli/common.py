@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from longshift.cli.lines import Lines
 from longshift.progress import Tick, silent
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
@@ -51,7 +51,7 @@ def _cell(value: object) -> str:
 
 @contextmanager
 def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
-    """A progress bar with what is left; on a non-terminal, a plain line each tenth of the way; nothing if quiet."""
+    """A progress bar with what is left; plain lines where there is no terminal; nothing if quiet."""
     if quiet:
         yield silent
     elif errors.is_terminal:
@@ -63,23 +63,10 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
             task = bar.add_task(label, total=total, note="")
             yield lambda done=1, note="": bar.update(task, advance=done, note=note)
     else:
-        state = {"done": 0, "shown": 0, "from": 0}
-        begun = started = time.monotonic()
+        lines = Lines(label, total, time.monotonic())
 
         def tick(done: int = 1, note: str = "") -> None:
-            nonlocal started
-            now = time.monotonic()
-            if not state["done"] and done and total > done:
-                # The first piece is special: it may have compiled code, or stand for all that was done earlier.
-                started, state["from"] = now, done
-            state["done"] += done
-            tenth = 10 * state["done"] // max(total, 1)
-            if tenth > state["shown"]:
-                state["shown"] = tenth
-                since = state["done"] - state["from"]
-                each = (now - started) / since if since else (now - begun) / state["done"]
-                left = each * max(total - state["done"], 0)
-                text = f"{label}: {state['done']}/{total}, about {timedelta(seconds=round(left))} left {note}".rstrip()
+            if text := lines.after(done, time.monotonic(), note):
                 errors.print(text, highlight=False, markup=False, soft_wrap=True)
 
         yield tick
