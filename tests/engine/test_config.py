@@ -62,6 +62,14 @@ def test_published_weights_are_fine_tuned_gently_at_any_size(start: dict[str, An
     assert (run.method_config().lr, run.method_config().batch_size, run.augmented) == (5e-5, 32, True)
 
 
+def test_vectors_have_no_published_weights(tmp_path: Path) -> None:
+    file = tmp_path / "v.npz"
+    np.savez(file, x=np.zeros((4, 2)), label=list("abab"), domain=list("nnss"))
+    plain, asked = (RunConfig(target="n", data=str(file), pretrained=asked) for asked in (False, True))
+    assert asked.small
+    assert asked.method_config() == plain.method_config()
+
+
 def test_the_fingerprint_is_about_the_run_and_not_about_the_machine() -> None:
     here = RunConfig(target="A", data="/a/PACS.zip", benchmark="PACS")
     there = RunConfig(target="A", data="/b/pacs", benchmark="PACS")

@@ -82,9 +82,10 @@ class RunConfig(BaseModel):
     def small(self) -> bool:
         """Whether the defaults for small images (and for vectors) apply.
 
-        They are for networks trained from scratch; published weights are fine-tuned gently at any size.
+        They are for networks trained from scratch; published weights are fine-tuned gently at any size. There are none
+        for vectors.
         """
-        return self.size <= SMALL_IMAGE and not (self.pretrained or self.weights)
+        return self.vectors or (self.size <= SMALL_IMAGE and not (self.pretrained or self.weights))
 
     @property
     def augmented(self) -> bool:
