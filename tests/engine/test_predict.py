@@ -90,6 +90,9 @@ def test_what_is_given_in_place_of_images(digits_run: Path, tmp_path: Path) -> N
     (tmp_path / "phone").mkdir()
     (tmp_path / "phone" / "1.heic").write_bytes(b"x")
     assert predict(digits_run, [tmp_path / "phone"], device="cpu").skipped[0][1].startswith("a format that is not read")
+    Image.new("RGB", (32, 32)).save(tmp_path / "phone" / "2.jp2")  # what can be decoded is not sent back
+    found = predict(digits_run, [tmp_path / "phone"], device="cpu")
+    assert [Path(row.path).name for row in found.rows] == ["2.jp2"]
     assert predict(digits_run, ["absent.zip"], device="cpu").skipped[0][1] == "there is no such file or folder"
 
 

@@ -162,14 +162,13 @@ def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure
     def read(path: str) -> Tensor | str:
         if _is_vectors(path):
             return "holds vectors, but the model takes images"
-        if os.path.isfile(path):
-            if told := TOLD.get(Path(path).suffix.lower()):
-                return told
-            if is_other_format(path):
-                return "a format that is not read: convert it to JPEG or PNG"
+        if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
+            return told
         try:
             return torch.from_numpy(resize(decode(Path(path).read_bytes()), model.size).copy())
         except BadImage as bad:
+            if is_other_format(path):  # the decoder knows some of them after all
+                return "a format that is not read: convert it to JPEG or PNG"
             return f"{bad.kind}: {bad.detail}"
         except OSError as error:
             return _why_not(path, error)
