@@ -5,22 +5,23 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
 
-from longshift.engine.steppers import cannot_capture
+from longshift.engine.steppers import GraphStepper, cannot_capture, first_error
 from longshift.errors import LongshiftError
 from longshift.methods import registry
 
 ERM = registry.methods()["erm"]
 
 
-def _failed_capture() -> RuntimeError:
+def _failed_capture(cause: RuntimeError) -> RuntimeError:
     """The error that leaves a capture: raised while that of the step was on its way."""
     try:
         try:
-            raise RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors might be late")
+            raise cause
         finally:
             raise RuntimeError("operation failed due to a previous error during capture")
     except RuntimeError as error:
@@ -28,12 +29,23 @@ def _failed_capture() -> RuntimeError:
 
 
 def test_the_first_error_and_both_ways_out_are_named() -> None:
-    told = cannot_capture(ERM, _failed_capture())
+    cause = RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors might be late")
+    assert first_error(cause) is cause
+    told = cannot_capture(ERM, first_error(_failed_capture(cause)))
     assert isinstance(told, LongshiftError)
     assert "step of ERM" in str(told)
     assert "operation not permitted when stream is capturing." in str(told)
     assert "--graphs off" in str(told)
     assert "capturable = False" in str(told)
+
+
+def test_too_little_memory_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Mock(side_effect=_failed_capture(torch.OutOfMemoryError("CUDA out of memory")))
+    for name, stand_in in (("graph", graph), ("CUDAGraph", Mock()), ("synchronize", Mock())):
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+    stepper = Mock(graphs={})
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        GraphStepper._capture(stepper, 0)
 
 
 @pytest.mark.parametrize("text", ["", "  \n"])

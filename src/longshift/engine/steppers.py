@@ -108,18 +108,22 @@ class GraphStepper:
                 self.draws.enter_capture()
                 self.log.add(self.method.step(self.source.batch(self.draws)))
                 self.draws.leave_capture()
-        except torch.OutOfMemoryError:
-            raise
         except RuntimeError as error:
-            raise cannot_capture(type(self.method), error) from error
+            first = first_error(error)
+            if isinstance(first, torch.OutOfMemoryError):
+                raise first from None
+            raise cannot_capture(type(self.method), first) from error
         self.graphs[phase] = graph
 
 
+def first_error(error: RuntimeError) -> RuntimeError:
+    """What went wrong in a capture: leaving it raises once more, and the error that says where is the one before."""
+    return error.__context__ if isinstance(error.__context__, RuntimeError) else error
+
+
 def cannot_capture(method: type[Method], error: RuntimeError) -> LongshiftError:
-    """What to tell the author of a method whose step reads numbers back from the GPU; the cause is the first error."""
-    # Leaving a capture that went wrong raises once more; the error that says where is the one before.
-    first = error.__context__ if isinstance(error.__context__, RuntimeError) else error
-    reason = (str(first).strip().splitlines() or ["no reason given"])[0]
+    """What to tell the author of a method whose step reads numbers back from the GPU."""
+    reason = (str(error).strip().splitlines() or ["no reason given"])[0]
     return LongshiftError(
         f"the step of {method.__name__} could not be captured as a CUDA graph: {reason}. A captured step must not wait "
         "for the GPU (.item(), float(), printing or branching on a tensor, boolean masks). Use --graphs off, or say "
