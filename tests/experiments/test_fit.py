@@ -23,6 +23,7 @@ from longshift.experiments.fit.network import choose_network
 from longshift.experiments.fit.plan import longest_steps, pace_within, usual_steps
 from longshift.experiments.fit.run import folder_name
 from longshift.experiments.fit.scores import (
+    ClassScore,
     SiteScore,
     accuracy_without,
     class_scores,
@@ -30,7 +31,7 @@ from longshift.experiments.fit.scores import (
     verdict,
     weak_classes,
 )
-from longshift.experiments.fit.summary import hardest, name_weak
+from longshift.experiments.fit.summary import hardest, name_weak, unlearnt
 from longshift.files import read_json
 from tests.engine.runs import CPU
 from tests.report.chromium import needs_browser, open_page
@@ -393,6 +394,12 @@ def test_many_weak_classes_are_counted() -> None:
     assert [weak.name for weak in found] == names[:7]
     assert name_weak(found).endswith("class 4, recognised 0 of 9 times (0 %), mostly taken for class 5; and 2 more.")
     assert name_weak(found[:1]).startswith("Weak class, all held-out sites together: class 0, ")
+
+
+def test_many_classes_of_one_site_are_counted() -> None:
+    alone = [ClassScore(f"class {k}", 2, 0.0, "", "north") for k in range(40)]
+    assert "class 4 (only at north) and 35 more: while their only site" in unlearnt(alone, 0.5)
+    assert "80 samples of them count as wrong" in unlearnt(alone, 0.5)
 
 
 def test_what_is_said_of_a_class_of_one_site(tmp_path: Path) -> None:

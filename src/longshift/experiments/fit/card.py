@@ -24,6 +24,7 @@ def write_card(path: Path, look: Look, plan: Plan, summary: Summary, final: Mapp
 def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path) -> str:
     """The text of the card."""
     info, run = get(plan.method).info, final["run"]
+    alone = [c for c in summary.classes if c.alone]
     lines = [
         f"# Model card: {escape(look.name)}",
         "",
@@ -67,9 +68,9 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         *[
             f"- Not measured: {escape(c.name)}. Only {escape(c.alone)} has it, and while that site was held out "
             "nothing was left to learn it from; its samples count as wrong."
-            for c in summary.classes
-            if c.alone
+            for c in alone[:MOST]
         ],
+        *([f"- And {len(alone) - MOST} more classes that only one site has."] if len(alone) > MOST else []),
         *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak[:MOST]],
         *([f"- And {len(summary.weak) - MOST} more weak classes: see the table."] if len(summary.weak) > MOST else []),
         *([] if summary.weak else ["- No class stands out."]),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from longshift.data.names import some
 from longshift.experiments.fit.look import Look
 from longshift.experiments.fit.plan import Plan
 from longshift.experiments.fit.scores import (
@@ -96,7 +97,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
             )
     alone = [score for score in classes if score.alone]
     if alone:
-        said.append(_unlearnt(alone, accuracy_without(look.classes, own, {score.name for score in alone})))
+        said.append(unlearnt(alone, accuracy_without(look.classes, own, {score.name for score in alone})))
     if weak:
         said.append(name_weak(weak))
     else:
@@ -139,9 +140,9 @@ def hardest(own: Sequence[SiteScore]) -> str:
     return f"The hardest site was {worst.site}, with {share}."
 
 
-def _unlearnt(alone: Sequence[ClassScore], without: float) -> str:
+def unlearnt(alone: Sequence[ClassScore], without: float) -> str:
     """What a class that only one site has does to the estimate."""
-    listed = ", ".join(f"{score.name} (only at {score.alone})" for score in alone)
+    listed = some([f"{score.name} (only at {score.alone})" for score in alone], MOST)
     n, one = sum(score.n for score in alone), len(alone) == 1
     its, it = ("its", "it") if one else ("their", "them")
     return (

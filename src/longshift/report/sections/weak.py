@@ -72,7 +72,7 @@ def weak_classes(
 ) -> list[Weak]:
     """Weak classes on the target (or, if none is, the lowest one): how weak, how sure that is, and where.
 
-    Classes that no run could learn, because the target is the only domain that has them, come first.
+    Classes that no run could learn, because none of its training samples was of them, come first.
     """
     classes, confusion = records[0].classes, sum_confusion(records)
     accuracy, trained = learnt_accuracy(records), _trained(records)
@@ -124,12 +124,12 @@ def _interval(low: float, high: float) -> str:
 
 def _never_learnt(name: str, n: int, noun: str, advise: bool) -> Weak:
     said = (
-        f"Only one {noun} has this class: while it was unseen, nothing was left to learn the class from, and its "
+        f"While the {noun} with this class was unseen, there was no sample of it to train on, and its "
         f"{counted(n, 'sample')} {'counts' if n == 1 else 'count'} as wrong. This says nothing about a model trained "
         f"on all {noun}s."
     )
     if advise:
-        said += f" What to do: collect samples of {name} at a second {noun}; only then can it be measured."
+        said += f" What to do: collect samples of {name} to train on at a second {noun}; only then can it be measured."
     return Weak(name, None, said, "Class that could not be learnt")
 
 
