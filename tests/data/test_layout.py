@@ -102,3 +102,14 @@ def test_tables_and_vectors_whose_labels_are_domains(tmp_path: Path) -> None:
 def test_a_good_dataset_says_nothing(hospitals: Path) -> None:
     assert nothing_shared(load_dataset(hospitals)) == ""
     assert nothing_shared(load_dataset("digits")) == ""
+
+
+def test_classes_in_two_spellings_are_not_taken_for_a_wrong_level(tmp_path: Path) -> None:
+    make_tree(tmp_path / "data", ("north",), ("Benign", "basal cell"), 1)
+    make_tree(tmp_path / "data", ("south",), ("benign", "Basal-cell"), 1)
+    said = nothing_shared(load_dataset(tmp_path / "data"))
+    assert "; some differ only by spaces, dashes or underscores: 'Basal-cell', 'basal cell'. Spell each class" in said
+    assert "one level too many" not in said
+    make_tree(tmp_path / "other", ("east",), ("Benign", "benign"), 1)  # alike at one site only: no reason
+    make_tree(tmp_path / "other", ("west",), ("naevus",), 1)
+    assert "one level too many" in nothing_shared(load_dataset(tmp_path / "other"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from longshift.data.manifest import Manifest
 from longshift.data.names import is_hidden, is_image, some
+from longshift.data.spelling import differing, similar
 
 PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval", "evaluation"})
 ANY_LAYOUT = "or describe any layout in a CSV table with the columns path,label,domain"
@@ -76,11 +77,13 @@ def _too_deep(root: Path, paths: Sequence[Sequence[str]]) -> str:
 
 
 def nothing_shared(manifest: Manifest) -> str:
-    """A sentence if no class is in two domains, which makes it likely that they are no domains; else ""."""
+    """A sentence if no class is in two domains: they are spelled in several ways, or are likely no domains; else ""."""
     if len(manifest.domain_names) < 2 or bool(((manifest.count_table() > 0).sum(axis=0) > 1).any()):
         return ""
     domains, classes = some(manifest.domain_names), some(manifest.classes, 3)
     said = f"no class is in two of the domains {domains} (classes: {classes})"
+    if spellings := _spelled_apart(manifest):
+        return f"{said}; some {differing(spellings)}. Spell each class in the same way in all domains"
     if manifest.root is None or not manifest.root.is_dir() or manifest.is_table:
         return f"{said}; are labels and domains mixed up?"
     others = sites_beside(manifest.root, manifest.domain_names)
@@ -90,6 +93,12 @@ def nothing_shared(manifest: Manifest) -> str:
         f"{said}; if {domains} are classes, then {manifest.root} is one site, and the folders in them are one level "
         "too many: expected domain/class/image.jpg"
     )
+
+
+def _spelled_apart(manifest: Manifest) -> list[str]:
+    """The first classes that are one name in two spellings in two domains, where each class is in one domain only."""
+    domain = dict(zip(manifest.classes, manifest.count_table().argmax(axis=0).tolist(), strict=True))
+    return next((group for group in similar(manifest.classes) if len({domain[name] for name in group}) > 1), [])
 
 
 def sites_beside(root: Path, classes: Collection[str]) -> list[str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from longshift.data.embeddings import ordered_vectors
@@ -14,6 +11,7 @@ from longshift.data.images import BRIGHTEST, BadImage, decode
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.source import open_source
+from longshift.data.spelling import differing, similar
 from longshift.progress import Tick, silent
 
 DARK = 65536 // 8  # 12-bit pictures of scanners end at 4095
@@ -94,34 +92,11 @@ def layout_problems(manifest: Manifest) -> Iterator[Problem]:
             yield Problem("empty class", folder, "the folder holds no image")
     for kind, names in (("similar labels", manifest.classes), ("similar domains", manifest.domain_names)):
         for group in similar(names):
-            yield Problem(kind, group[0], f"differ only by {_difference(group)}: {', '.join(map(repr, group))}")
+            yield Problem(kind, group[0], differing(group))
     for path in manifest.misplaced:
         yield Problem("misplaced", path, "not at domain/class/image, so it is left out")
     for path in manifest.others:
         yield Problem("other format", path, "a picture of a format that is not read, so it is left out; convert it")
-
-
-def similar(names: Iterable[str]) -> list[list[str]]:
-    """Groups of names that differ only by case, by spaces, dashes or underscores, or by how an accent is encoded."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        groups[_spaced(name).casefold()].append(name)
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def _spaced(name: str) -> str:
-    """One way to write what separates words; a dash before a number may be a minus and stays."""
-    plain = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", unicodedata.normalize("NFC", name))
-    return re.sub(r"[\s_]+", " ", plain).strip()
-
-
-def _difference(group: Sequence[str]) -> str:
-    """In what the names of a group differ, the simplest that explains it."""
-    if len({name.casefold() for name in group}) == 1:
-        return "case"
-    if len({unicodedata.normalize("NFC", name).casefold() for name in group}) == 1:
-        return "how an accent is encoded"
-    return "spaces, dashes or underscores"
 
 
 def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[Problem]:
