@@ -63,10 +63,8 @@ def _walk(folder: str, relative: str, parents: frozenset[tuple[int, int]]) -> It
                 if _is_folder(entry):
                     yield path, True
                     yield from _walk(entry.path, path + "/", parents | {here})
-                elif is_image(entry.name) or is_other_format(
-                    entry.name
-                ):  # also a broken link: `data verify` reports it as unreadable
-                    yield path, False
+                elif is_image(entry.name) or is_other_format(entry.name):
+                    yield path, False  # also a broken link: `data verify` reports it as unreadable
     except OSError as error:
         raise LongshiftError(f"cannot read the folder {folder}: {error.strerror or error}") from error
 

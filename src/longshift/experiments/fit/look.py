@@ -71,11 +71,12 @@ class Look:
         by_site = ", ".join(f"{s} {n}" for s, n in zip(self.sites, self.counts.sum(axis=1).tolist(), strict=True))
         totals = self.counts.sum(axis=0)
         large, small = int(totals.argmax()), int(totals.argmin())
+        digits = 0 if self.ratio >= IMBALANCED else 1
         said = [
             f"{self.name} has {self.total} {self.noun} of {len(self.classes)} classes "
             f"from {len(self.sites)} sites ({by_site}).",
             f"The largest class, {self.classes[large]}, has {totals[large]} {self.noun}, the smallest, "
-            f"{self.classes[small]}, has {totals[small]}: a ratio of {self.ratio:.{self.ratio < IMBALANCED:d}f} to 1"
+            f"{self.classes[small]}, has {totals[small]}: a ratio of {self.ratio:.{digits}f} to 1"
             + (", which is strongly imbalanced." if self.ratio >= IMBALANCED else ".")
             if totals[large] > totals[small]
             else f"Each class ({some(self.classes)}) has {totals[large]} {self.noun}.",
