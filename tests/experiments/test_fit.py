@@ -399,7 +399,15 @@ def test_many_weak_classes_are_counted() -> None:
 def test_many_classes_of_one_site_are_counted() -> None:
     alone = [ClassScore(f"class {k}", 2, 0.0, "", "north") for k in range(40)]
     assert "class 4 (only at north) and 35 more: while their only site" in unlearnt(alone, 0.5)
-    assert "80 samples of them count as wrong" in unlearnt(alone, 0.5)
+    assert "80 samples of them count as wrong above; without, expect 50 % right. The" in unlearnt(alone, 0.5)
+
+
+def test_a_site_that_has_nothing_but_classes_of_its_own() -> None:
+    rows = [score("a", 0, 0, [[0, 0], [3, 0]])]
+    assert accuracy_without(("x", "y"), rows, {"y"}) is None
+    assert "3 samples of it count as wrong above. The final model" in unlearnt(
+        class_scores(("x", "y"), rows, {"y": "a"}), None
+    )
 
 
 def test_what_is_said_of_a_class_of_one_site(tmp_path: Path) -> None:

@@ -135,12 +135,12 @@ def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
     return [replace(score, unsure=share_interval(score.recall, score.n)[1] >= weak_below(shares)) for score in weak]
 
 
-def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_out: Collection[str]) -> float:
-    """Mean accuracy over sites without the samples of some classes; sites that have no others do not count."""
+def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_out: Collection[str]) -> float | None:
+    """Mean accuracy over sites without the samples of some classes, None where no site has others."""
     rows = [k for k, name in enumerate(classes) if name not in left_out]
     tables = [np.asarray(score.confusion, dtype=np.int64)[rows] for score in scores]
     right = [sum(int(table[i, k]) for i, k in enumerate(rows)) / int(table.sum()) for table in tables if table.sum()]
-    return float(np.mean(right)) if right else 0.0
+    return float(np.mean(right)) if right else None
 
 
 def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:

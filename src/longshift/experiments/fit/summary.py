@@ -140,14 +140,14 @@ def hardest(own: Sequence[SiteScore]) -> str:
     return f"The hardest site was {worst.site}, with {share}."
 
 
-def unlearnt(alone: Sequence[ClassScore], without: float) -> str:
+def unlearnt(alone: Sequence[ClassScore], without: float | None) -> str:
     """What a class that only one site has does to the estimate."""
     listed = some([f"{score.name} (only at {score.alone})" for score in alone], MOST)
     n, one = sum(score.n for score in alone), len(alone) == 1
     its, it = ("its", "it") if one else ("their", "them")
     return (
         f"Nothing can be said of {listed}: while {its} only site was held out, nothing was left to learn {it} from. "
-        f"{counted(n, 'sample')} of {it} {'counts' if n == 1 else 'count'} as wrong above; without, expect "
-        f"{100 * without:.0f} % right. The final model knows {it} from that site alone; samples from a second site "
-        "would help most here."
+        f"{counted(n, 'sample')} of {it} {'counts' if n == 1 else 'count'} as wrong above"
+        + ("." if without is None else f"; without, expect {100 * without:.0f} % right.")
+        + f" The final model knows {it} from that site alone; samples from a second site would help most here."
     )
