@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from longshift.cli.main import app
 from longshift.data import load_dataset
-from longshift.data.layout import nothing_shared
+from longshift.data.layout import nothing_shared, parts_of_a_split
 from longshift.errors import LongshiftError
+from longshift.experiments.fit.look import look_at
 from tests.data.trees import encoded, make_tree, picture, zip_tree
 
 
@@ -102,6 +105,26 @@ def test_tables_and_vectors_whose_labels_are_domains(tmp_path: Path) -> None:
 def test_a_good_dataset_says_nothing(hospitals: Path) -> None:
     assert nothing_shared(load_dataset(hospitals)) == ""
     assert nothing_shared(load_dataset("digits")) == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("train", "val"), True),
+        (("Test", "Training", "dev"), True),
+        (("train", "north"), False),
+        (("train",), False),
+        (("art", "photo"), False),
+    ],
+)
+def test_parts_of_a_split_are_no_domains(names: tuple[str, ...], told: bool, tmp_path: Path) -> None:
+    assert bool(parts_of_a_split(names)) == told
+    make_tree(tmp_path / "data", names, ("a", "b"), 3)
+    shown = CliRunner().invoke(app, ["data", "inspect", str(tmp_path / "data")])
+    assert ("look like parts of a split" in shown.stderr) == told
+    if len(names) > 1:
+        warnings = look_at(load_dataset(tmp_path / "data")).warnings()
+        assert any("look like parts of a split" in text for text in warnings) == told
 
 
 def test_classes_in_two_spellings_are_not_taken_for_a_wrong_level(tmp_path: Path) -> None:

@@ -105,3 +105,8 @@ def test_bf16_stays_inside_the_featurizer() -> None:
     network = make_network(make_backbone("small_conv"), 3, precision="bf16")
     assert network.features(torch.rand(2, 3, 32, 32)).dtype == torch.float32
     assert network(torch.rand(2, 3, 32, 32)).dtype == torch.float32
+
+
+def test_small_conv_has_no_published_weights() -> None:
+    with pytest.raises(UsageError, match="small_conv has no published weights"):
+        make_backbone("small_conv", pretrained=True)

@@ -9,7 +9,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
 from longshift.data import benchmarks, load_dataset, open_store
-from longshift.data.layout import nothing_shared
+from longshift.data.layout import nothing_shared, parts_of_a_split
 from longshift.data.manifest import Manifest
 from longshift.data.store import default_cache
 from longshift.data.verify import Problem, layout_problems, verify
@@ -59,6 +59,8 @@ def _warn(manifest: Manifest) -> None:
     for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
         if len(names) == 1:
             _say(f"warning: only one {what} ({names[0]}); a split needs at least two")
+    if parts := parts_of_a_split(manifest.domain_names):
+        _say(f"warning: {parts}")
     if apart := nothing_shared(manifest):
         _say(f"warning: {apart}")
     by_kind: dict[str, list[Problem]] = {}

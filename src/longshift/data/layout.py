@@ -76,6 +76,15 @@ def _too_deep(root: Path, paths: Sequence[Sequence[str]]) -> str:
     )
 
 
+def parts_of_a_split(names: Sequence[str]) -> str:
+    """A sentence if domains are called like the parts of a split; else ""."""
+    if len(names) < 2 or not PARTS.issuperset(name.lower() for name in names):
+        return ""
+    return (
+        f"{some(names)} look like parts of a split, not like domains: holding one out says nothing about an unseen site"
+    )
+
+
 def nothing_shared(manifest: Manifest) -> str:
     """A sentence if no class is in two domains: they are spelled in several ways, or are likely no domains; else ""."""
     if len(manifest.domain_names) < 2 or bool(((manifest.count_table() > 0).sum(axis=0) > 1).any()):

@@ -47,6 +47,8 @@ def make_backbone(
     if input_dim > 0 and name != VECTOR_MLP:
         raise UsageError(f"backbone {name!r} is for images, but the data are vectors of length {input_dim}; use 'mlp'")
     if name == SMALL_CONV:
+        if pretrained:
+            raise UsageError("small_conv has no published weights; drop --pretrained, or name another backbone")
         module, features = small_conv()
         backbone = Backbone(module, features, HALF, HALF)
     elif name == VECTOR_MLP:

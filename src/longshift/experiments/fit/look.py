@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longshift.data.layout import nothing_shared
+from longshift.data.layout import nothing_shared, parts_of_a_split
 from longshift.data.manifest import IntArray, Manifest
 from longshift.data.names import some
 from longshift.data.verify import Problem, verify
@@ -89,6 +89,8 @@ class Look:
     def warnings(self) -> list[str]:
         """What may spoil the model or the estimate."""
         said = []
+        if parts := parts_of_a_split(self.sites):
+            said.append(f"The folders {parts}.")
         for site, names in self.missing().items():
             said.append(f"The site {site} has no {self.noun} of {some(names)}.")
         alone = self.alone()
