@@ -109,7 +109,10 @@ def plan(
     _say(f"finished: {finished}, failed: {counts['failed']}, left: {len(jobs) - finished}")
     _warn(never_started(made))
     if measure and len(jobs) > finished:
-        rows = [[name, 1000 * seconds] for name, seconds in value["seconds_per_step"].items()]
+        rows = [
+            [name, round(1000 * seconds, 1) if seconds < 1 else round(1000 * seconds)]
+            for name, seconds in value["seconds_per_step"].items()
+        ]
         print_table("", ("method", "ms a step"), rows)
         time = duration(3600 * value["hours"])
         _say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}")
