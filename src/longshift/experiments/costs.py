@@ -66,9 +66,10 @@ def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, devic
         images = {
             "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
         }  # fmt: skip
-        found[name] = measure(config, Runtime(), device, tasks).job_seconds(config, images)
+        # Rounded here, so that what is said now is what the file says next time.
+        found[name] = round(measure(config, Runtime(), device, tasks).job_seconds(config, images), 4)
         fresh = True
         tick(1, str(job.run["method"]))
     if fresh:
-        write_json(path, {name: round(seconds, 4) for name, seconds in sorted(found.items())})
+        write_json(path, dict(sorted(found.items())))
     return found
