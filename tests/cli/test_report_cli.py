@@ -158,12 +158,30 @@ def test_out_writes_files(run: Run, runs: Path, tmp_path: Path) -> None:
         (("--selection", "oracl"), "did you mean oracle"),
         (("--compare", "papers"), "did you mean paper"),
         (("--ranked", "variant"), "did you mean variants"),
+        (("--against", "emr"), "did you mean erm"),
+        (("--setting", "Dualty"), "did you mean Duality"),
+        (("--table", "paired"), "--against METHOD"),
+        (("--draws", "0"), "leaves no run"),
     ],
 )
 def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str], words: str) -> None:
     code, _, err = run("report", runs, *flags)
     assert code == 2
     assert words in err
+
+
+def test_against_adds_a_table_and_draws_and_settings_narrow_all_of_them(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    write_runs_csv(frame(settings=("Duality", "Cross")), path)
+    code, out, _ = run("report", path, "--against", "erm", "--draws", 1, "--setting", "Cross", "--json")
+    assert code == 0
+    shown = json.loads(out)
+    assert shown["runs"] == 4 * 2 * 3
+    assert [t["kind"] for t in shown["tables"]].count("paired") == 1
+    assert [t["name"] for t in shown["tables"] if t["kind"] == "average"] == ["average-cross"]
+    page = tmp_path / "page.html"
+    assert run("report", path, "--against", "erm", "--html", page)[0] == 0
+    assert "Paired differences from ERM" in page.read_text()
 
 
 def test_no_such_path(run: Run, tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ Examples:
 
     longshift report sweeps/first --compare paper --out tables     # beside the published numbers, as files
 
-    longshift report results/pacs-mobilenetv2                      # from published results, without data or runs
+    longshift report results/pacs-frozen                           # from published results, without data or runs
+
+    longshift report results/pacs-frozen --draws 1 --against erm   # default hyper-parameters; differences from ERM
 """
 
 
@@ -46,10 +48,17 @@ def register(app: typer.Typer) -> None:
 def report(
     path: Annotated[Path, typer.Argument(help="A sweep, a folder of runs, or a CSV of runs.")],
     format_: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
-    table: Annotated[str, typer.Option(help="average, target, worst, cost, theory, length or all.")] = "all",
+    table: Annotated[str, typer.Option(help="average, target, worst, cost, theory, length, paired or all.")] = "all",
     selection: Annotated[
         str, typer.Option(help="validation (the protocol), last (last step), oracle (chosen on the target).")
     ] = "validation",
+    against: Annotated[
+        str, typer.Option(help="A method: a table of the others' differences from it, target by target, too.")
+    ] = "",
+    setting: Annotated[list[str] | None, typer.Option(help="Only runs of this setting; repeat it.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(help="Only so many draws of hyper-parameters; 1: the defaults alone.")
+    ] = None,
     compare: Annotated[str | None, typer.Option(help="'paper': put its numbers beside the measured ones.")] = None,
     ranked: Annotated[
         str, typer.Option(help="Ranks on the page are of: methods, variants (those too), all (averaged weights too).")
@@ -62,9 +71,10 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Report on finished runs (see HELP)."""
-    from longshift.report.build import KINDS, build_tables, left_out
+    from longshift.report.build import KINDS, PAIRED, build_tables, left_out
     from longshift.report.compare import compare as beside
     from longshift.report.missing import find_missing
+    from longshift.report.part import part_of
     from longshift.report.save import as_json as table_json
     from longshift.report.save import save_tables
     from longshift.report.standing import AMONG
@@ -73,7 +83,13 @@ def report(
     from longshift.sweep.selection import RULES
 
     _one_of("format", format_, FORMATS)
-    kinds = KINDS if table == "all" else (_one_of("table", table, KINDS, "all"),)
+    kinds = (
+        (*KINDS, *([PAIRED] if against else []))
+        if table == "all"
+        else (_one_of("table", table, [*KINDS, PAIRED], "all"),)
+    )
+    if PAIRED in kinds and not against:
+        raise UsageError("--table paired: differences from which method? Say --against METHOD")
     rule = next((r for r in RULES if r == selection), None)
     if rule is None:
         raise UsageError(f"--selection: {unknown_name('selection', selection, RULES)}")
@@ -83,8 +99,8 @@ def report(
     if among is None:
         raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, AMONG)}")
     _no_fit(path)
-    runs = collect(path, missing=True)
-    tables = build_tables(runs, kinds, rule)
+    runs = part_of(collect(path, missing=True), setting or (), draws)
+    tables = build_tables(runs, kinds, rule, against)
     missing = find_missing(runs)
     lacking = left_out(runs, kinds, rule)
     agreement: list[Table] = []

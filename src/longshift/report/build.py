@@ -1,4 +1,4 @@
-"""From runs to tables: average/many/medium/few, per target, worst domain, cost; those on theory and length."""
+"""From runs to tables: average/many/medium/few, per target, worst domain, cost; and from elsewhere the rest."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from longshift.errors import LongshiftError
 from longshift.report.lengths import length_tables, why_no_lengths
 from longshift.report.missing import Missing, find_missing, of
 from longshift.report.names import GROUPS, RULES, family, method_title, order_datasets, order_methods, order_settings
+from longshift.report.paired import paired_tables
 from longshift.report.table import Cell, Column, Row, Table, number, with_places
 from longshift.report.table import slug as slug
 from longshift.report.theory import theory_tables, why_no_theory
@@ -19,11 +20,17 @@ from longshift.sweep.selection import Rule, averages, choose, per_target
 from longshift.words import counted
 
 KINDS = ("average", "target", "worst", "cost", "theory", "length")
+PAIRED = "paired"  # only where it is said against which method
 SPREAD = "mean ± standard error over trials"
 
 
-def build_tables(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation") -> list[Table]:
-    """The tables of the given kinds, made from runs as `collect(path, missing=True)` gives them."""
+def build_tables(
+    frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation", against: str = ""
+) -> list[Table]:
+    """The tables of the given kinds, made from runs as `collect(path, missing=True)` gives them.
+
+    `against`: the method that those of the kind "paired" are compared with.
+    """
     if frame.empty or not (frame["status"] == "done").any():
         states = ", ".join(f"{n} {s}" for s, n in frame["status"].value_counts().items()) or "none at all"
         raise LongshiftError(f"no finished run to report on; found {states}. See `longshift sweep status`.")
@@ -35,6 +42,7 @@ def build_tables(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule =
         "cost": lambda: cost_tables(frame),
         "theory": lambda: theory_tables(chosen),
         "length": lambda: length_tables(frame),
+        PAIRED: lambda: paired_tables(chosen, against),
     }
     return unique_names([table for kind in kinds for table in builders[kind]()])
 

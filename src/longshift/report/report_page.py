@@ -32,6 +32,7 @@ DRAWN = 3  # best methods in the figures; the baseline comes on top
 BASELINE = "erm"
 TITLES = {
     "average": ("Average, many, medium, few", "Accuracy on domains never seen in training. Click a heading to sort."),
+    "paired": ("Differences", ""),
     "target": ("Target by target", ""),
     "worst": ("Worst domain", "Accuracy on held-out samples of the domain that does worst among those trained on."),
     "cost": ("Training cost", ""),

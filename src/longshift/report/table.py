@@ -64,7 +64,7 @@ class Table:
     """A table with its title, how its numbers were chosen, and what is missing."""
 
     name: str  # for files and anchors: lower case, digits, "-"
-    kind: str  # average, target, worst, cost, theory, length, paper, agreement
+    kind: str  # average, target, worst, cost, theory, length, paired, paper, agreement
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
