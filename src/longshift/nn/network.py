@@ -10,6 +10,9 @@ import torch
 from torch import Tensor, nn
 
 Precision = Literal["fp32", "bf16"]
+# Batch shapes a process may compile for. Draws of hyper-parameters differ in batch size, so the runs of a sweep worker
+# pass torch's default of 8, from where on it would quietly compile no more.
+COMPILED_SHAPES = 64
 
 
 class Network(nn.Module):
@@ -47,9 +50,12 @@ class Network(nn.Module):
         if self.precision == "bf16":
             # No weight cache: a cached cast would be frozen into a CUDA graph.
             region = torch.autocast(x.device.type, torch.bfloat16, cache_enabled=False)
-        featurizer = self._compiled[0] if self._compiled and self.training else self.featurizer
+        featurizer: Callable[[Tensor], Tensor] = self.featurizer
+        if self._compiled and self.training:
+            # Mixing and joining samples may change the memory layout, for which all would be compiled once more.
+            featurizer, x = self._compiled[0], _channels_last(x)
         with region:
-            features: Tensor = featurizer(x)
+            features = featurizer(x)
         if features.dtype in (torch.bfloat16, torch.float16):
             features = features.float()
         dropped: Tensor = self.dropout(features)
@@ -62,6 +68,7 @@ class Network(nn.Module):
 
     def compile_featurizer(self) -> None:
         """Compile the featurizer for training steps; evaluation, whose shapes vary, stays as it is."""
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, COMPILED_SHAPES)
         self._compiled = (torch.compile(self.featurizer, dynamic=False),)
 
     def train(self, mode: bool = True) -> Network:
@@ -72,3 +79,7 @@ class Network(nn.Module):
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
         return self
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
