@@ -91,7 +91,7 @@ def main() -> None:
             traceback.print_exc()
         print(row, flush=True)
         rows.append(row | machine(resolve_device("auto")))
-    write_rows(args.out, rows)
+        write_rows(args.out, rows)
 
 
 if __name__ == "__main__":

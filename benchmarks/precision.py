@@ -74,6 +74,7 @@ def main() -> None:
                 rows.append(row | machine(resolve_device(args.device)))
                 found.setdefault(path, []).append(numbers["target"])
                 print(json.dumps(row), flush=True)
+                write_rows(args.out, rows)
         gap = np.array(found["fast"]) - np.array(found["plain"])
         spread = float(np.std(found["plain"], ddof=1)) if args.seeds > 1 else float("nan")
         print(
@@ -81,7 +82,6 @@ def main() -> None:
             f"difference {gap.mean():+.4f}, spread over seeds {spread:.4f}",
             flush=True,
         )
-    write_rows(args.out, rows)
 
 
 if __name__ == "__main__":
