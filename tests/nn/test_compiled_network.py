@@ -22,11 +22,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.Size]]:
 
     plain = torch.compile
     monkeypatch.setattr(torch, "compile", lambda module, **options: plain(module, backend=backend, **options))
-    before = torch._dynamo.config.recompile_limit
+    before = torch._dynamo.config.recompile_limit, torch._functorch.config.donated_buffer
     torch._dynamo.reset()
     yield shapes
     torch._dynamo.reset()
-    torch._dynamo.config.recompile_limit = before
+    torch._dynamo.config.recompile_limit, torch._functorch.config.donated_buffer = before
 
 
 def _network() -> Network:

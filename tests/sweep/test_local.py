@@ -127,6 +127,19 @@ def test_ctrl_c_stops_cleanly_and_cancel_reaches_every_command(tmp_path: Path) -
     assert process.returncode == 130, text
 
 
+def test_a_scheduler_that_ends_the_whole_group_stops_it_cleanly(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path / "s", draws=1, run={"steps": 400, "eval_every": 200})
+    process = start(folder, "--workers", "2")
+    wait_for(lambda: len(list(folder.glob("jobs/*/resume.pt"))) == 2)
+    process.send_signal(signal.SIGTERM)  # as `timeout` does: to the command, then to its group
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert "2 of 2 jobs left" in text
+    assert "killed by signal" not in text  # the workers were not ended: they saved and left
+
+
 def _step(path: Path) -> int:
     state: dict[str, Any] = torch.load(path, weights_only=True)
     return int(state["progress"]["step"])

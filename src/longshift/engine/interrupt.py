@@ -1,4 +1,8 @@
-"""Ctrl-C once stops after the current step with everything saved; a second time stops at once."""
+"""Ctrl-C once stops after the current step with everything saved; a second time stops at once.
+
+SIGTERM always means the former: `timeout` and cluster schedulers send it twice, once to the process and once to its group,
+and follow it with SIGKILL where they cannot wait.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from types import FrameType
 
 @contextlib.contextmanager
 def graceful_stop(announce: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether a stop was asked for (SIGINT or SIGTERM); the second signal is not held."""
+    """Yield a function that says whether a stop was asked for (SIGINT or SIGTERM); a second SIGINT is not held."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set  # only the main thread may handle signals
@@ -19,9 +23,10 @@ def graceful_stop(announce: Callable[[], None] = lambda: None) -> Iterator[Calla
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def handle(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            return
         asked.set()
-        for each, previous in before.items():
-            signal.signal(each, previous)
+        signal.signal(signal.SIGINT, before[signal.SIGINT])
         announce()
 
     for number in before:

@@ -69,6 +69,8 @@ class Network(nn.Module):
     def compile_featurizer(self) -> None:
         """Compile the featurizer for training steps; evaluation, whose shapes vary, stays as it is."""
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, COMPILED_SHAPES)
+        # Methods may take several gradients of one pass; compiled code that reuses its inputs' memory forbids that.
+        torch._functorch.config.donated_buffer = False
         self._compiled = (torch.compile(self.featurizer, dynamic=False),)
 
     def train(self, mode: bool = True) -> Network:

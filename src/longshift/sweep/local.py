@@ -32,8 +32,9 @@ READY, STOP = "ready", "stop"
 
 def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtime, track: TrackerKind | None) -> None:
     """The life of a worker process."""
-    # Ctrl-C reaches the whole group; the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C, `timeout` and schedulers reach the whole group; the parent decides what it means.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     import torch
 
     from longshift.sweep.execute import execute

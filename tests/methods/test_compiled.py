@@ -1,0 +1,57 @@
+"""Every method trains on a compiled network as on a plain one: whatever gradients it takes, and in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+from longshift.data.draws import HostDraws
+from longshift.methods import registry
+from longshift.methods.base import Method
+from longshift.nn.network import Network
+from tests.methods.tiny import FEATURES, Tiny
+
+STEPS = 6
+
+
+@pytest.fixture(autouse=True)
+def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forward and backward are traced as for a GPU, but no code is generated from them."""
+    plain = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda module, **options: plain(module, backend="aot_eager", **options))
+    limit, donated = torch._dynamo.config.recompile_limit, torch._functorch.config.donated_buffer
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+    torch._dynamo.config.recompile_limit, torch._functorch.config.donated_buffer = limit, donated
+
+
+class Deeper(Tiny):
+    """With a layer in the middle, whose output the backward pass keeps for itself."""
+
+    def network(self, seed: int = 0) -> Network:
+        torch.manual_seed(seed)
+        layers = [nn.Conv2d(3, 5, 3), nn.Hardtanh(), nn.Conv2d(5, FEATURES, 3, stride=2), nn.Hardtanh()]
+        body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.ReLU())
+        return Network(body, nn.Linear(FEATURES, self.classes))
+
+
+def _trained(tiny: Tiny, name: str, compiled: bool) -> Method:
+    method = tiny.make(name)
+    if compiled:
+        method.network.compile_featurizer()
+    method.start(HostDraws(0))
+    tiny.train(method, 0, STEPS)
+    return method
+
+
+@pytest.mark.parametrize("name", list(registry.methods()))
+def test_a_compiled_network_ends_where_a_plain_one_does(name: str) -> None:
+    tiny = Deeper()
+    _trained(tiny, "erm", compiled=True)  # a worker of a sweep has compiled for another method before
+    expected, found = (_trained(tiny, name, compiled).state_dict() for compiled in (False, True))
+    for key, value in expected.items():
+        torch.testing.assert_close(found[key], value, rtol=1e-4, atol=1e-5, msg=lambda text, key=key: f"{key}: {text}")
