@@ -1,7 +1,7 @@
 """Ctrl-C once stops after the current step with everything saved; a second time stops at once.
 
-SIGTERM always means the former: `timeout` and cluster schedulers send it twice, once to the process and once to its group,
-and follow it with SIGKILL where they cannot wait.
+SIGTERM always means the former: `timeout` and cluster schedulers send it twice, once to the process and once to its
+group, and follow it with SIGKILL where they cannot wait.
 """
 
 from __future__ import annotations
