@@ -127,6 +127,16 @@ def test_ctrl_c_stops_cleanly_and_cancel_reaches_every_command(tmp_path: Path) -
     assert process.returncode == 130, text
 
 
+def test_a_time_limit_stops_it_cleanly(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path / "s", draws=1, run={"steps": 4000, "eval_every": 2000})
+    process = start(folder, "--workers", "2", "--stop-after", "0.2")
+    _, text = process.communicate(timeout=120)
+    assert process.returncode == 130, text
+    assert "2 of 2 jobs left" in text
+    # A slow machine may not have come to the first step; where it has, it was saved.
+    assert all(0 < _step(path) < 4000 for path in folder.glob("jobs/*/resume.pt"))
+
+
 def test_a_scheduler_that_ends_the_whole_group_stops_it_cleanly(tmp_path: Path) -> None:
     folder = write_sweep(tmp_path / "s", draws=1, run={"steps": 400, "eval_every": 200})
     process = start(folder, "--workers", "2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from importlib import resources
 from pathlib import Path
@@ -131,6 +132,9 @@ def run(
         bool,
         typer.Option("--shared-dir/--no-shared-dir", help="ray: whether all nodes see DIR under the same path."),
     ] = True,
+    stop_after: Annotated[
+        float | None, typer.Option(min=0, metavar="MINUTES", help="Stop cleanly after so long, as before a lease ends.")
+    ] = None,
     track: Annotated[str | None, typer.Option(help="tensorboard or mlflow.")] = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
@@ -141,7 +145,7 @@ def run(
     """
     from longshift.engine.interrupt import graceful_stop
     from longshift.engine.trackers import tracker_kind
-    from longshift.sweep.board import CancelWatch, SweepStopped, any_of, make_board
+    from longshift.sweep.board import CancelWatch, SweepStopped, any_of, make_board, time_is_up
     from longshift.sweep.local import run_local
     from longshift.sweep.plan import make_plan, never_started
     from longshift.sweep.slots import make_slots
@@ -168,7 +172,7 @@ def run(
 
         board.listener = show
         show(board)
-        stop = any_of((asked, CancelWatch(made.folder)))
+        stop = any_of((asked, CancelWatch(made.folder), time_is_up(math.inf if stop_after is None else stop_after)))
         if launcher == "ray":
             from longshift.sweep.ray_launcher import Cluster, run_ray
 

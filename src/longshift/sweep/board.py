@@ -159,6 +159,12 @@ def ask_to_cancel(folder: SweepFolder) -> None:
     write_text(folder.cancel, uuid.uuid4().hex + "\n")
 
 
+def time_is_up(minutes: float) -> Callable[[], bool]:
+    """Whether so many minutes have passed since this call."""
+    end = time.monotonic() + 60 * minutes
+    return lambda: time.monotonic() >= end
+
+
 def any_of(checks: Iterable[Callable[[], bool]]) -> Callable[[], bool]:
     """Whether one of the checks says yes."""
     kept = tuple(checks)
