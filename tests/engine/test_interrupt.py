@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from longshift.engine.interrupt import graceful_stop
 
 
-def _send(number: signal.Signals) -> None:
-    os.kill(os.getpid(), number)
+@pytest.fixture(autouse=True)
+def past() -> Iterator[list[int]]:
+    """The SIGTERMs that went past `graceful_stop`: they would have ended the process, and these tests with it."""
+    found: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
+    yield found
+    signal.signal(signal.SIGTERM, before)
 
 
-def test_repeated_sigterm_asks_once_and_never_kills() -> None:
+def test_repeated_sigterm_asks_once_and_never_kills(past: list[int]) -> None:
     told: list[str] = []
     with graceful_stop(lambda: told.append("stopping")) as asked:
         assert not asked()
         for _ in range(3):
-            _send(signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
         assert asked()
     assert told == ["stopping"]
+    assert not past
 
 
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_after_a_stop_was_asked_for_stops_at_once(first: signal.Signals) -> None:
     with graceful_stop() as asked:
-        _send(first)
+        signal.raise_signal(first)
         assert asked()
         with pytest.raises(KeyboardInterrupt):
-            _send(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
 
-def test_handlers_are_those_of_before_afterwards() -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+def test_sigterm_after_ctrl_c_still_lets_it_save(past: list[int]) -> None:
+    with graceful_stop() as asked:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert asked()
+    assert not past
+
+
+def test_handlers_are_those_of_before_afterwards(past: list[int]) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
     with graceful_stop():
-        _send(signal.SIGTERM)
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+        signal.raise_signal(signal.SIGTERM)
+    assert [signal.getsignal(number) for number in numbers] == before
+    signal.raise_signal(signal.SIGTERM)
+    assert past == [signal.SIGTERM]
