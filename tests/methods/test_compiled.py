@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -23,6 +24,8 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plain = torch.compile
     monkeypatch.setattr(torch, "compile", lambda module, **options: plain(module, backend="aot_eager", **options))
     limit, donated = torch._dynamo.config.recompile_limit, torch._functorch.config.donated_buffer
+    for config, name in ((torch._dynamo.config, "recompile_limit"), (torch._functorch.config, "donated_buffer")):
+        monkeypatch.setattr(config._config[name], "default", config._config[name].default)
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
@@ -55,3 +58,15 @@ def test_a_compiled_network_ends_where_a_plain_one_does(name: str) -> None:
     expected, found = (_trained(tiny, name, compiled).state_dict() for compiled in (False, True))
     for key, value in expected.items():
         assert torch.allclose(found[key], value, rtol=1e-4, atol=1e-5), f"{key} differs"
+
+
+def test_several_gradients_of_one_pass_may_be_taken_in_another_thread() -> None:
+    """As for a GPU, where autograd has a thread of its own: options that count in one thread would not reach it."""
+    network = Deeper().network()
+    network.compile_featurizer()
+    parameters = list(network.parameters())
+    with ThreadPoolExecutor(1) as other:
+        for times in (1, 2):  # compiled for gradients that are taken once
+            total = network(torch.rand(4, 3, 8, 8)).sum()
+            for _ in range(times):
+                other.submit(torch.autograd.grad, total, parameters, retain_graph=times > 1).result()

@@ -23,6 +23,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[torch.Size]]:
     plain = torch.compile
     monkeypatch.setattr(torch, "compile", lambda module, **options: plain(module, backend=backend, **options))
     before = torch._dynamo.config.recompile_limit, torch._functorch.config.donated_buffer
+    for config, name in ((torch._dynamo.config, "recompile_limit"), (torch._functorch.config, "donated_buffer")):
+        monkeypatch.setattr(config._config[name], "default", config._config[name].default)
     torch._dynamo.reset()
     yield shapes
     torch._dynamo.reset()
@@ -52,4 +54,6 @@ def test_every_batch_size_of_a_search_is_compiled(compiled: list[torch.Size]) ->
     for size in sizes:
         network(torch.rand(size, 3, 8, 8))
     assert [shape[0] for shape in compiled] == list(sizes)
-    assert COMPILED_SHAPES > 2**5.5  # the published search of the batch size ends there
+    assert (
+        COMPILED_SHAPES >= 5 * 2**5.5
+    )  # the published search of the batch size ends there; methods make five shapes of it

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 Precision = Literal["fp32", "bf16"]
-# Batch shapes a process may compile for. Draws of hyper-parameters differ in batch size, so the runs of a sweep worker
-# pass torch's default of 8, from where on it would quietly compile no more.
-COMPILED_SHAPES = 64
+# Batch shapes a process may compile for. Draws of hyper-parameters differ in batch size and some methods split batches:
+# the runs of a sweep worker pass torch's default of 8, from where on it would quietly compile no more.
+COMPILED_SHAPES = 256
 
 
 class Network(nn.Module):
@@ -68,9 +68,10 @@ class Network(nn.Module):
 
     def compile_featurizer(self) -> None:
         """Compile the featurizer for training steps; evaluation, whose shapes vary, stays as it is."""
-        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, COMPILED_SHAPES)
+        shapes = max(torch._dynamo.config.recompile_limit, COMPILED_SHAPES)
+        _set_everywhere(torch._dynamo.config, "recompile_limit", shapes)
         # Methods may take several gradients of one pass; compiled code that reuses its inputs' memory forbids that.
-        torch._functorch.config.donated_buffer = False
+        _set_everywhere(torch._functorch.config, "donated_buffer", False)
         self._compiled = (torch.compile(self.featurizer, dynamic=False),)
 
     def train(self, mode: bool = True) -> Network:
@@ -85,3 +86,14 @@ class Network(nn.Module):
 
 def _channels_last(x: Tensor) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
+
+
+def _set_everywhere(config: Any, name: str, value: object) -> None:
+    """Set an option of torch for all threads.
+
+    In newer versions of torch (2.13, not 2.11) an assignment counts in the thread, or notebook cell, that makes it.
+    Gradients on a GPU are taken in a thread of autograd's own, which looks at `donated_buffer` once more; where nobody
+    has assigned anything, it finds the default.
+    """
+    setattr(config, name, value)
+    config._config[name].default = value

@@ -32,9 +32,10 @@ READY, STOP = "ready", "stop"
 
 def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtime, track: TrackerKind | None) -> None:
     """The life of a worker process."""
-    # Ctrl-C, `timeout` and schedulers reach the whole group; the parent decides what it means.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    # Ctrl-C, `timeout` and schedulers reach the whole group; the parent decides what it means. SIGTERM is caught, not
+    # ignored: torch ends its compiling processes with it, and they would inherit that it is ignored.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
     import torch
 
     from longshift.sweep.execute import execute
