@@ -267,6 +267,21 @@ def test_methods_within_a_standard_error_are_level() -> None:
     assert "the best" not in text
 
 
+def test_methods_of_the_same_average_rank_share_it() -> None:
+    ahead = {("ndcl", "a"): 0.61, ("erm", "b"): 0.62}
+    made = [
+        row(m, t, target=x, value=ahead.get((m, x), 0.6) + 0.05 * (t - 1))
+        for m in ("ndcl", "erm")
+        for t in range(3)
+        for x in "ab"
+    ]
+    text = words(as_frame(made))
+    assert "ERM and NDCL share the first rank on average, and ERM is not ahead by more than a standard error." in text
+    assert "ranks first" not in text
+    text = words(as_frame([r for r in made if r["target"] == "b"]))
+    assert "ERM ranks first on average, but is not ahead by more than a standard error." in text
+
+
 def test_only_cases_without_gaps_are_ranked() -> None:
     """One method lacks half of the cases and one case is lacked by most methods: both are left out, and named."""
     values = {"erm": 0.4, "boda": 0.5, "ndcl": 0.6, "mmd": 0.7}

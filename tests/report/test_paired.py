@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,6 +60,19 @@ def test_a_pair_needs_both_and_one_setting_has_no_column_for_all() -> None:
     assert found["ndcl"].value == pytest.approx(10)
     assert found["ndcl"].runs == 2
     assert (found["boda"].value, found["boda"].note) == (None, "no pair with both numbers")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"settings": SETTINGS}, ", 6 pairs in each setting and 12 over all at most."),
+        ({"settings": SETTINGS, "datasets": ("digits", "more")}, ", 6 pairs in each dataset and setting and 24 over"),
+        ({"settings": SETTINGS[:1]}, ", 6 pairs at most."),
+    ],
+)
+def test_the_caption_says_how_many_pairs_a_column_has(options: dict[str, Any], words: str) -> None:
+    (table,) = build_tables(frame(**options), ["paired"], against="erm")
+    assert words in table.caption
 
 
 def test_parts() -> None:

@@ -40,12 +40,15 @@ def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
         ))
         for method in known if method != against
     )  # fmt: skip
-    most = max((cell.runs for row in rows for cell in row.cells), default=0)
+    width = len(MEASURES)
+    most = max((cell.runs for row in rows for cell in row.cells[: width * len(places)]), default=0)
+    every = max((cell.runs for row in rows for cell in row.cells[width * len(places) :]), default=0)
+    each = f"in each {'dataset and setting' if several else 'setting'} and {every} over all" if len(places) > 1 else ""
     rule = str(chosen["rule"].iloc[0])
     caption = (
         f"Points of accuracy: on the validation set, on the target, and on its few-shot classes. Each trial on each "
         f"target is a pair, the method minus {method_title(against)}; mean ± standard error over pairs, "
-        f"{counted(most, 'pair')} at most. Selection: {rule} ({RULES[rule]})."
+        f"{' '.join(filter(None, (counted(most, 'pair'), each, 'at most')))}. Selection: {rule} ({RULES[rule]})."
     )
     return [Table("paired", "paired", f"Paired differences from {method_title(against)}", columns, rows, caption, rule)]
 

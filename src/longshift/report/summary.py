@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -55,9 +56,12 @@ def _winner(result: Standing) -> str:
     if result.level:
         same = [result.winner, *result.level]
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
+        shared = [method_title(m) for m in same if _same_rank(result, m)]
+        first = f"{in_words(shared)} share the first rank" if len(shared) > 1 else f"{name} ranks first"
+        but = f"and {name} is not" if len(shared) > 1 else "but is not"
         return (
             f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on "
-            f"unseen domains: {in_words(numbers)} {over}. {name} ranks first on average, but is not ahead by more than "
+            f"unseen domains: {in_words(numbers)} {over}. {first} on average, {but} ahead by more than "
             "a standard error."
         )
     second = method_title(result.order[1])
@@ -68,6 +72,12 @@ def _winner(result: Standing) -> str:
     once = result.lead is not None and result.lead.stderr is None
     best = "comes first, in one trial," if once else "is the best"
     return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
+
+
+def _same_rank(result: Standing, method: str) -> bool:
+    """Whether a method's average rank is the winner's; with a single case, whether its mean is."""
+    by = result.mean if result.significance is None else result.significance.test.ranks
+    return math.isclose(by[method], by[result.winner])
 
 
 def _how_sure(result: Standing) -> list[str]:
