@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Protocol
 
 
+class Stage(str):
+    """A note on long work that begins now and has no pieces to count: also a log shows it at once."""
+
+    __slots__ = ()
+
+
 class Tick(Protocol):
     """Called as work gets done."""
 
     def __call__(self, done: int = 1, note: str = "") -> None:
-        """`done` more pieces are finished; `note` replaces the text beside the bar."""
+        """`done` more pieces are finished; `note` replaces the text beside the bar (see also `Stage`)."""
         ...
 
 

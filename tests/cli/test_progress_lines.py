@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from longshift.cli import common
 from longshift.cli.lines import Lines
+from longshift.cli.main import main
+from longshift.progress import Stage
 
 
 def _lines(times: list[float], total: int, pieces: int = 1) -> list[str]:
@@ -45,6 +49,27 @@ def test_a_note_without_a_piece_is_said_once_a_minute() -> None:
     assert lines.after(0, 0.5, "compiling") == ""
     assert lines.after(0, 61.0, "compiling") == "work: 0/3, compiling"
     assert lines.after(0, 62.0, "compiling") == ""
+
+
+def test_a_stage_is_said_at_once() -> None:
+    lines = Lines("work", 3, 0.0)
+    assert lines.after(0, 0.1, Stage("compiling")) == "work: 0/3, compiling"
+    assert lines.after(3, 0.2) == "work: 3/3 in 0:00:00"
+    assert lines.after(0, 0.3, Stage("measuring")) == "work: 3/3, measuring"
+
+
+def test_a_training_in_a_log_says_that_it_compiles_and_what_it_measures_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longshift.engine.trainer.compiles", lambda *_: True)  # says so; nothing is compiled
+    flags = ["--data", "digits", "--target", "ink", "--method", "erm", "--steps", "1", "--device", "cpu", "--no-model"]
+    monkeypatch.setattr("sys.argv", ["longshift", "train", *flags, "--out", str(tmp_path / "run")])
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr().err.splitlines()
+    assert "erm on ink: 0/1, compiling: the first step takes up to a minute" in said
+    assert said[-1].startswith("erm on ink: 1/1, measuring the selected weights on ")
+    assert said[-1].endswith(" images")
 
 
 def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

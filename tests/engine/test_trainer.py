@@ -17,6 +17,7 @@ from longshift.engine.task import Task, make_task
 from longshift.engine.trainer import Interrupted, Trainer
 from longshift.errors import LongshiftError
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
+from longshift.progress import Stage
 from longshift.sweep.summary import summarise
 from tests.engine.small_runs import CPU, config, train
 
@@ -135,11 +136,22 @@ def test_a_stopped_run_goes_on_to_the_same_weights(task: Task, tmp_path: Path, s
 
 def test_a_folder_holds_one_run(task: Task, tmp_path: Path) -> None:
     train(config(), tmp_path, task)
-    with pytest.raises(LongshiftError, match="finished run"):
+    with pytest.raises(LongshiftError, match=r"finished run.*--out"):
         train(config(), tmp_path, task)
     RunFolder(tmp_path).result.unlink()
     with pytest.raises(LongshiftError, match=r"another run.*steps"):
         train(config(steps=7), tmp_path, task)
+
+
+def test_the_end_says_what_it_measures(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of two evaluations is the best one: both the last and the selected weights are measured."""
+    scores = iter((0.9, 0.1))
+    monkeypatch.setattr(Evaluation, "balanced_accuracy", property(lambda _: next(scores)))
+    notes: list[str] = []
+    Trainer(config(), task, tmp_path, CPU).run(lambda done=1, note="": notes.append(note))
+    number = sum(len(part) for part in (task.split.validation, task.split.test, task.split.target_indices))
+    assert notes[-1] == f"measuring the last and selected weights on {number} images"
+    assert isinstance(notes[-1], Stage)
 
 
 def test_a_diverged_run_says_so(task: Task, tmp_path: Path) -> None:

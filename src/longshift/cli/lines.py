@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from longshift.progress import Stage
+
 AT_LEAST, AT_MOST = 1.0, 60.0  # seconds between two lines
 
 
@@ -18,11 +20,15 @@ class Lines:
     def after(self, pieces: int, now: float, note: str = "") -> str:
         """The line to print now that further pieces are done; "" for none.
 
-        Each tenth of the way has a line, but not within a second of the last one, and no minute passes without.
+        Each tenth of the way has a line, but not within a second of the last one, and no minute passes without. So has
+        each `Stage`.
         """
         if pieces and not self.done:
             self.first, self.first_at = pieces, now
         self.done += pieces
+        if not pieces and isinstance(note, Stage):
+            self.printed = now
+            return f"{self.label}: {self.done}/{self.total}, {note}"
         tenth, since = 10 * self.done // max(self.total, 1), now - self.printed
         over = pieces > 0 and self.done >= self.total
         if not over and not (since >= AT_MOST or (since >= AT_LEAST and tenth > self.tenth)):

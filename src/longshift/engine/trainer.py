@@ -36,9 +36,10 @@ from longshift.errors import LongshiftError
 from longshift.files import replacing, write_json
 from longshift.metrics.evaluation import Evaluation
 from longshift.metrics.temperature import fit_temperature
-from longshift.progress import Tick, silent
+from longshift.progress import Stage, Tick, silent
 from longshift.settings.recipe import DamagedRecipe, read_recipe
 from longshift.settings.split import save_split
+from longshift.words import counted
 
 
 class Interrupted(LongshiftError):
@@ -132,7 +133,7 @@ class Trainer:
         tick(self.progress.step, "")
         clock = time.perf_counter()
         if compiles(self.runtime, self.device, self.config.steps):
-            tick(0, "compiling: the first step takes up to a minute")
+            tick(0, Stage("compiling: the first step takes up to a minute"))
         try:
             while self.progress.step < self.config.steps and not self.progress.diverged_at:
                 index = self.progress.step
@@ -168,6 +169,8 @@ class Trainer:
                     )
         finally:
             self.source.close()
+        if measured := self._to_measure():
+            tick(0, measured)
         return self._finish(started)
 
     def _evaluation_due(self) -> bool:
@@ -249,7 +252,10 @@ class Trainer:
     def _open_folder(self, resume: bool) -> None:
         folder = self.folder
         if folder.finished():
-            raise LongshiftError(f"{folder.path} holds a finished run; see `longshift evaluate {folder.path}`")
+            raise LongshiftError(
+                f"{folder.path} holds a finished run; see `longshift evaluate {folder.path}`, or start "
+                "another with --out FOLDER"
+            )
         if folder.resume.exists() and not resume:
             raise LongshiftError(
                 f"{folder.path} holds an unfinished run. Go on with: longshift train --resume {folder.path}"
@@ -354,6 +360,16 @@ class Trainer:
             self.writer.close()
         self.folder.resume.unlink(missing_ok=True)
         return outcome
+
+    def _to_measure(self) -> Stage | None:
+        """What `_finish` is about to do, in words: on many images it takes minutes."""
+        progress = self.progress
+        which = ["last"] if not progress.diverged_at and progress.best_step != progress.step else []
+        which += ["selected"] if self.best else []
+        which += ["averaged"] if self.best and self.averager and self.averager.best else []
+        kind = "vector" if self.config.vectors else "image"
+        number = counted(sum(map(len, self.sets.values())), kind)
+        return Stage(f"measuring the {' and '.join(which)} weights on {number}") if which else None
 
     def _judge_all(self) -> dict[str, Any]:
         logits = {name: self.predict(name) for name in SETS if len(self.sets[name])}
