@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,95 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
     assert value["method"] == "NDCL"
     assert 0 <= value["expected_accuracy"]["low"] <= value["expected_accuracy"]["high"] <= 1
     assert runner.invoke(app, ["predict", str(tmp_path / "fit"), str(vectors), "-q"]).exit_code == 0
+
+
+@pytest.fixture
+def contrary(tmp_path: Path) -> Path:
+    """What means one class at a site means another at the next: nothing that is learnt carries over."""
+    y, d = np.arange(90) % 3, np.arange(90) // 3 % 3
+    x = np.random.default_rng(0).normal(0, 0.1, (90, 3)) + 3 * np.eye(3)[(y + d) % 3]
+    np.savez(tmp_path / "e.npz", x=x, label=y, domain=d)
+    return tmp_path / "e.npz"
+
+
+def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fit"
+    arguments = ["fit", str(contrary), "--steps", "20", "--out", str(out), "--device", "cpu"]
+    warning = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["warning"]
+    assert "averaged over classes, no better than guessing (33 %): do not use this model." in warning
+    assert warning in runner.invoke(app, arguments).stdout
+    assert f"warning: {warning}" in runner.invoke(app, [*arguments, "-q"]).stderr
+    assert warning in (out / "report.html").read_text(encoding="utf-8")
+    assert f"\n**{warning}**\n" in (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+    copy = shutil.copytree(out / "final", tmp_path / "copy")  # the model alone
+    for model in (out, copy):
+        ask = ["predict", str(model), str(contrary), "--device", "cpu", "-q"]
+        shown = runner.invoke(app, ask)
+        assert shown.exit_code == 0
+        assert shown.stderr == f"warning: {warning}\n"
+        assert "do not use" not in shown.stdout
+        asked = runner.invoke(app, [*ask, "--json"])
+        assert asked.stderr == f"warning: {warning}\n"
+        assert json.loads(asked.stdout)["warning"] == warning
+        runner.invoke(app, [*ask, "--out", str(tmp_path / "p.json")])
+        assert json.loads((tmp_path / "p.json").read_text())["warning"] == warning
+
+    description = json.loads((copy / "model.json").read_text())
+    del description["unseen_sites"]  # as an earlier version wrote it
+    (copy / "model.json").write_text(json.dumps(description))
+    earlier = runner.invoke(app, ["predict", str(copy), str(contrary), "--device", "cpu", "-q", "--json"])
+    assert (earlier.exit_code, earlier.stderr) == (0, "")
+    assert set(json.loads(earlier.stdout)) == {"predictions", "skipped"}
+
+
+def test_averaged_weights_have_a_record_of_their_own(contrary: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fit"
+    arguments = ["fit", str(contrary), "--steps", "20", "--average", "ema", "--out", str(out), "--device", "cpu", "-q"]
+    assert runner.invoke(app, arguments).exit_code == 0
+    description = json.loads((out / "final" / "model.json").read_text())
+    assert set(description["unseen_sites"]) == {"selected", "averaged"}
+    description["unseen_sites"]["averaged"]["balanced"] = 0.9
+    (out / "final" / "model.json").write_text(json.dumps(description))
+    ask = ["predict", str(out), str(contrary), "--device", "cpu", "-q"]
+    assert "do not use this model" in runner.invoke(app, ask).stderr
+    assert runner.invoke(app, [*ask, "--averaged"]).stderr == ""
+
+
+def test_a_good_model_has_no_warning(vectors: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fit"
+    arguments = ["fit", str(vectors), "--steps", "20", "--out", str(out), "--device", "cpu", "-q"]
+    assert json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["warning"] == ""
+    assert runner.invoke(app, arguments).stderr == ""
+    assert "do not use" not in (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+    asked = runner.invoke(app, ["predict", str(out), str(vectors), "--device", "cpu", "-q", "--json"])
+    assert asked.stderr == ""
+    assert "warning" not in json.loads(asked.stdout)
+
+
+def test_a_final_model_without_its_description_is_trained_again(vectors: Path, tmp_path: Path) -> None:
+    out = tmp_path / "fit"
+    arguments = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(out), "--device", "cpu", "-q"]
+    assert runner.invoke(app, arguments).exit_code == 0
+    (out / "final" / "model.json").unlink()
+    assert f"Remove {out / 'final'} and run the same command" in str(runner.invoke(app, arguments).exception)
+    shutil.rmtree(out / "final")
+    assert runner.invoke(app, arguments).exit_code == 0
+
+
+def test_the_two_accuracies_at_known_sites_are_told_apart(contrary: Path, tmp_path: Path) -> None:
+    """One is of the models with a site held out, the other of the final model."""
+    arguments = ["fit", str(contrary), "--steps", "40", "--device", "cpu", "--json"]
+    for flags, who in (
+        ([], "The models of this estimate were each trained without the site they were measured at. They are right "),
+        (["--target", "1"], "The model of this estimate was trained without 1. It is right "),
+    ):
+        shown = runner.invoke(app, [*arguments, *flags, "--out", str(tmp_path / f"fit{len(flags)}")])
+        said = json.loads(shown.stdout)["sentences"]
+        (held_out,) = [text for text in said if "on further samples of the sites trained on" in text]
+        assert held_out.startswith(who)
+        assert said[-1].startswith("The final model is another one, trained on all 3 sites. It is right ")
+        assert said[-1].endswith("by which its weights were chosen; that says nothing of a new site.")
 
 
 def test_the_next_command_can_be_pasted(vectors: Path, tmp_path: Path) -> None:

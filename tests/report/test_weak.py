@@ -90,12 +90,22 @@ def test_nothing_could_be_learnt() -> None:
     ("tables", "counts", "advice"),
     [
         ([[[9, 0, 0], [0, 9, 0], [1, 0, 1]]], [90, 90, 90], "2 samples cannot rule out chance: label more before"),
-        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [2, 2, 2], "little to learn it from, so collect more samples"),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "little to learn it from, so collect more samples"),
+        ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [9, 9, 8], "little to learn it from, so collect more samples"),
+        (
+            [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
+            [2, 2, 2],
+            "most classes have no more samples, so their number alone",
+        ),
+        (
+            [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
+            [4, 6, 9],  # the largest class, though small
+            "look whether owl looks like cat, which it is most often taken for",
+        ),
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
             [90, 90, 90],
-            "look whether owl and cat are told apart in the same way",
+            "it is not rare, so more of the same will hardly help; look whether owl looks like cat",
         ),
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 1]], [[90, 0, 0], [0, 90, 0], [0, 0, 40]]],
@@ -111,6 +121,7 @@ def test_what_to_do_about_a_weak_class(tables: list[list[list[int]]], counts: li
     (weak,) = weak_classes(records, noun="site", advise=True)
     assert (weak.name, weak.title) == ("owl", "Weak class")
     assert advice in weak.text
+    assert ("little to learn it from" in weak.text) == (counts[2] < np.median(counts))
     assert ("cannot rule out chance" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
     assert "What to do" not in weak_classes(records)[0].text
 

@@ -105,6 +105,8 @@ def fit(
     if as_json:
         print_json({"folder": str(done.folder), **done.summary.to_json()})
         return
+    if quiet and done.summary.warning:  # else it was among the sentences
+        errors.print(f"warning: {done.summary.warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"\nmodel   {done.folder / 'final'}\nreport  {done.report}\ncard    {done.card}\n"
         f"next    longshift predict {shlex.quote(str(done.folder))} {done.look.new_site}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -37,6 +37,8 @@ def predict(
 ) -> None:
     """Predict classes with calibrated probabilities; images that cannot be read are reported and skipped.
 
+    A model of `longshift fit` that did no better than guessing at unseen sites is used with a warning.
+
     Examples:
 
         longshift predict fits/mysites new_site/ --out predictions.csv
@@ -47,7 +49,9 @@ def predict(
     from longshift.engine.load import load_model
     from longshift.engine.predict import VECTOR_SUFFIXES, expand
     from longshift.engine.predict import predict as run
+    from longshift.engine.record import RunFolder
     from longshift.files import write_json, write_text
+    from longshift.unseen import read_unseen
     from longshift.words import counted
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
@@ -58,7 +62,10 @@ def predict(
             "no images: - reads one path a line from standard input, which is empty; for example "
             f"find new_site -name '*.jpg' | longshift predict {model} -"
         )
-    loaded = load_model(model, "averaged" if averaged else "selected", device)
+    weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
+    loaded = load_model(model, weights, device)
+    record = read_unseen(RunFolder(loaded.folder).description, weights)
+    warning = record.warning() if record else ""
     noun, endings = ("vectors", VECTOR_SUFFIXES) if loaded.info.vectors else ("images", IMAGE_SUFFIXES)
     files = expand(items, loaded.info.vectors)
     if not files:
@@ -66,18 +73,21 @@ def predict(
         raise LongshiftError(f"no {noun} in {some(items, 3)} or below: expected files that end with {listed}")
     with progress("predicting", len(files), quiet) as tick:
         found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
+    if warning:  # also with --quiet, which silences progress only
+        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for path, reason in found.skipped:
         errors.print(f"skipped {path}: {reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if not found.rows:
         raise LongshiftError(
             f"nothing was predicted: 0 of {counted(len(files), 'input')} could be read; the reasons are above"
         )
+    value = {**({"warning": warning} if warning else {}), **found.to_json()}
     if out is not None and out.suffix.lower() == ".json":
-        write_json(out, found.to_json())
+        write_json(out, value)
     elif out is not None:
         write_text(out, found.to_csv())
     if as_json:
-        print_json(found.to_json())
+        print_json(value)
         return
     if out is None:
         rows = [[p.path, p.label, f"{p.probability:.3f}", "unsure" if p.unsure else ""] for p in found.rows[:SHOWN]]

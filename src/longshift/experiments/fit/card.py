@@ -31,6 +31,7 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         f"A classifier of {len(look.classes)} classes of {look.noun}, trained on {len(look.sites)} sites, for a site "
         "not among them.",
         "",
+        *([f"**{summary.warning}**", ""] if summary.warning else []),
         "## Data",
         "",
         *[f"- {escape(sentence)}" for sentence in (*look.sentences(), *look.warnings())],

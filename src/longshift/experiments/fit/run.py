@@ -41,6 +41,7 @@ from longshift.experiments.fit.summary import Summary, summarise
 from longshift.files import write_json
 from longshift.progress import Tick
 from longshift.settings.setting import NO_TARGET
+from longshift.unseen import keep_unseen
 from longshift.words import counted
 
 Say = Callable[[str], None]
@@ -148,6 +149,7 @@ def _fit(
     results = _train_all(jobs, tasks, runtime, bar, stop, folder)
     scores = _scores(jobs, results)
     summary = summarise(look, plan, scores, results[jobs[-1].folder])
+    _keep_record(RunFolder(jobs[-1].folder), summary)
     for sentence in summary.sentences:
         say(sentence)
     done = FitResult(folder, look, plan, summary)
@@ -155,6 +157,14 @@ def _fit(
     write_card(done.card, look, plan, summary, results[jobs[-1].folder])
     write_json(folder / "fit.json", {"schema": 1, "data": plan.base["data"], **summary.to_json()})
     return done
+
+
+def _keep_record(final: RunFolder, summary: Summary) -> None:
+    """The model's own files say how it did at unseen sites: they may be copied without the rest."""
+    try:
+        keep_unseen(final.description, summary.unseen)
+    except LongshiftError as error:
+        raise LongshiftError(f"{error}. Remove {final.path} and run the same command to train it again.") from error
 
 
 class _Tasks:

@@ -21,9 +21,8 @@ from longshift.experiments.fit.scores import (
     weak_classes,
 )
 from longshift.methods.registry import get
+from longshift.unseen import Unseen
 from longshift.words import counted
-
-NO_USE = 1.25  # times the accuracy of guessing: below it a model has learnt nothing that carries over
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,12 @@ class Summary:
     weak: Sequence[ClassScore]
     verdict: str
     sentences: Sequence[str]
+    unseen: Mapping[str, Unseen]  # by weights, "selected" and "averaged": what the model's files keep
+
+    @property
+    def warning(self) -> str:
+        """Why the model must not be used; "" if nothing speaks against it."""
+        return self.unseen["selected"].warning()
 
     @property
     def own(self) -> Sequence[SiteScore]:
@@ -60,6 +65,7 @@ class Summary:
             "weak_classes": [score.name for score in self.weak],
             "worst_site": self.worst_site.site,
             "verdict": self.verdict,
+            "warning": self.warning,
             "sentences": list(self.sentences),
         }
 
@@ -76,13 +82,11 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
         f"At a site it has not seen, expect {title} to be right {accuracy.words()}; "
         f"averaged over classes, {balanced.words()}."
     ]
-    chance = 1 / len(look.classes)
-    if balanced.mean < NO_USE * chance:
+    unseen = {"selected": Unseen(balanced.mean, len(own), len(look.classes))}
+    warning = unseen["selected"].warning()
+    if warning:
         start = "" if look.noun == "vectors" else ", a pretrained backbone (--weights)"
-        said.append(
-            f"That is no better than guessing, which is right {100 * chance:.0f} % averaged over classes: do not use "
-            f"this model. More {look.noun} of more sites{start} or more steps (--steps) may help."
-        )
+        said.append(f"{warning} More {look.noun} of more sites{start} or more steps (--steps) may help.")
     if len(own) == 1:
         said.append("With one held-out site the interval does not know how much sites differ; hold out each for that.")
     else:
@@ -91,10 +95,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     if seen:
         gap = sum(seen) / len(seen) - accuracy.mean
         if gap > 0.05:
-            said.append(
-                f"On further samples of the sites it was trained on it is right {100 * (gap + accuracy.mean):.0f} %: a "
-                f"new site costs about {100 * gap:.0f} points. Samples of the new site would help most."
-            )
+            said.append(cost_of_a_new_site(own, gap + accuracy.mean, gap))
     alone = [score for score in classes if score.alone]
     if alone:
         said.append(unlearnt(alone, accuracy_without(look.classes, own, {score.name for score in alone})))
@@ -107,17 +108,32 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
         said.append(judgement)
     averaged = next((name for name in scores if name.startswith(f"{title} + ")), None)
     if averaged:
-        gain = expect([s.balanced for s in scores[averaged]], n).mean - balanced.mean
+        with_average = expect([s.balanced for s in scores[averaged]], n).mean
+        unseen["averaged"] = Unseen(with_average, len(own), len(look.classes))
+        gain = with_average - balanced.mean
         said.append(
             f"With averaged weights ({averaged}) the accuracy averaged over classes changes by {100 * gain:+.1f} points"
             + ("; use them with --averaged." if gain > 0 else ".")
         )
     validation = final["selected"]["validation"]["accuracy"]
     said.append(
-        f"The final model is trained on {_all(len(look.sites))} sites; on validation samples of these same sites it is "
-        f"right {100 * validation:.0f} %."
+        f"The final model is another one, trained on {_all(len(look.sites))} sites. It is right "
+        f"{100 * validation:.0f} % on validation samples of these same sites, by which its weights were chosen; that "
+        "says nothing of a new site."
     )
-    return Summary(title, scores, accuracy, balanced, classes, weak, judgement, said)
+    return Summary(title, scores, accuracy, balanced, classes, weak, judgement, said, unseen)
+
+
+def cost_of_a_new_site(own: Sequence[SiteScore], seen: float, gap: float) -> str:
+    """How the models with a site held out do at the sites they know; not to be taken for the final model."""
+    if len(own) == 1:
+        which = f"The model of this estimate was trained without {own[0].site}. It is"
+    else:
+        which = "The models of this estimate were each trained without the site they were measured at. They are"
+    return (
+        f"{which} right {100 * seen:.0f} % on further samples of the sites trained on: a new site costs about "
+        f"{100 * gap:.0f} points. Samples of the new site would help most."
+    )
 
 
 def _all(number: int) -> str:

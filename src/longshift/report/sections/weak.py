@@ -18,7 +18,7 @@ from longshift.words import counted
 
 CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
 ALMOST_ALL = 0.8  # of the mistakes
-ENOUGH = 20  # training samples of a class; with fewer, more of them help first of all
+ENOUGH = 20  # training samples of a class; with fewer, more of them would help in any case
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,10 @@ def weak_classes(
             said += f" Most often taken for {', '.join(f'{classes[j]} ({100 * wrong[j] / n:.0f} %)' for j in taken)}."
         if advise and weak:
             unsure = high >= weak_below(known)
-            said += " " + _class_advice(
-                classes[k], n, counts < max(usual / 2, ENOUGH), unsure, sites, classes[taken[0]], noun
-            )
+            few = counts < ENOUGH
+            # What the other classes lack as much, or more, is no reason why this one is weak.
+            rare = counts < usual and (few or counts < usual / 2)
+            said += " " + _class_advice(classes[k], n, rare, few, unsure, sites, classes[taken[0]], noun)
         found.append(Weak(classes[k], right / n, said, "Weak class" if weak else "Lowest class, not weak"))
     return found
 
@@ -145,7 +146,14 @@ def _by_target(records: Sequence[Record], k: int) -> list[tuple[str, int, int]]:
 
 
 def _class_advice(
-    name: str, n: int, rare: bool, unsure: bool, places: Sequence[tuple[str, int, int]], taken: str, noun: str
+    name: str,
+    n: int,
+    rare: bool,
+    few: bool,
+    unsure: bool,
+    places: Sequence[tuple[str, int, int]],
+    taken: str,
+    noun: str,
 ) -> str:
     """What the owner of the data could do about a weak class."""
     doubt = f"{counted(n, 'sample')} cannot rule out chance: label more before you act on it. " if unsure else ""
@@ -160,10 +168,16 @@ def _class_advice(
         )
     else:
         act = (
-            f"it is not rare, so more of the same will hardly help; look whether {name} and {taken} are told apart in "
-            f"the same way at all {noun}s."
+            f"{_not_rare(few)}; look whether {name} looks like {taken}, which it is most often taken for, and whether "
+            f"the two are told apart in the same way at all {noun}s."
         )
     return f"{doubt}What to do: {act}"
+
+
+def _not_rare(few: bool) -> str:
+    if few:
+        return "most classes have no more samples, so their number alone does not explain it"
+    return "it is not rare, so more of the same will hardly help"
 
 
 def weak_domains(records: Sequence[Record], noun: str = "domain", advise: bool = False) -> list[Weak]:

@@ -1,0 +1,72 @@
+"""What a model's own record says of sites it had not seen, and the warning that follows from it.
+
+`longshift fit` adds the record to model.json, so that it goes wherever the model goes. Models without one (those of
+`longshift train`, and those of fits made before there was a record) are used as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from longshift.errors import LongshiftError
+from longshift.files import read_json, write_json
+
+NO_USE = 1.25  # times the accuracy of guessing: below it a model has learnt nothing that carries over
+KEY = "unseen_sites"  # in model.json
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """How models of the same kind did at sites they had not seen."""
+
+    balanced: float  # accuracy averaged over classes, mean over the held-out sites
+    sites: int
+    classes: int
+
+    def warning(self) -> str:
+        """Why the model must not be used, "" if nothing speaks against it.
+
+        >>> Unseen(0.25, 2, 3).warning()
+        'At sites it had not seen it was right 25 % averaged over classes, no better than guessing (33 %): do not use \
+this model.'
+        >>> Unseen(0.9, 2, 3).warning()
+        ''
+        """
+        chance = 1 / self.classes
+        if self.balanced >= NO_USE * chance:
+            return ""
+        # "40 %, no better than 33 %" would be read as a mistake.
+        how = "no" if self.balanced <= chance else "hardly"
+        one = self.sites == 1
+        return (
+            f"At {'a site' if one else 'sites'} it had not seen it was right {100 * self.balanced:.0f} % averaged over "
+            f"classes, {how} better than guessing ({100 * chance:.0f} %): do not use this model."
+        )
+
+
+def keep_unseen(path: Path, found: Mapping[str, Unseen]) -> None:
+    """Add the records of a model's weights ("selected", "averaged") to its model.json, by rename."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise LongshiftError(f"{path} is damaged: expected an object, found {type(value).__name__}")
+    write_json(path, {**value, KEY: {weights: asdict(record) for weights, record in found.items()}})
+
+
+def read_unseen(path: Path, weights: str = "selected") -> Unseen | None:
+    """The record in a model.json, None where there is none."""
+    value = read_json(path)
+    records: Any = value.get(KEY, {}) if isinstance(value, dict) else {}
+    try:
+        if weights not in records:
+            return None
+        row = records[weights]
+        record = Unseen(float(row["balanced"]), int(row["sites"]), int(row["classes"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise LongshiftError(f"{path} is damaged: {KEY}: {type(error).__name__} {error}") from error
+    if not (math.isfinite(record.balanced) and record.sites > 0 and record.classes > 1):
+        raise LongshiftError(f"{path} is damaged: {KEY}: expected an accuracy, sites and two or more classes")
+    return record
