@@ -6,7 +6,7 @@ split.json         which files were used for what
 metrics.jsonl      one line per evaluation: step, validation metrics, means of the logged terms
 result.json        the outcome; present only when the run is finished
 model.safetensors  the selected weights
-model.json         how to use them: structure, preprocessing, classes, temperature
+model.json         how to use them: structure, preprocessing, classes, temperature (of a fit: accuracy at unseen sites)
 averaged.safetensors  the selected averaged weights, where weights were averaged
 resume.pt          everything needed to go on; removed when the run is finished
 """
