@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from longshift.cli import common
-from longshift.cli.lines import Lines
+from longshift.cli.lines import Lines, opening
 from longshift.cli.main import main
 from longshift.progress import Stage
 
@@ -70,6 +70,15 @@ def test_a_training_in_a_log_says_that_it_compiles_and_what_it_measures_at_the_e
     assert "erm on ink: 0/1, compiling: the first step takes up to a minute" in said
     assert said[-1].startswith("erm on ink: 1/1, measuring the selected weights on ")
     assert said[-1].endswith(" images")
+
+
+def test_many_jobs_begin_with_their_number() -> None:
+    assert opening(48, "job", 48, ["cpu", "cpu"]) == "48 jobs, 2 at a time on cpu"
+    assert opening(48, "job", 1, ["cpu", "cpu"]) == "48 jobs, 1 of them left, 1 at a time on cpu"
+    assert (
+        opening(9, "run", 8, ["cuda:0", "cuda:1", "cuda:0"]) == "9 runs, 8 of them left, 3 at a time on cuda:0, cuda:1"
+    )
+    assert opening(9, "job", 8) == "9 jobs, 8 of them left"
 
 
 def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,6 +63,7 @@ def test_a_small_run_twice(tmp_path: Path) -> None:
     arguments = ("resampling", "settings-duality", *SMALL, "--set", "hparams.lr=0.002", "--out", str(tmp_path))
     first = call(*arguments)
     assert first.exit_code == 0, first.output
+    assert first.stderr.startswith("4 runs, 1 at a time on cpu\n")
     assert {p.name for p in tmp_path.glob("resampling.*")} == {"resampling.md", "resampling.csv", "resampling.tex"}
     assert {p.suffix for p in tmp_path.glob("settings-duality.*")} == {".png", ".svg", ".csv", ".md"}
     results = sorted(tmp_path.glob("store/jobs/*/result.json"))

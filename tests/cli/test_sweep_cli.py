@@ -92,7 +92,8 @@ def test_retry_forgives(half_done: Path, tmp_path: Path) -> None:
 
 def test_run_finishes_the_rest_and_says_that_some_failed(half_done: Path, tmp_path: Path) -> None:
     shutil.copytree(half_done, tmp_path / "s")
-    result = call("run", tmp_path / "s", "--device", "cpu", "--workers", "1", "--quiet")
+    result = call("run", tmp_path / "s", "--device", "cpu", "--workers", "2")
+    assert result.stderr.splitlines()[0] == "4 jobs, 1 of them left, 1 at a time on cpu"
     text = raised(result, LongshiftError)
     assert text.startswith("1 job failed")
     assert "sweep retry" in text

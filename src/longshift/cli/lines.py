@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from longshift.progress import Stage
+from longshift.words import counted
 
 AT_LEAST, AT_MOST = 1.0, 60.0  # seconds between two lines
 
@@ -48,6 +50,14 @@ class Lines:
         else:
             return ""  # many at once were done in an earlier call
         return f"about {_clock(each * (self.total - self.done))} left"
+
+
+def opening(total: int, word: str, left: int, devices: Sequence[str] = ()) -> str:
+    """What many jobs begin with: "48 jobs, 40 of them left, 2 at a time on cpu"; a device for each at a time."""
+    rest = "" if left == total else f", {left} of them left"
+    places = devices[:left]
+    pace = f", {len(places)} at a time on {', '.join(dict.fromkeys(places))}" if places else ""
+    return f"{counted(total, word)}{rest}{pace}"
 
 
 def _clock(seconds: float) -> str:

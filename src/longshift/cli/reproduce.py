@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, progress
+from longshift.cli.lines import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.words import counted
 
@@ -166,10 +167,19 @@ def _run(
     from longshift.engine.config import Runtime
     from longshift.engine.interrupt import graceful_stop
     from longshift.experiments.reproduce import reproduce as make
+    from longshift.experiments.running import left_over, unique
 
     def announce() -> None:
-        errors.print("stopping: each run saves its state after its current step; press Ctrl-C again to stop at once")
+        errors.print(
+            "stopping: each run saves its state after its current step; press Ctrl-C again to stop at once",
+            soft_wrap=True,
+        )
 
+    if not quiet:
+        jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
+        if left := len(left_over(workspace, jobs)):
+            devices = [slot.device for slot in slots]
+            errors.print(opening(len(jobs), "run", left, devices), highlight=False, soft_wrap=True)
     if slots[0].device == "cpu":
         torch.set_num_threads(slots[0].threads)
     with graceful_stop(announce) as asked:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.cli.lines import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.words import counted
 
@@ -158,9 +159,16 @@ def run(
         _warn(never_started(made))
 
     def announce() -> None:
-        errors.print("stopping: each job saves its state after its current step; press Ctrl-C again to stop at once")
+        errors.print(
+            "stopping: each job saves its state after its current step; press Ctrl-C again to stop at once",
+            soft_wrap=True,
+        )
 
     board = make_board(made)
+    slots = make_slots(device, jobs_per_gpu, workers, threads) if launcher == "local" else []
+    if board.waiting and not quiet:
+        devices = [slot.device for slot in slots]
+        errors.print(opening(board.total, "job", len(board.waiting), devices), highlight=False, soft_wrap=True)
     if board.in_table and not as_json:
         _say(f"{board.in_table} of {counted(board.total, 'job')} were already in {made.folder.table}")
     with progress(f"sweep {directory.name}", board.total, quiet) as tick, graceful_stop(announce) as asked:
@@ -171,7 +179,7 @@ def run(
             shown[0] = state.done
 
         board.listener = show
-        show(board)
+        board.tell()
         stop = any_of((asked, CancelWatch(made.folder), time_is_up(math.inf if stop_after is None else stop_after)))
         if launcher == "ray":
             from longshift.sweep.ray_launcher import Cluster, run_ray
@@ -179,7 +187,7 @@ def run(
             cluster = Cluster(address, threads, jobs_per_gpu, workers, device, shared_dir)
             run_ray(board, cluster, sweep.runtime, stop, kind)
         else:
-            run_local(board, make_slots(device, jobs_per_gpu, workers, threads), sweep.runtime, stop, kind)
+            run_local(board, slots, sweep.runtime, stop, kind)
     value = {
         "total": board.total, "done": board.done, "failed": board.failed, "here": board.finished_here,
         "in_table": board.in_table,

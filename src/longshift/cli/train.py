@@ -177,7 +177,7 @@ def train(
     task = make_task(run, cache, lambda label, total: progress(label, total, quiet))
 
     def announce() -> None:
-        errors.print("stopping after this step; press Ctrl-C again to stop at once")
+        errors.print("stopping after this step; press Ctrl-C again to stop at once", soft_wrap=True)
 
     label = f"{run.method} on {run.target}"
     with (

@@ -48,7 +48,9 @@ def run_jobs(
 def _run_here(board: Board, store: StoreFolder, runtime: Runtime, stop: Stop) -> None:
     tasks = TaskCache(runtime.cache)
     while not stop() and not board.trouble and (job := board.next_job()) is not None:
+        board.tell()
         board.finish(job, execute(job, store, runtime, tasks, stop))
+    board.tell()
 
 
 def split_jobs(workspace: Workspace, asked: Sequence[Job], every: Sequence[Recipe]) -> tuple[list[Job], list[Job]]:

@@ -36,6 +36,7 @@ class Board:
     trouble: str = ""  # what ended the sweep early
     listener: Callable[[Board], None] = lambda board: None
     _looked: float = 0.0
+    _told: tuple[int, ...] = ()
 
     def next_job(self) -> Job | None:
         """A job that nobody runs, or None for now."""
@@ -45,7 +46,6 @@ class Board:
             state = state_of(self.store, job.fingerprint)
             if state in ("waiting", "corrupt"):
                 self.running.add(job.fingerprint)
-                self.listener(self)
                 return job
             self._file(job, state)
         return None
@@ -69,8 +69,6 @@ class Board:
             self.failed += 1
         else:
             self.elsewhere.append(job)
-            return
-        self.listener(self)
 
     def finish(self, job: Job, outcome: Outcome) -> None:
         """Take note of what came of a job."""
@@ -87,7 +85,6 @@ class Board:
             self.waiting.appendleft(job)
         else:
             self.waiting.appendleft(job)
-        self.listener(self)
 
     def died(self, job: Job, why: str, most: int) -> None:
         """The process that ran a job is gone: the job gets another chance, but not for ever."""
@@ -98,7 +95,16 @@ class Board:
             return
         write_failure(self.store, job.fingerprint, f"its worker died {most} times, the last time: {why}")
         self.failed += 1
-        self.listener(self)
+
+    def tell(self) -> None:
+        """Tell the listener, if anything has changed.
+
+        Launchers call it when free workers have a new job: between two jobs of a worker, too few would seem to run.
+        """
+        state = (self.done, self.failed, len(self.running), len(self.elsewhere))
+        if state != self._told:
+            self._told = state
+            self.listener(self)
 
     @property
     def open(self) -> bool:

@@ -103,10 +103,12 @@ def run_local(
                     _tell(worker.connection, STOP)
             if not stopping:
                 pool.hand_out()
+            board.tell()
             wait([source for w in pool.workers for source in (w.connection, w.process.sentinel)], timeout=0.2)
             for slot in pool.receive():
                 if not stopping:
                     pool.start(slot)
+        board.tell()
     finally:
         for worker in pool.workers:
             worker.process.kill()

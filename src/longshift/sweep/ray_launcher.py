@@ -119,11 +119,13 @@ class Driver:
                 self.flag.ask.remote()
             if not stopping:
                 self._launch()
+            self.board.tell()
             ready, _ = self.ray.wait(list(self.flights), timeout=0.2) if self.flights else ([], [])
             if not self.flights:
                 time.sleep(0.2)  # what is left runs elsewhere
             for flight in ready:
                 self._land(flight)
+        self.board.tell()
 
     def _room(self) -> int:
         """How many jobs the cluster takes now; one more than fits keeps it busy."""
