@@ -1,0 +1,14 @@
+"""What `longshift` says of itself."""
+
+from __future__ import annotations
+
+from typer.testing import CliRunner
+
+from longshift.cli.main import VERBS, app
+
+
+def test_the_help_leads_with_the_verbs_for_own_data() -> None:
+    text = CliRunner().invoke(app, []).output
+    intro, _, listed = text.partition("Commands")
+    assert intro.index("longshift fit") < intro.index("longshift demo") < intro.index("longshift data inspect")
+    assert min(VERBS, key=lambda verb: listed.index(f" {verb} ")) == "fit"
