@@ -23,9 +23,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Train and compare classifiers for a domain nobody has seen, when the training domains differ in look "
     "*and* in class frequencies.\n\nWith images of your own in folders site/class/: `longshift fit FOLDER`, then "
-    "`longshift predict`.\n\nTo see what it does, without data: `longshift demo`.\n\nTo compare methods: `longshift data "
-    "inspect digits`, then `longshift split show digits --setting TotalHeavyTail --target ink`, then `longshift train "
-    "--help`.",
+    "`longshift predict`.\n\nTo see what it does, without data: `longshift demo`.\n\nTo compare methods: `longshift "
+    "data inspect digits`, then `longshift split show digits --setting TotalHeavyTail --target ink`, then `longshift "
+    "train --help`.",
 )
 
 # verb -> module under longshift.cli; each has `register(app)`, which adds its commands. The help keeps the order.
