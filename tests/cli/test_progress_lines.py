@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from longshift.cli import common
 from longshift.cli.lines import Lines, opening
@@ -70,6 +72,17 @@ def test_a_training_in_a_log_says_that_it_compiles_and_what_it_measures_at_the_e
     assert "erm on ink: 0/1, compiling: the first step takes up to a minute" in said
     assert said[-1].startswith("erm on ink: 1/1, measuring the selected weights on ")
     assert said[-1].endswith(" images")
+
+
+def test_in_a_narrow_terminal_a_stage_stands_above_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(common, "errors", Console(file=screen, force_terminal=True, width=80, color_system=None))
+    with common.progress("work", 3) as tick:
+        tick(3)
+        tick(0, Stage("measuring the last and selected weights on 1577 images"))
+    shown = screen.getvalue()
+    assert "work: measuring the last and selected weights on 1577 images\n" in shown
+    assert "3/3" in shown.rpartition("images\n")[2]
 
 
 def test_many_jobs_begin_with_their_number() -> None:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from longshift.cli.lines import Lines
-from longshift.progress import Tick, silent
+from longshift.progress import Stage, Tick, silent
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, only the result.")]
@@ -61,7 +61,14 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
         )  # fmt: skip
         with Progress(*columns, console=errors) as bar:
             task = bar.add_task(label, total=total, note="")
-            yield lambda done=1, note="": bar.update(task, advance=done, note=note)
+
+            def show(done: int = 1, note: str = "") -> None:
+                if isinstance(note, Stage):  # above the bar: beside it, a sentence would push the numbers out
+                    errors.print(f"{label}: {note}", highlight=False, markup=False, soft_wrap=True)
+                    note = ""
+                bar.update(task, advance=done, note=note)
+
+            yield show
     else:
         lines = Lines(label, total, time.monotonic())
 
