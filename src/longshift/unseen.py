@@ -70,3 +70,9 @@ def read_unseen(path: Path, weights: str = "selected") -> Unseen | None:
     if not (math.isfinite(record.balanced) and record.sites > 0 and record.classes > 1):
         raise LongshiftError(f"{path} is damaged: {KEY}: expected an accuracy, sites and two or more classes")
     return record
+
+
+def unseen_warning(folder: Path, weights: str = "selected") -> str:
+    """Why the model in a run's folder must not be used, "" if its record says nothing against it or there is none."""
+    record = read_unseen(folder / "model.json", weights)
+    return record.warning() if record else ""

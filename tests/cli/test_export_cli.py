@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import UsageError
+from longshift.unseen import Unseen, keep_unseen
 
 runner = CliRunner()
 
@@ -20,6 +22,17 @@ def test_export(digits_run: Path, tmp_path: Path) -> None:
     assert json.loads(Path(value["description"]).read_text())["classes"] == list("0123456789")
     shown = runner.invoke(app, ["export", str(digits_run), "--format", "torch", "--out", str(out)])
     assert "100 random inputs and 100 images of the training data" in shown.output
+
+
+def test_a_model_that_only_guesses_is_exported_with_a_warning(digits_run: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(digits_run, model)
+    keep_unseen(model / "model.json", {"selected": Unseen(0.08, 3, 10)})
+    done = runner.invoke(app, ["export", str(model), "--out", str(tmp_path / "m.pt2"), "--json"])
+    value = json.loads(done.stdout)
+    assert "no better than guessing" in value["warning"]
+    assert f"warning: {value['warning']}" in done.stderr
+    assert json.loads(Path(value["description"]).read_text())["warning"] == value["warning"]
 
 
 def test_the_ending_names_the_format(digits_run: Path, tmp_path: Path) -> None:

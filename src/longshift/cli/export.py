@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, console, print_json
+from longshift.cli.common import JsonFlag, console, errors, print_json
 from longshift.errors import UsageError
 
 
@@ -40,9 +40,12 @@ def export(
     if format not in ("onnx", "torch"):
         raise UsageError(f"--format: expected onnx or torch, got {format!r}")
     done = write(model, "onnx" if format == "onnx" else "torch", out, "averaged" if averaged else "selected")
+    if done.warning:
+        errors.print(f"warning: {done.warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json(
             {
+                **({"warning": done.warning} if done.warning else {}),
                 "file": str(done.file),
                 "description": str(done.description),
                 "difference": done.difference,

@@ -49,9 +49,8 @@ def predict(
     from longshift.engine.load import load_model
     from longshift.engine.predict import VECTOR_SUFFIXES, expand
     from longshift.engine.predict import predict as run
-    from longshift.engine.record import RunFolder
     from longshift.files import write_json, write_text
-    from longshift.unseen import read_unseen
+    from longshift.unseen import unseen_warning
     from longshift.words import counted
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
@@ -64,8 +63,7 @@ def predict(
         )
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
     loaded = load_model(model, weights, device)
-    record = read_unseen(RunFolder(loaded.folder).description, weights)
-    warning = record.warning() if record else ""
+    warning = unseen_warning(loaded.folder, weights)
     noun, endings = ("vectors", VECTOR_SUFFIXES) if loaded.info.vectors else ("images", IMAGE_SUFFIXES)
     files = expand(items, loaded.info.vectors)
     if not files:

@@ -31,6 +31,7 @@ from longshift.engine.load import LoadedModel, Weights, load_model
 from longshift.engine.record import RunFolder, read_config
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing, write_json
+from longshift.unseen import unseen_warning
 
 Format = Literal["onnx", "torch"]
 SUFFIX: dict[str, str] = {"onnx": ".onnx", "torch": ".pt2"}
@@ -72,6 +73,7 @@ class Exported:
     random: int  # inputs it was checked on
     real: int
     noun: str = "images"  # or "vectors"
+    warning: str = ""  # why the model should not be used, if its own record says so
 
 
 def export(
@@ -105,7 +107,7 @@ def export(
         temporary.write_bytes(payload)
     exported = Exported(
         file, file.with_name(file.name + ".json"), difference, len(made), 0 if real is None else len(real),
-        "vectors" if model.info.vectors else "images",
+        "vectors" if model.info.vectors else "images", unseen_warning(model.folder, weights),
     )  # fmt: skip
     write_json(exported.description, describe(model, exported, format))
     return exported
@@ -239,6 +241,7 @@ def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str
         "schema": 1,
         "format": format,
         "file": exported.file.name,
+        **({"warning": exported.warning} if exported.warning else {}),
         "input": vectors if info.vectors else images,
         "preprocessing_outside": [] if info.vectors else before,
         "preprocessing_in_graph": [] if info.vectors else inside,
