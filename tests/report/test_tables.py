@@ -17,7 +17,7 @@ from longshift.report.missing import find_missing
 from longshift.report.names import family, method_title, order_methods
 from longshift.report.table import Cell, Table, places
 from longshift.sweep.collect import as_frame
-from longshift.sweep.selection import standard_error
+from longshift.sweep.selection import RULES, Rule, standard_error
 from tests.report.fake import frame, row, rows
 
 
@@ -67,9 +67,9 @@ def test_each_kind_has_the_papers_shape() -> None:
     assert cell(target, "ndcl", target="").value == pytest.approx((accuracy + other) / 2)
 
 
-@pytest.mark.parametrize("rule", ["validation", "oracle", "last"])
-def test_a_table_says_which_selection_made_it(rule: str) -> None:
-    table = build_tables(frame(), ["average"], rule)[0]  # type: ignore[arg-type]
+@pytest.mark.parametrize("rule", RULES)
+def test_a_table_says_which_selection_made_it(rule: Rule) -> None:
+    table = build_tables(frame(), ["average"], rule)[0]
     assert table.rule == rule
     assert f"Selection: {rule} (" in table.caption
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -26,6 +24,7 @@ from longshift.engine.config import RunConfig, Runtime
 from longshift.engine.device import compiles, resolve_device, use_graphs
 from longshift.engine.evaluation import SETS, feature_rows, judge, posterior_gaps, predict_rows
 from longshift.engine.model_file import describe_model, write_model_file
+from longshift.engine.predictions_file import prediction_arrays, write_predictions
 from longshift.engine.record import RunFolder
 from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
 from longshift.engine.steppers import GraphStepper, PlainStepper, Stepper
@@ -33,7 +32,7 @@ from longshift.engine.tape import TapedDraws
 from longshift.engine.task import Task
 from longshift.engine.terms import TermLog
 from longshift.errors import LongshiftError
-from longshift.files import replacing, write_json
+from longshift.files import write_json
 from longshift.metrics.evaluation import Evaluation
 from longshift.metrics.temperature import fit_temperature
 from longshift.progress import Stage, Tick, silent
@@ -389,19 +388,13 @@ class Trainer:
         write_model_file(self.folder.description, described)
 
     def _save_predictions(self) -> None:
-        """Logits, features, labels and domains of each set, for later analysis; domains are manifest indices."""
-        arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, indices in self.sets.items():
-            if not len(indices):
-                continue
-            arrays[f"{name}_logits"] = self.predict(name).numpy()
-            features = feature_rows(self.method, self.source, self.inputs, indices)
-            arrays[f"{name}_features"] = features.cpu().numpy()
-            arrays[f"{name}_labels"] = self.task.labels(indices)
-            arrays[f"{name}_domains"] = self.task.manifest.domains[indices]
-            arrays[f"{name}_indices"] = indices
-        with replacing(self.folder.predictions) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
+        def logits(indices: IntArray) -> Tensor:
+            return predict_rows(self.method, self.source, self.inputs, indices)
+
+        def features(indices: IntArray) -> Tensor:
+            return feature_rows(self.method, self.source, self.inputs, indices)
+
+        write_predictions(self.folder.predictions, prediction_arrays(self.task, self.sets, logits, features))
 
 
 def _brief(evaluation: Evaluation) -> dict[str, Any]:
