@@ -25,6 +25,11 @@ console = Console()
 errors = Console(stderr=True)
 
 
+def caution(line: str) -> None:
+    """A line on standard error that nobody should miss, as it is: brackets in names are no markup."""
+    errors.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """JSON on standard output, without colours, so that it can be piped."""
     escaped = not (sys.stdout.encoding or "").lower().startswith("utf")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.cli.common import JsonFlag, QuietFlag, caution, console, print_json, print_table, progress
 from longshift.data import benchmarks, load_dataset, open_store
 from longshift.data.layout import nothing_shared, parts_of_a_split
 from longshift.data.manifest import Manifest
@@ -58,11 +58,11 @@ def _warn(manifest: Manifest) -> None:
     """Say on standard error what would get in the way later."""
     for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
         if len(names) == 1:
-            _say(f"warning: only one {what} ({names[0]}); a split needs at least two")
+            caution(f"warning: only one {what} ({names[0]}); a split needs at least two")
     if parts := parts_of_a_split(manifest.domain_names):
-        _say(f"warning: {parts}")
+        caution(f"warning: {parts}")
     if apart := nothing_shared(manifest):
-        _say(f"warning: {apart}")
+        caution(f"warning: {apart}")
     by_kind: dict[str, list[Problem]] = {}
     for problem in layout_problems(manifest):
         by_kind.setdefault(problem.kind, []).append(problem)
@@ -70,13 +70,10 @@ def _warn(manifest: Manifest) -> None:
         by_kind.pop("empty class", None)
     for kind, problems in by_kind.items():
         for problem in problems[:MOST]:
-            _say(f"warning: {kind}: {problem.path}: {problem.detail}")
+            caution(f"warning: {kind}: {problem.path}: {problem.detail}")
         if len(problems) > MOST:
-            _say(f"warning: {kind}: {len(problems) - MOST} more; `longshift data verify {manifest.argument}` lists all")
-
-
-def _say(line: str) -> None:
-    errors.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+            left = len(problems) - MOST
+            caution(f"warning: {kind}: {left} more; `longshift data verify {manifest.argument}` lists all")
 
 
 @app.command(name="verify")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, console, errors, print_json
+from longshift.cli.common import JsonFlag, caution, console, print_json
 from longshift.errors import UsageError
 
 
@@ -41,7 +41,7 @@ def export(
         raise UsageError(f"--format: expected onnx or torch, got {format!r}")
     done = write(model, "onnx" if format == "onnx" else "torch", out, "averaged" if averaged else "selected")
     if done.warning:
-        errors.print(f"warning: {done.warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        caution(f"warning: {done.warning}")
     if as_json:
         print_json(
             {

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, progress
+from longshift.cli.common import JsonFlag, QuietFlag, caution, console, errors, print_json, progress
 from longshift.errors import UsageError
 
 FIT_HELP = """Train on your own data and say what to expect at a site nobody has seen.
@@ -106,7 +106,7 @@ def fit(
         print_json({"folder": str(done.folder), **done.summary.to_json()})
         return
     if quiet and done.summary.warning:  # else it was among the sentences
-        errors.print(f"warning: {done.summary.warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        caution(f"warning: {done.summary.warning}")
     console.print(
         f"\nmodel   {done.folder / 'final'}\nreport  {done.report}\ncard    {done.card}\n"
         f"next    longshift predict {shlex.quote(str(done.folder))} {done.look.new_site}",

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.cli.common import JsonFlag, QuietFlag, caution, console, print_json, print_table, progress
 from longshift.errors import LongshiftError, UsageError
 
 SHOWN = 20
@@ -72,9 +72,9 @@ def predict(
     with progress("predicting", len(files), quiet) as tick:
         found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
     if warning:  # also with --quiet, which silences progress only
-        errors.print(f"warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        caution(f"warning: {warning}")
     for path, reason in found.skipped:
-        errors.print(f"skipped {path}: {reason}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+        caution(f"skipped {path}: {reason}")
     if not found.rows:
         raise LongshiftError(
             f"nothing was predicted: 0 of {counted(len(files), 'input')} could be read; the reasons are above"

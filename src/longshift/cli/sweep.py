@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.cli.common import JsonFlag, QuietFlag, caution, console, errors, print_json, print_table, progress
 from longshift.cli.lines import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.words import counted
@@ -332,4 +332,4 @@ def _say(text: str) -> None:
 
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
-        errors.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
+        caution(f"warning: {warning}")

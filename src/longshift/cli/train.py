@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, print_table, progress
+from longshift.cli.common import JsonFlag, QuietFlag, caution, console, errors, print_json, print_table, progress
 from longshift.errors import UsageError
 from longshift.toml import parse_value, read_toml
 
@@ -170,7 +170,7 @@ def train(
         save_predictions=predictions,
     )
     if not quiet and run.never_starts():
-        errors.print(f"warning: {run.never_starts()}", style="yellow", highlight=False, soft_wrap=True)
+        caution(f"warning: {run.never_starts()}")
     begin_ahead(runtime, run.steps)
     check_backbone(run.backbone_name, run.pretrained)  # before the images are decoded
     tracking = open_tracker(tracker_kind(track), folder, run) if track else nullcontext()
