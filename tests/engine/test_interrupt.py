@@ -15,8 +15,11 @@ def past() -> Iterator[list[int]]:
     """The SIGTERMs that went past `graceful_stop`: they would have ended the process, and these tests with it."""
     found: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
+    # A shell that starts the tests in the background has them ignore Ctrl-C, which Python then leaves so.
+    ctrl_c = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield found
     signal.signal(signal.SIGTERM, before)
+    signal.signal(signal.SIGINT, ctrl_c)
 
 
 def test_repeated_sigterm_asks_once_and_never_kills(past: list[int]) -> None:
