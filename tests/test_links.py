@@ -13,16 +13,20 @@ PAGES = sorted(
 )
 
 
+def prose(page: Path) -> str:
+    """A page without its blocks of code, where `#` is a comment and brackets are no links."""
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
 def anchors(page: Path) -> set[str]:
     """The names that GitHub gives to the headings of a page."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", prose(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 def broken(page: Path) -> list[str]:
     found = []
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if re.match(r"[a-z]+:", link):
             continue
         path, _, anchor = link.partition("#")
@@ -39,5 +43,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "a.md"
-    page.write_text("# One heading: two\n[a](b.md) [b](#one-heading-two) [c](#other) [d](https://example.org/x)\n")
-    assert broken(page) == ["b.md", "#other"]
+    links = "[a](b.md) [b](#one-heading-two) [c](#other) [d](https://example.org/x) [e](#no)"
+    page.write_text(f"# One heading: two\n{links}\n```\n# no\n```\n")
+    assert broken(page) == ["b.md", "#other", "#no"]

@@ -119,7 +119,11 @@ def test_theory_beside_the_paper_and_length(run: Run, measured: Path, tmp_path: 
     code, out, _ = run("report", measured, "--table", "length")
     assert code == 0
     assert "+5.00 ± 0.00" in out
-    assert "method by method" not in out  # too long for a terminal
+    assert "method by method" in out
+    code, out, _ = run("report", measured)
+    assert code == 0
+    assert "+5.00 ± 0.00" in out
+    assert "method by method" not in out  # too long to stand among the others
     page = tmp_path / "page.html"
     code, _, err = run("report", measured, "--html", page, "--out", tmp_path / "tables", "--ranked", "all")
     assert code == 0
@@ -230,6 +234,12 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     assert "ndcl\\_prior" in table
     assert "1 of 3 trials" in table
     assert "Left out, since" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    (folder / "jobs").mkdir()  # somebody went on with the sweep here; the data are gone
+    code, again, err = run("report", folder, "--format", "markdown")
+    assert (code, again) == (0, table)
+    assert "no dataset at" in err
+    assert "cannot be listed" in err
+    (folder / "jobs").rmdir()
     (folder / "runs.csv").write_text("method,trial\nerm,zero\n")
     code, _, err = run("report", folder)
     assert code == 1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, console, errors, print_json
-from longshift.errors import UsageError, unknown_name
+from longshift.cli.common import JsonFlag, caution, console, errors, print_json
+from longshift.errors import LongshiftError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,6 @@ def report(
     from longshift.report.save import save_tables
     from longshift.report.standing import AMONG
     from longshift.report.theory import beside_published
-    from longshift.sweep.collect import collect
     from longshift.sweep.selection import RULES
 
     _one_of("format", format_, FORMATS)
@@ -99,7 +98,7 @@ def report(
     if among is None:
         raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, AMONG)}")
     _no_fit(path)
-    runs = part_of(collect(path, missing=True), setting or (), draws)
+    runs = part_of(_runs(path), setting or (), draws)
     tables = build_tables(runs, kinds, rule, against)
     missing = find_missing(runs)
     lacking = left_out(runs, kinds, rule)
@@ -140,7 +139,7 @@ def report(
         )
         return
     if not html or format_ != "terminal":
-        _print(shown, format_)
+        _print(shown, format_, all_rows=len(kinds) == 1)
     if sentence:
         errors.print(sentence, markup=False, highlight=False, soft_wrap=True)
     for line in (*lacking.values(), *missing.sentences()):
@@ -164,7 +163,27 @@ def _no_fit(path: Path) -> None:
         )
 
 
-def _print(tables: Sequence[Table], format_: str) -> None:
+def _runs(path: Path) -> pd.DataFrame:
+    """The finished runs, and what is missing; of the table alone where the sweep's jobs cannot be listed.
+
+    That is so of results that travelled: the data are elsewhere, but a job may have been made here.
+    """
+    from longshift.sweep.collect import collect, read_runs_csv
+    from longshift.sweep.layout import SweepFolder
+
+    try:
+        return collect(path, missing=True)
+    except LongshiftError as error:
+        table = SweepFolder(path).table
+        if path.is_file() or not table.is_file():
+            raise
+        runs = read_runs_csv(table)
+        caution(f"{error}\nthe jobs of this sweep cannot be listed: what follows is of the runs in {table} alone")
+        return runs
+
+
+def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> None:
+    """`all_rows`: tables that would bury the others on a terminal too, since they were asked for."""
     from longshift.report.csv_tables import csv_tables
     from longshift.report.latex import latex_document
     from longshift.report.markdown import markdown_table
@@ -172,7 +191,7 @@ def _print(tables: Sequence[Table], format_: str) -> None:
 
     if format_ == "terminal":
         for one in tables:
-            if not one.long:
+            if all_rows or not one.long:
                 print_report(one, console)
     elif format_ == "markdown":
         typer.echo("\n".join(map(markdown_table, tables)), nl=False)

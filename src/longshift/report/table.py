@@ -72,7 +72,7 @@ class Table:
     rule: str = ""  # validation, oracle, last; "" where nothing was chosen
     notes: tuple[str, ...] = ()
     head: str = "Method"
-    long: bool = False  # too long for a terminal: only in files and, folded, on the page
+    long: bool = False  # too long to stand among others on a terminal; folded on the page
 
     @property
     def footnotes(self) -> dict[str, str]:
