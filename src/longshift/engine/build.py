@@ -1,4 +1,4 @@
-"""From a run's configuration to its network, method and input pipeline."""
+"""From a run's configuration to its parts: network, method, input pipeline, where samples come from, how steps run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from pathlib import Path
 import torch
 
 from longshift.data.augment import Augmentation, augment_with, compiled_augment
-from longshift.data.batches import Inputs
+from longshift.data.batches import Inputs, training_set
+from longshift.data.draws import HostDraws
 from longshift.engine.ahead import keep_compiled
 from longshift.engine.config import RunConfig, Runtime
-from longshift.engine.device import compiles, resolve_precision, tune
+from longshift.engine.device import compiles, resolve_precision, tune, use_graphs
 from longshift.engine.model_file import ModelFile
+from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
+from longshift.engine.steppers import GraphStepper, PlainStepper, Stepper
+from longshift.engine.tape import TapedDraws
 from longshift.engine.task import Task
+from longshift.engine.terms import TermLog
 from longshift.methods.base import Method
 from longshift.nn.backbones import make_backbone, make_network
 from longshift.nn.fold import fold_frozen_norms
@@ -65,3 +70,31 @@ def build_method(
         compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
     )
     return method, inputs
+
+
+def build_source(
+    config: RunConfig, task: Task, runtime: Runtime, device: torch.device, inputs: Inputs, batch_size: int
+) -> Source:
+    """Training samples on the device where they fit, streamed from the host where not; `batch_size` is per domain."""
+    train, sources = task.split.train, len(task.split.sources)
+    domains = task.training_domains(train, config.pooled)
+    samples = training_set(train, task.labels(train), domains, 1 if config.pooled else sources)
+    pool = host_tensor(task.store.inputs)
+    # A batch is as large either way: only where its samples come from differs.
+    per_domain = batch_size * (sources if config.pooled else 1)
+    if not runtime.stream and fits(pool, device):
+        return ResidentSource(resident_pool(pool, task.store.fingerprint, device), samples, per_domain, inputs, device)
+    return StreamedSource(pool, samples, per_domain, inputs, device, config.train_seed)
+
+
+def build_stepper(
+    config: RunConfig, runtime: Runtime, device: torch.device, method: Method, source: Source, log: TermLog
+) -> Stepper:
+    """Steps of the method, which is started here: captured where it and the device allow it."""
+    if use_graphs(runtime, device) and method.capturable:
+        taped = TapedDraws(config.train_seed, 0, device)
+        method.start(taped)
+        return GraphStepper(method, source, taped, log, config.steps)
+    draws = HostDraws(config.train_seed, 0, device)
+    method.start(draws)
+    return PlainStepper(method, source, draws, log)

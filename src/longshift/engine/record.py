@@ -14,6 +14,7 @@ resume.pt          everything needed to go on; removed when the run is finished
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ from longshift.files import read_json, write_json, write_text
 
 if TYPE_CHECKING:  # reading results must not wait for torch
     from longshift.engine.config import RunConfig
+    from longshift.methods.space import Value
+    from longshift.settings.split import Split
 
 SCHEMA = 1
 
@@ -138,6 +141,30 @@ def _read_config(folder: RunFolder) -> dict[str, Any]:
 
 def _again(folder: RunFolder) -> str:
     return f"Remove {folder.path} and train again with the flags of the run."
+
+
+def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) -> dict[str, Any]:
+    """What a result says of a run before anything was measured; the trainer adds the rest."""
+    return {
+        "schema": SCHEMA,
+        "status": "done",
+        "fingerprint": config.fingerprint(),
+        "run": config.model_dump(),
+        "hparams": dict(hparams),
+        "backbone": config.backbone_name,
+        "split": {
+            "fingerprint": split.fingerprint,
+            "classes": list(split.classes),
+            "sources": list(split.sources),
+            "shots": list(split.shots),
+            "counts": split.counts.tolist(),
+        },
+        "steps_done": 0,
+        "diverged_at": None,
+        "last": None,
+        "selected": None,
+        "averaged": None,
+    }
 
 
 def read_result(folder: RunFolder, fingerprint: str = "", recount: bool = True) -> dict[str, Any]:

@@ -14,21 +14,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longshift.data.batches import training_set
-from longshift.data.draws import HostDraws
 from longshift.data.manifest import IntArray
 from longshift.engine import checkpoint, environment, record
 from longshift.engine.averaging import Averager
-from longshift.engine.build import build_method
+from longshift.engine.build import build_method, build_source, build_stepper
 from longshift.engine.config import RunConfig, Runtime
-from longshift.engine.device import compiles, resolve_device, use_graphs
+from longshift.engine.device import compiles, resolve_device
 from longshift.engine.evaluation import SETS, feature_rows, judge, posterior_gaps, predict_rows
 from longshift.engine.model_file import describe_model, write_model_file
 from longshift.engine.predictions_file import prediction_arrays, write_predictions
 from longshift.engine.record import RunFolder
-from longshift.engine.source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
-from longshift.engine.steppers import GraphStepper, PlainStepper, Stepper
-from longshift.engine.tape import TapedDraws
 from longshift.engine.task import Task
 from longshift.engine.terms import TermLog
 from longshift.errors import LongshiftError
@@ -90,37 +85,11 @@ class Trainer:
         self.first_step_seconds = 0.0
         self.writer = checkpoint.ResumeWriter(self.folder.resume)
         self.log = TermLog(self.device)
-        self.source = self._make_source()
-        self.stepper = self._make_stepper()
+        self.source = build_source(config, task, self.runtime, self.device, self.inputs, self.method.config.batch_size)
+        self.stepper = build_stepper(config, self.runtime, self.device, self.method, self.source, self.log)
         self.averager: Averager | None = None
         if config.average != "none":
             self.averager = Averager(self.method, config.average, config.average_start)
-
-    # -- assembly ----------------------------------------------------------------------------------------------
-
-    def _make_source(self) -> Source:
-        train, pooled = self.task.split.train, self.config.pooled
-        sources = len(self.task.split.sources)
-        samples = training_set(
-            train, self.task.labels(train), self.task.training_domains(train, pooled), 1 if pooled else sources
-        )
-        pool = host_tensor(self.task.store.inputs)
-        # A batch is as large either way: only where its samples come from differs.
-        per_domain = self.method.config.batch_size * (sources if pooled else 1)
-        if not self.runtime.stream and fits(pool, self.device):
-            moved = resident_pool(pool, self.task.store.fingerprint, self.device)
-            return ResidentSource(moved, samples, per_domain, self.inputs, self.device)
-        return StreamedSource(pool, samples, per_domain, self.inputs, self.device, self.config.train_seed)
-
-    def _make_stepper(self) -> Stepper:
-        seed = self.config.train_seed
-        if use_graphs(self.runtime, self.device) and self.method.capturable:
-            taped = TapedDraws(seed, 0, self.device)
-            self.method.start(taped)
-            return GraphStepper(self.method, self.source, taped, self.log, self.config.steps)
-        draws = HostDraws(seed, 0, self.device)
-        self.method.start(draws)
-        return PlainStepper(self.method, self.source, draws, self.log)
 
     # -- the loop ----------------------------------------------------------------------------------------------
 
@@ -305,25 +274,11 @@ class Trainer:
 
     def _finish(self, started: float) -> dict[str, Any]:
         progress = self.progress
-        outcome: dict[str, Any] = {
-            "schema": record.SCHEMA,
+        outcome = record.new_result(self.config, self.method.config.to_dict(), self.task.split)
+        outcome |= {
             "status": "diverged" if progress.diverged_at else "done",
-            "fingerprint": self.config.fingerprint(),
-            "run": self.config.model_dump(),
-            "hparams": self.method.config.to_dict(),
-            "backbone": self.config.backbone_name,
-            "split": {
-                "fingerprint": self.task.split.fingerprint,
-                "classes": list(self.task.split.classes),
-                "sources": list(self.task.split.sources),
-                "shots": list(self.task.split.shots),
-                "counts": self.task.split.counts.tolist(),
-            },
             "steps_done": progress.step,
             "diverged_at": progress.diverged_at or None,
-            "last": None,
-            "selected": None,
-            "averaged": None,
         }
         if not progress.diverged_at:
             outcome["last"] = {"step": progress.step, **self._judge_all()}
