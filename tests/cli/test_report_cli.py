@@ -239,6 +239,10 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     assert (code, again) == (0, table)
     assert "no dataset at" in err
     assert "cannot be listed" in err
+    (folder / "sweep.toml").write_text('settings = ["Dualty"]\n[[datasets]]\npath = "digits"\n')
+    code, _, err = run("report", folder)
+    assert code == 2
+    assert "did you mean Duality" in err
     (folder / "jobs").rmdir()
     (folder / "runs.csv").write_text("method,trial\nerm,zero\n")
     code, _, err = run("report", folder)

@@ -164,18 +164,18 @@ def _no_fit(path: Path) -> None:
 
 
 def _runs(path: Path) -> pd.DataFrame:
-    """The finished runs, and what is missing; of the table alone where the sweep's jobs cannot be listed.
+    """The finished runs, and what is missing; of the table alone where the data of a sweep are elsewhere.
 
-    That is so of results that travelled: the data are elsewhere, but a job may have been made here.
+    That is so of published results that somebody went on with and whose data are gone: a folder with jobs in it.
     """
-    from longshift.sweep.collect import collect, read_runs_csv
+    from longshift.sweep.collect import collect, data_elsewhere, read_runs_csv
     from longshift.sweep.layout import SweepFolder
 
     try:
         return collect(path, missing=True)
     except LongshiftError as error:
         table = SweepFolder(path).table
-        if path.is_file() or not table.is_file():
+        if not table.is_file() or not data_elsewhere(path):
             raise
         runs = read_runs_csv(table)
         caution(f"{error}\nthe jobs of this sweep cannot be listed: what follows is of the runs in {table} alone")

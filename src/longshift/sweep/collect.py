@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from longshift.data.digits import NAME as DIGITS
 from longshift.engine.record import RunFolder
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json
@@ -71,6 +72,15 @@ def runs_file(path: Path) -> Path | None:
         store = read_toml(sweep.file).get("store", ".")
         return None if SweepFolder(path, Path(absolute(str(store), path))).store.jobs.is_dir() else sweep.table
     return None if any(path.glob("*/result.json")) else sweep.table
+
+
+def data_elsewhere(path: Path) -> bool:
+    """Whether a dataset of a sweep is not where its file says: then the jobs of the sweep cannot be listed."""
+    file = SweepFolder(path).file
+    datasets = read_toml(file).get("datasets") if file.exists() else None
+    tables = [table for table in datasets if isinstance(table, dict)] if isinstance(datasets, list) else []
+    places = [str(table["path"]) for table in tables if table.get("path", DIGITS) != DIGITS]
+    return any(not Path(absolute(place, path)).exists() for place in places)
 
 
 def collect_plan(plan: Plan, missing: bool = False) -> pd.DataFrame:
