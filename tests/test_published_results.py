@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from longshift.experiments.paper import overall_results
 from longshift.report.names import method_title
 from longshift.toml import read_toml
 
@@ -67,12 +68,39 @@ def test_methods_fine_tuned() -> None:
     rows = rows_of("## Fine-tuned: 24 methods", "method")
     assert set(rows) == set(frame.method)
     assert list(rows) == sorted(rows, key=lambda name: ranks[name])
+    published = overall_results()
+    averages = published[(published.dataset == "PACS") & (published.group == "average")]
+    paper = averages.set_index(["method", "setting"])["mean"]
     for name, cells in rows.items():
+        assert [float(cell) for cell in cells[2::3]] == [paper[name.lower(), setting] for setting in SETTINGS]
         assert float(cells[-1]) == pytest.approx(ranks[name], abs=0.051)
         for setting, (accuracy, few) in zip(SETTINGS, [cells[0:2], cells[3:5], cells[6:8]], strict=True):
             part = frame[(frame.method == name) & (frame.setting == setting)]
             for cell, measure in ((accuracy, "target_accuracy"), (few, "target_few")):
                 assert_cell(cell, *mean_over_trials(part, measure))
+
+
+def test_paired_differences_fine_tuned() -> None:
+    frame = read("pacs-mobilenetv2")
+    rows = rows_of("## Fine-tuned: 24 methods", "points")
+    compared = {
+        "NDCL - ERM: TotalHeavyTail": ("NDCL", "ERM", SETTINGS[:1]),
+        "Duality": ("NDCL", "ERM", SETTINGS[1:2]),
+        "GINIDG": ("NDCL", "ERM", SETTINGS[2:]),
+        "all 12": ("NDCL", "ERM", SETTINGS),
+        "BSoftmax - ERM, all 12": ("BSoftmax", "ERM", SETTINGS),
+        "ReWeight - ERM, all 12": ("ReWeight", "ERM", SETTINGS),
+        "NDCL - BSoftmax, all 12": ("NDCL", "BSoftmax", SETTINGS),
+    }
+    assert set(rows) == set(compared)
+    key = ["setting", "target", "trial"]
+    for name, (method, other, settings) in compared.items():
+        part = frame[frame.setting.isin(settings)]
+        one, two = (part[part.method == which].set_index(key) for which in (method, other))
+        for cell, measure in zip(rows[name], ("validation_accuracy", "target_accuracy", "target_few"), strict=True):
+            pairs = 100 * (one[measure] - two[measure])
+            assert len(pairs) == 4 * len(settings)
+            assert_cell(cell, float(pairs.mean()), float(pairs.std(ddof=0) / len(pairs) ** 0.5))
 
 
 def test_five_methods_fine_tuned() -> None:
