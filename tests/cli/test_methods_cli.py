@@ -32,7 +32,7 @@ def test_the_list_names_every_method() -> None:
         assert cls.info.title in output
     listed = json.loads(run("--json"))
     assert [row["name"] for row in listed] == list(registry.methods())
-    assert set(listed[0]) == {"name", "title", "family", "paper", "idea", "step_cost"}
+    assert set(listed[0]) == {"name", "title", "family", "paper", "idea", "preset_of", "step_cost"}
 
 
 def test_on_a_narrow_terminal_no_word_is_broken() -> None:

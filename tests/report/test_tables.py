@@ -177,9 +177,9 @@ def test_names_and_families_are_the_registrys() -> None:
     known = {name: cls for name, cls in registry.methods().items() if cls.__module__.startswith("longshift.methods.")}
     for name, cls in known.items():
         assert method_title(name) == cls.info.title
-        assert family(name) == (cls.info.family if name != "ndcl" else "ndcl")
-    paper = list(dict.fromkeys(overall_results()["method"]))
-    assert order_methods([*known, "mine"]) == [*paper, "mine"]
+        assert family(name) == ("ndcl" if name.startswith("ndcl") else cls.info.family)
+    paper = list(dict.fromkeys(overall_results()["method"]))  # NDCL is the last
+    assert order_methods([*known, "mine"]) == [*paper, "ndcl_plus", "mine"]
     assert (method_title("mine"), family("mine")) == ("mine", "other")
 
 

@@ -10,6 +10,7 @@ import typer
 from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.errors import UsageError
 from longshift.methods import info
+from longshift.words import counted
 
 WIDE = 120  # columns of a terminal
 
@@ -61,7 +62,9 @@ def _list(rows: list[dict[str, Any]]) -> None:
     cells = [[*(row[key] for key in columns[:-1]), info.cost_cell(row["step_cost"])] for row in rows]
     families = ", ".join(f"{key} = {text}" for key, text in info.FAMILIES.items())
     caption = f"Families: {families}.\n{info.cost_note()}\nOne in full, with its paper: longshift methods NAME"
-    print_table(f"{len(rows)} methods", columns, cells, caption)
+    presets = sum(bool(row["preset_of"]) for row in rows)
+    title = f"{len(rows) - presets} methods" + (f" and {counted(presets, 'preset')}" if presets else "")
+    print_table(title, columns, cells, caption)
 
 
 def _show(method: dict[str, Any]) -> None:

@@ -158,6 +158,8 @@ class RunConfig(BaseModel):
             values["sampling"] = self.sampling
         if self.average != "none":  # runs without it keep the name they had before there was averaging
             values["average"], values["average_from"] = self.average, self.average_start
+        # A preset is its method with those values, and such a run has one name.
+        values["method"] = self.method_class.info.preset_of or self.method
         values["data"] = self.benchmark or self.data
         if self.vectors and self.benchmark:  # one benchmark has many tables of vectors, by the network they are from
             values["vectors"] = file_hash(Path(self.data))

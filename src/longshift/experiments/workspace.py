@@ -146,7 +146,7 @@ def open_workspace(
             f"in {manifest.name}"
         )
     place = known or (DIGITS if data == DIGITS else Path(data).stem)
-    names = order_methods(registry.get(name).info.name for name in methods or registry.methods())
+    names = order_methods(registry.get(name).info.name for name in methods or registry.without_presets())
     wanted = [find_target(manifest, name, known) for name in targets] or list(manifest.domain_names)
     if not targets and scale.targets:
         wanted = wanted[: scale.targets]

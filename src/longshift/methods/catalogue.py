@@ -7,7 +7,7 @@ from typing import Any
 
 from longshift.methods.base import Method
 from longshift.methods.info import FAMILIES, cost_cell, cost_note, summary
-from longshift.methods.registry import methods
+from longshift.methods.registry import get, methods
 from longshift.methods.space import HyperParameter, MethodConfig, Space, Value
 
 HEADER = """# Methods
@@ -92,9 +92,11 @@ def markdown() -> str:
     ]
     common = MethodConfig.hyper_parameters()
     for cls in own:
-        known = cls.Config.hyper_parameters()
-        new = {name: info for name, info in known.items() if common.get(name) != info and not info.instead}
+        known, base = cls.Config.hyper_parameters(), cls.info.preset_of
+        before = get(base).Config.hyper_parameters() if base else common
+        new = {name: info for name, info in known.items() if before.get(name) != info and not info.instead}
         parts += [f"### {cls.info.name}\n", f"{_description(cls)} ({cls.info.paper}.)\n"]
+        parts += [f"A preset of `{base}`; what differs from it:\n"] if base else []
         parts += [f"`{name}` has no effect: there are {instead}.\n" for name, instead in cls.Config.not_used().items()]
         parts.append(_hyper_parameters(new) if new else "No hyper-parameters of its own.\n")
     repairs = [(c.info.title, _escape(_sentence(text))) for c in own for text in c.repairs]

@@ -29,6 +29,7 @@ class MethodInfo:
     family: str  # "dg", "imbalance" or "idg"
     paper: str  # reference
     idea: str  # one line
+    preset_of: str = ""  # the method that this one is, with other values
 
 
 def listed(infos: Iterable[MethodInfo]) -> list[MethodInfo]:
@@ -69,6 +70,7 @@ def summary(info: MethodInfo) -> dict[str, Any]:
         "family": info.family,
         "paper": info.paper,
         "idea": info.idea,
+        "preset_of": info.preset_of,
         "step_cost": step_costs().get(info.name, {}),
     }
 

@@ -19,14 +19,14 @@ M = TypeVar("M", bound=type[Method])
 _METHODS: dict[str, type[Method]] = {}
 
 
-def register(name: str, *, title: str, family: Family, paper: str, idea: str) -> Callable[[M], M]:
-    """Class decorator: make a method known under `name`."""
+def register(name: str, *, title: str, family: Family, paper: str, idea: str, preset_of: str = "") -> Callable[[M], M]:
+    """Class decorator: make a method known under `name`. A preset is another method with other default values."""
 
     def add(cls: M) -> M:
         known = _METHODS.get(name)
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise LongshiftError(f"two methods are called {name!r}: {known.__module__} and {cls.__module__}")
-        cls.info = MethodInfo(name, title, family, paper, idea)
+        cls.info = MethodInfo(name, title, family, paper, idea, preset_of)
         _METHODS[name] = cls
         return cls
 
@@ -51,6 +51,11 @@ def methods() -> dict[str, type[Method]]:
     """All registered methods by name, sorted by family (dg, imbalance, idg) and then by name."""
     load_all()
     return {info.name: _METHODS[info.name] for info in listed(cls.info for cls in _METHODS.values())}
+
+
+def without_presets() -> dict[str, type[Method]]:
+    """What "all" means where methods are compared; a preset takes part where it is named."""
+    return {name: cls for name, cls in methods().items() if not cls.info.preset_of}
 
 
 def get(name: str) -> type[Method]:

@@ -149,6 +149,13 @@ def unused(name: str, instead: str) -> Any:
     return dataclasses.field(default=info.default, metadata={"hp": info}, compare=False)
 
 
+def kept_at(config: type[MethodConfig], name: str, default: T) -> T:
+    """Declare a hyper-parameter of another config again, with another default and no search: for presets."""
+    info = dataclasses.replace(config.hyper_parameters()[name], default=default, space=fixed(), variants={})
+    result: T = dataclasses.field(default=default, metadata={"hp": info})
+    return result
+
+
 C = TypeVar("C", bound="MethodConfig")
 
 

@@ -16,6 +16,7 @@ _METHODS = {
     "ginidg": ("GINIDG", "idg"), "boda": ("BoDA", "idg"), "samaltdg": ("SAMALTDG", "idg"),
     "ndcl": ("NDCL", "ndcl"),
 }  # fmt: skip
+_PRESETS = {"ndcl_plus": "NDCL-plus"}  # not the paper's; in tables they are variants of their method
 FAMILIES = {
     "dg": "domain generalization",
     "imbalance": "class imbalance",
@@ -36,7 +37,7 @@ RULES = {
 def method_title(name: str) -> str:
     """The name as printed; an unknown method keeps its own, and "ndcl+ema" is "NDCL + EMA"."""
     base, plus, average = name.partition("+")
-    title = _METHODS.get(base, (base, ""))[0]
+    title = _METHODS.get(base, (_PRESETS.get(base, base), ""))[0]
     return f"{title} + {average.upper()}" if plus else title
 
 

@@ -177,9 +177,10 @@ def _names(value: object) -> list[str]:
 
 
 def _methods(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]:
-    if value == "all":
-        return tuple(registry.methods())
-    found = run_keys.each(_names(value), lambda name: run_keys.method_name(name, base), "methods", mistakes)
+    names: list[str] = []
+    for name in _names([value] if value == "all" else value):  # "all" may stand in a list, beside a preset
+        names += registry.without_presets() if name == "all" else [name]
+    found = run_keys.each(names, lambda name: run_keys.method_name(name, base), "methods", mistakes)
     return tuple(dict.fromkeys(found))
 
 

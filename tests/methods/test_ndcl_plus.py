@@ -1,0 +1,101 @@
+"""The preset of NDCL: its loss written out, and its runs, which are NDCL's with those values under one fingerprint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from longshift.data.draws import HostDraws
+from longshift.methods import registry
+from longshift.report.names import is_variant, method_title
+from tests.engine.small_runs import config, train
+from tests.losses.loops import similarity
+from tests.methods.tiny import Tiny
+from tests.sweep.small import small_plan
+
+VALUES: dict[str, Any] = {"prior": "domain", "weights": "none", "alpha": 0.0}
+
+
+def alignment(p: Tensor, y: list[int], d: list[int]) -> Tensor:
+    """Eq. align: each class mean of a domain against those of the other domains, its own class leading."""
+    groups = sorted(set(zip(d, y, strict=True)))
+    means = [p[[i for i in range(len(y)) if (d[i], y[i]) == group]].mean(0) for group in groups]
+    terms = []
+    for i, (_, own) in enumerate(groups):
+        scores = {j: similarity(means[i], means[j]).exp() for j in range(len(groups)) if j != i}
+        lead = [score for j, score in scores.items() if groups[j][1] == own]
+        if lead:
+            total = torch.stack(list(scores.values())).sum()
+            terms.append(-torch.stack([(score / total).log() for score in lead]).mean())
+    return torch.stack(terms).mean() if terms else torch.zeros(())
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1, 1.0])
+def test_the_loss_is_balanced_softmax_by_domain_and_alignment(beta: float) -> None:
+    tiny = Tiny(per_domain=6)
+    method, batch = tiny.make("ndcl_plus", values={"beta": beta}), tiny.batch(0)
+    method.start(HostDraws(0))
+    found = method.loss(batch).total
+    logits = method.network(batch.x).double()
+    counts = torch.tensor(tiny.problem().counts, dtype=torch.float64)
+    shifted = (logits + counts[batch.d].log()).log_softmax(1)
+    expected = -sum(shifted[i, label] for i, label in enumerate(batch.y.tolist())) / len(batch)
+    if beta:
+        expected = expected + beta * alignment(logits.softmax(1), batch.y.tolist(), batch.d.tolist())
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_without_alignment_it_trains_the_weights_of_balanced_softmax() -> None:
+    plus = Tiny().trained("ndcl_plus", values={"beta": 0.0}).network.state_dict()
+    for name, value in Tiny().trained("bsoftmax").network.state_dict().items():
+        torch.testing.assert_close(plus[name], value, rtol=1e-4, atol=1e-6)
+
+
+def test_it_is_a_run_of_ndcl_under_its_fingerprint(tmp_path: Path) -> None:
+    plus, ndcl = config(method="ndcl_plus"), config(method="ndcl", hparams=VALUES)
+    assert plus.fingerprint() == ndcl.fingerprint()
+    assert plus.fingerprint() != config(method="ndcl").fingerprint()
+    results = [train(one, tmp_path / one.method) for one in (plus, ndcl)]
+    assert results[0]["run"]["method"] == "ndcl_plus"
+    assert results[0]["selected"] == results[1]["selected"]
+    assert results[0]["hparams"] == results[1]["hparams"]
+
+
+@pytest.mark.parametrize("given", [{"alpha": 0.1}, {"weights": "adaptive"}, {"prior": "none"}, {"preset": "released"}])
+def test_given_values_win(given: dict[str, Any]) -> None:
+    made = config(method="ndcl_plus", hparams=given).method_config()
+    assert made.fields() | given == made.fields()
+    assert (
+        config(method="ndcl_plus", hparams=given).fingerprint()
+        == config(method="ndcl", hparams={**VALUES, **given}).fingerprint()
+    )
+
+
+def test_a_search_keeps_what_makes_it_the_preset() -> None:
+    drawn = [registry.get("ndcl_plus").Config.sample(np.random.default_rng(seed)).fields() for seed in range(5)]
+    assert all(VALUES.items() <= values.items() for values in drawn)
+    assert len({values["beta"] for values in drawn}) == 5
+
+
+def test_all_means_methods_and_a_preset_is_named(tmp_path: Path) -> None:
+    everything = [job.method for job in small_plan(tmp_path / "all", methods="all", trials=1, draws=1).jobs]
+    assert set(everything) == set(registry.without_presets())
+    beside = small_plan(tmp_path / "both", methods=["all", "ndcl_plus"], trials=1, draws=1)
+    assert {job.method for job in beside.jobs} == {*everything, "ndcl_plus"}
+    assert set(registry.methods()) - set(registry.without_presets()) == {"ndcl_plus"}
+
+
+def test_a_sweep_with_the_values_as_a_variant_has_its_runs(tmp_path: Path) -> None:
+    variants = [{"name": "written out", "method": "ndcl", "hparams": VALUES}]
+    plan = small_plan(tmp_path, methods=["ndcl_plus"], variants=variants, trials=1, draws=1)
+    assert len(plan.runs) * 2 == len(plan.jobs)
+
+
+def test_in_tables_it_stands_with_ndcl() -> None:
+    assert is_variant("ndcl_plus")
+    assert (method_title("ndcl_plus"), method_title("ndcl_plus+ema")) == ("NDCL-plus", "NDCL-plus + EMA")
