@@ -1,8 +1,8 @@
-"""Numbers in docs/results.md about the fine-tuned runs that no table of `longshift report` has.
+"""Numbers in docs/results.md and docs/ndcl-plus.md that no table of `longshift report` has.
 
     python results/more_numbers.py
 
-Methods alone, without variants; only runs.csv files are read.
+Only runs.csv files are read. Standard errors over pairs have the divisor n.
 """
 
 from __future__ import annotations
@@ -22,7 +22,20 @@ FAR_BEHIND = ("irm", "ldam", "fishr", "ginidg", "samaltdg")
 def methods_of(folder: str) -> pd.DataFrame:
     """The runs of a folder with default hyper-parameters, without variants and averaged weights."""
     frame = pd.read_csv(RESULTS / folder / "runs.csv")
-    return frame[(frame.draw == 0) & ~frame.method.str.contains("[,+]")]
+    return frame[(frame.draw == 0) & ~frame.method.str.contains("[,+_]")]
+
+
+def paired(frame: pd.DataFrame, method: str, other: str, measure: str) -> pd.Series:
+    """Method minus other, defaults, in every target and trial of TotalHeavyTail and Duality that both have."""
+    part = frame[(frame.draw == 0) & (frame.setting != "GINIDG")]
+    one, two = (part[part.method == name].set_index([*CELL, "trial"])[measure] for name in (method, other))
+    return (one - two).dropna()
+
+
+def mean_and_error(values: pd.Series, digits: int = 1) -> str:
+    """Mean, standard error, number."""
+    error = values.std(ddof=0) / len(values) ** 0.5
+    return f"{values.mean():+.{digits}f} ± {error:.{digits}f} (n = {len(values)})"
 
 
 def means(frame: pd.DataFrame, setting: str, measure: str = "target_accuracy") -> pd.Series:
@@ -79,21 +92,70 @@ def leads(frame: pd.DataFrame) -> None:
 
 
 def spread_of_trials(frame: pd.DataFrame) -> None:
-    """Standard deviation (n - 1) over trials of a method's average over targets."""
+    """Standard deviation (n - 1) over trials of a method's average over targets, where there are three."""
     trials = 100 * frame.groupby(["setting", "method", "trial"]).target_accuracy.mean()
-    spread = trials.groupby(["setting", "method"]).std()
+    spread = trials.groupby(["setting", "method"]).std().dropna()
     print(f"standard deviation from trial to trial: {spread.min():.1f} to {spread.max():.1f} points")
+
+
+def plus(series: dict[str, pd.DataFrame]) -> None:
+    """NDCL-plus against its neighbours."""
+    print("NDCL-plus, TotalHeavyTail and Duality, points")
+    for measure in ("validation_accuracy", "target_accuracy", "target_few"):
+        pairs = {name: 100 * paired(frame, "ndcl_plus", "bsoftmax", measure) for name, frame in series.items()}
+        pairs["all"] = pd.concat(pairs.values())
+        print(f"  minus BSoftmax, {measure}: " + ", ".join(f"{n} {mean_and_error(v)}" for n, v in pairs.items()))
+    for other in ("ndcl", "erm"):
+        for measure in ("target_accuracy", "target_many"):
+            pairs = {name: 100 * paired(frame, "ndcl_plus", other, measure) for name, frame in series.items()}
+            print(f"  minus {other}, {measure}: " + ", ".join(f"{n} {mean_and_error(v)}" for n, v in pairs.items()))
+    for name, frame in series.items():
+        shift = paired(frame, "ndcl_plus", "bsoftmax", "posterior_target")
+        print(f"  minus BSoftmax, posterior discrepancy to the target, {name}: {mean_and_error(shift, 4)}")
+    ours = series["600 steps"]
+    ahead = 100 * paired(ours, "ndcl_plus", "bsoftmax", "target_accuracy")
+    print("  minus BSoftmax by trial: " + ", ".join(f"{v:+.1f}" for v in ahead.groupby("trial").mean()))
+    print("  minus BSoftmax by case: " + ", ".join(f"{v:+.1f}" for v in ahead.groupby(CELL).mean()))
+    named = ["erm", "bsoftmax", "ndcl", "NDCL, domain prior, no con", "ndcl_plus"]
+    groups = ours[(ours.setting == "TotalHeavyTail") & ours.method.isin(named)].groupby("method")
+    print((100 * groups[["target_many", "target_medium", "target_few"]].mean()).round(1).to_string())
+    print(
+        "median seconds of a run: "
+        + ", ".join(f"{m} {ours[ours.method == m].seconds_total.median():.1f}" for m in named)
+    )
+
+
+def trial_by_trial(frame: pd.DataFrame) -> None:
+    """NDCL minus ERM in each trial, and with each of the priors in each setting."""
+    ahead = 100 * paired(frame, "ndcl", "erm", "target_accuracy")
+    for setting in SETTINGS[:2]:
+        trials = ahead[ahead.index.get_level_values("setting") == setting].groupby("trial").mean()
+        print(f"NDCL minus ERM, {setting}, by trial: " + ", ".join(f"{v:+.1f}" for v in trials))
+
+
+def priors(study: pd.DataFrame) -> None:
+    """Validation accuracy with one of the priors, minus NDCL as printed."""
+    for name in ("NDCL, domain prior", "NDCL, global prior"):
+        gain = 100 * paired(study, name, "ndcl", "validation_accuracy")
+        for setting in SETTINGS[:2]:
+            part = gain[gain.index.get_level_values("setting") == setting]
+            print(f"{name} minus NDCL on validation, {setting}: {mean_and_error(part)}")
 
 
 def main() -> None:
     """Print all of it."""
-    every = pd.read_csv(RESULTS / "pacs-mobilenetv2" / "runs.csv")
+    folders = {"600 steps": "pacs-mobilenetv2", "300 steps": "pacs-mobilenetv2/five-at-224px", "frozen": "pacs-frozen"}
+    series = {name: pd.read_csv(RESULTS / folder / "runs.csv") for name, folder in folders.items()}
     frame = methods_of("pacs-mobilenetv2")
     orders(frame, methods_of("pacs-frozen"))
-    theory(every)
+    theory(series["600 steps"])
     leads(frame)
-    five = pd.read_csv(RESULTS / "pacs-mobilenetv2" / "five-at-224px" / "runs.csv")
-    spread_of_trials(five[~five.method.str.contains("+", regex=False)])
+    for name in ("600 steps", "300 steps"):
+        five = series[name]
+        spread_of_trials(five[~five.method.str.contains("+", regex=False)])
+    trial_by_trial(frame)
+    priors(pd.read_csv(RESULTS / "pacs-mobilenetv2" / "study" / "runs.csv"))
+    plus(series)
 
 
 if __name__ == "__main__":
