@@ -107,6 +107,15 @@ def test_methods_fine_tuned() -> None:
                 assert_cell(cell, *mean_over_trials(part, measure))
 
 
+def test_the_table_of_the_readme() -> None:
+    page = rows_of("## Fine-tuned: 24 methods", "method")
+    rows = rows_of("## What we measured", "|", ROOT / "README.md")
+    assert len(rows) == 4
+    for name, cells in rows.items():
+        short = re.split(r"[],]", name.removeprefix("["))[0]
+        assert cells == [page[short][column] for column in (0, 1, 3, 4)]
+
+
 def test_paired_differences_fine_tuned() -> None:
     frame = read("pacs-mobilenetv2")
     rows = rows_of("## Fine-tuned: 24 methods", "points")

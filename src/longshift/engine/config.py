@@ -15,6 +15,7 @@ from longshift.errors import ConfigError, LongshiftError, unknown_name
 from longshift.files import content_hash, file_hash
 from longshift.methods import registry
 from longshift.methods.base import Method
+from longshift.methods.plugins import is_file_spec
 from longshift.methods.space import MethodConfig
 
 PROTOCOL_STEPS = 5000  # what published schedules (annealing, burn-in) are meant for
@@ -158,8 +159,8 @@ class RunConfig(BaseModel):
             values["sampling"] = self.sampling
         if self.average != "none":  # runs without it keep the name they had before there was averaging
             values["average"], values["average_from"] = self.average, self.average_start
-        # A preset is its method with those values, and such a run has one name.
-        values["method"] = self.method_class.info.preset_of or self.method
+        if not is_file_spec(self.method):  # however it is spelt, and under whatever preset
+            values["method"] = self.method_class.info.preset_of or self.method_class.info.name
         values["data"] = self.benchmark or self.data
         if self.vectors and self.benchmark:  # one benchmark has many tables of vectors, by the network they are from
             values["vectors"] = file_hash(Path(self.data))

@@ -26,11 +26,23 @@ def register(name: str, *, title: str, family: Family, paper: str, idea: str, pr
         known = _METHODS.get(name)
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise LongshiftError(f"two methods are called {name!r}: {known.__module__} and {cls.__module__}")
+        if preset_of:
+            _check_preset(name, cls, preset_of)
         cls.info = MethodInfo(name, title, family, paper, idea, preset_of)
         _METHODS[name] = cls
         return cls
 
     return add
+
+
+def _check_preset(name: str, cls: type[Method], base: str) -> None:
+    """A preset shares its runs with its method, so it may have other defaults and nothing else of its own."""
+    known = _METHODS.get(base)
+    if known is None or not issubclass(cls, known):
+        raise LongshiftError(f"{name!r} says it is a preset of {base!r}, but is no subclass of it")
+    own = [word for word in vars(cls) if not word.startswith("_") and word not in ("Config", "info")]
+    if own or set(cls.Config.hyper_parameters()) != set(known.Config.hyper_parameters()):
+        raise LongshiftError(f"{name!r}, a preset of {base!r}, has more of its own than other defaults")
 
 
 def load_all() -> None:

@@ -103,14 +103,14 @@ def standing(chosen: pd.DataFrame, among: Among = "variants") -> Standing:
         order = sorted(mean, key=lambda name: (float(ranks[name]), -mean[name]))
     else:
         order = sorted(mean, key=lambda name: -mean[name])
-    together = averages(chosen, ["target_accuracy"])
+    together = averages(chosen[chosen["method"].isin(order)], ["target_accuracy"])
     firsts = dict.fromkeys(order, 0)
     comparisons = 0
     for _, part in together.groupby(["dataset", "setting"]):
         values = part.set_index("method")["target_accuracy"].dropna()
         comparisons += bool(len(values))
         for name in values.index[values.round(3) == values.round(3).max()] if len(values) else []:
-            firsts[str(name)] = firsts.get(str(name), 0) + 1
+            firsts[str(name)] += 1
     leads = {name: _lead(chosen, order[0], name, usable.index) for name in order[1:]} if same else {}
     level = tuple(name for name, lead in leads.items() if lead is not None and lead.within_error)
     found, why = significance(complete)

@@ -17,7 +17,7 @@ from longshift.words import counted
 def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[str]:
     """Sentences, most important first."""
     rule = str(chosen["rule"].iloc[0])
-    chosen = chosen[~chosen["method"].isin(result.aside)]
+    chosen = chosen[chosen["method"].isin(result.order)]
     sentences = [_winner(result), *_how_sure(result), *_weak(chosen, result)]
     if rule != "validation":
         sentences.append(f"Selection: {rule} ({RULES[rule]}).")

@@ -179,7 +179,7 @@ def _names(value: object) -> list[str]:
 def _methods(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]:
     names: list[str] = []
     for name in _names([value] if value == "all" else value):  # "all" may stand in a list, beside a preset
-        names += registry.without_presets() if name == "all" else [name]
+        names += registry.without_presets() if name.casefold() == "all" else [name]
     found = run_keys.each(names, lambda name: run_keys.method_name(name, base), "methods", mistakes)
     return tuple(dict.fromkeys(found))
 

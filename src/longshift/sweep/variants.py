@@ -30,8 +30,8 @@ def read_variants(
     mistakes: list[str],
 ) -> tuple[Variant, ...]:
     """The variants that are right; complains about the others."""
-    taken = dict.fromkeys(registry.methods(), "a method")
-    taken |= {registry.get(method).info.name.casefold(): "a method" for method in methods}
+    known = [cls.info for cls in registry.methods().values()] + [registry.get(method).info for method in methods]
+    taken = {word.casefold(): "a method" for info in known for word in (info.name, info.title)}
     found: list[Variant] = []
     silent: list[str] = []  # [run] is checked, and complained about, with the methods
     common = run_keys.good_keys("[run]", run, silent)
