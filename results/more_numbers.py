@@ -126,7 +126,7 @@ def plus(series: dict[str, pd.DataFrame]) -> None:
 
 
 def trial_by_trial(frame: pd.DataFrame) -> None:
-    """NDCL minus ERM in each trial, and with each of the priors in each setting."""
+    """NDCL minus ERM in each trial."""
     ahead = 100 * paired(frame, "ndcl", "erm", "target_accuracy")
     for setting in SETTINGS[:2]:
         trials = ahead[ahead.index.get_level_values("setting") == setting].groupby("trial").mean()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -27,7 +29,7 @@ PAIR = ["setting", "target", "trial"]
 
 def rows_of(heading: str, first: str, page: Path = PAGE) -> dict[str, list[str]]:
     """The table under a heading whose first column is called `first`: cells by the name of the row, without bold."""
-    text = page.read_text(encoding="utf-8").split(f"\n{heading}\n")[1]
+    text = f"\n{page.read_text(encoding='utf-8')}".split(f"\n{heading}\n")[1]
     lines = text[text.index(f"| {first}") :].splitlines()
     rows: dict[str, list[str]] = {}
     for line in lines[2:]:
@@ -156,16 +158,62 @@ def test_long_runs() -> None:
         assert [f"{value:.1f}" for value in means] == cells
 
 
+def three_series() -> list[pd.DataFrame]:
+    """TotalHeavyTail and Duality with default hyper-parameters: 600 steps, 300 steps, frozen features."""
+    frames = [read(folder) for folder in ("pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pacs-frozen")]
+    return [frame[(frame.draw == 0) & frame.setting.isin(SETTINGS[:2])] for frame in frames]
+
+
+def test_points_over_erm_in_three_series() -> None:
+    rows = rows_of("# Results on PACS", "points over ERM")
+    assert len(rows) == 6
+    for name, cells in rows.items():
+        method, setting = name.split(": ")
+        for cell, frame in zip(cells, three_series(), strict=True):
+            pairs = differences(frame[frame.setting == setting], method, "ERM", "target_accuracy")
+            assert len(pairs) == 12
+            assert_difference(cell, pairs)
+
+
+def test_long_runs_by_method() -> None:
+    frame = read("pacs-mobilenetv2/long")
+    rows = rows_of("## Fine-tuned: 24 methods", "TotalHeavyTail / Duality")
+    assert set(rows) == set(frame.method)
+    for method, cells in rows.items():
+        for place, setting in enumerate(SETTINGS[:2]):
+            part = frame[(frame.method == method) & (frame.setting == setting)]
+            curves = pd.DataFrame([dict(json.loads(text)) for text in part.validation_curve])
+            values = [curves[600], curves[1200], curves[1800], part.target_accuracy, part.last_target_accuracy]
+            for cell, value in zip(cells, values, strict=True):
+                assert float(cell.split(" / ")[place]) == pytest.approx(100 * value.mean(), abs=0.051)
+
+
+def test_correlations_of_orders() -> None:
+    tuned, frozen = (read(folder) for folder in ("pacs-mobilenetv2", "pacs-frozen"))
+    tuned = tuned[~tuned.method.isin(NOT_IN_THE_PAPER)]
+    orders = {s: tuned[tuned.setting == s].groupby("method").target_accuracy.mean() for s in SETTINGS}
+    spans = {}
+    for setting in SETTINGS:
+        table = tuned[tuned.setting == setting].pivot_table(index="method", columns="target", values="target_accuracy")
+        ranks = np.triu(table.corr(method="spearman").to_numpy(), 1)
+        spans[setting] = f"{ranks[ranks != 0].min():.2f} to {ranks[ranks != 0].max():.2f}"
+    between = [orders[a].corr(orders[b], method="spearman") for a, b in combinations(SETTINGS, 2)]
+    part = frozen[(frozen.draw == 0) & frozen.method.isin(orders[SETTINGS[0]].index)]
+    beside = [
+        orders[s].corr(part[part.setting == s].groupby("method").target_accuracy.mean(), method="spearman")
+        for s in SETTINGS
+    ]
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert f"{spans['TotalHeavyTail']} and {spans['GINIDG']} there (Duality: {spans['Duality']}" in text
+    assert f"between settings {min(between):.2f} to {max(between):.2f}" in text
+    assert "frozen features it is {:.2f}, {:.2f} and {:.2f}".format(*beside) in text
+
+
 def test_the_preset_against_balanced_softmax() -> None:
     rows = rows_of("## Why it works", "NDCL-plus minus BSoftmax", PLUS)
-    folders = {
-        "fine-tuned, 600 steps, 160 px": "pacs-mobilenetv2",
-        "fine-tuned, 300 steps, 224 px": "pacs-mobilenetv2/five-at-224px",
-        "frozen features, 300 steps": "pacs-frozen",
-    }
-    assert list(rows) == [*folders, "all three (72 pairs)"]
-    frames = [read(folder) for folder in folders.values()]
-    frames = [frame[(frame.draw == 0) & frame.setting.isin(SETTINGS[:2])] for frame in frames]
+    named = ["fine-tuned, 600 steps, 160 px", "fine-tuned, 300 steps, 224 px", "frozen features, 300 steps"]
+    assert list(rows) == [*named, "all three (72 pairs)"]
+    frames = three_series()
     for cells, part in zip(rows.values(), [[frame] for frame in frames] + [frames], strict=True):
         for cell, measure in zip(cells, MEASURES, strict=True):
             found = [differences(frame, "NDCL-plus", "BSoftmax", measure) for frame in part]

@@ -182,6 +182,10 @@ def test_mistakes_are_named() -> None:
         NDCLLoss(COUNTS, share="equal")
     with pytest.raises(ValueError, match="only infonce and supcon"):
         NDCLLoss(COUNTS, similarity="exp")
+    with pytest.raises(ValueError, match="at least 0, but got -1"):
+        NDCLLoss([[3, -1], [1, 1]], prior="domain")
+    with pytest.raises(ValueError, match=r"of 4 classes, as the logits have, but got shape \(4, 3\)"):
+        NDCLLoss(COUNTS.T, prior="domain", negatives="batch").objective(torch.zeros(2, 4), *torch.zeros(2, 2).long())
     with pytest.raises(ValueError, match="a `recipe` or options"):
         NDCLLoss(COUNTS, recipe=NDCLRecipe(), alpha=0.3)
 

@@ -11,9 +11,14 @@ import torch
 from torch import Tensor
 
 from longshift.data.draws import HostDraws
+from longshift.engine.config import RunConfig
+from longshift.engine.evaluate import evaluate
+from longshift.engine.task import make_task
+from longshift.engine.trainer import Interrupted, Trainer
+from longshift.errors import ConfigError, LongshiftError
 from longshift.methods import registry
 from longshift.report.names import is_variant, method_title
-from tests.engine.small_runs import config, train
+from tests.engine.small_runs import CPU, config, train
 from tests.losses.loops import similarity
 from tests.methods.tiny import Tiny
 from tests.sweep.small import small_plan
@@ -99,3 +104,45 @@ def test_a_sweep_with_the_values_as_a_variant_has_its_runs(tmp_path: Path) -> No
 def test_in_tables_it_stands_with_ndcl() -> None:
     assert is_variant("ndcl_plus")
     assert (method_title("ndcl_plus"), method_title("ndcl_plus+ema")) == ("NDCL-plus", "NDCL-plus + EMA")
+
+
+@pytest.mark.parametrize("spelt", ["NDCL_Plus", "NDCL-plus", "ndcl_plus"])
+def test_however_it_is_spelt_it_has_one_name_in_results(spelt: str) -> None:
+    assert config(method=spelt).method == "ndcl_plus"
+    assert config(method=spelt).fingerprint() == config(method="NDCL", hparams=VALUES).fingerprint()
+
+
+def test_overrides_and_variants_of_the_preset(tmp_path: Path) -> None:
+    strong = {"name": "strong", "method": "ndcl_plus", "hparams": {"beta": 1.0}}
+    own = {"ndcl_plus": {"hparams": {"batch_size": 9}}}
+    plan = small_plan(tmp_path, methods=["ndcl", "ndcl_plus"], variants=[strong], overrides=own, trials=1, draws=1)
+    made = {job.method: RunConfig.model_validate(job.run).method_config().fields() for job in plan.jobs}
+    found = {name: (values["batch_size"], values["prior"], values["beta"]) for name, values in made.items()}
+    assert found == {"ndcl": (64, "none", 0.1), "ndcl_plus": (9, "domain", 0.1), "strong": (9, "domain", 1.0)}
+
+
+@pytest.mark.parametrize("name", ["NDCL-plus", "ndcl_plus", "BSoftmax"])
+def test_a_variant_cannot_take_a_name_or_title_of_a_method(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="is called so already"):
+        small_plan(tmp_path, methods=["erm"], variants=[{"name": name, "method": "ndcl"}])
+
+
+def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path) -> None:
+    plus, ndcl = config(method="ndcl_plus", steps=4), config(method="ndcl", hparams=VALUES, steps=4)
+    trainer = Trainer(plus, make_task(plus), tmp_path / "run", CPU, stop=lambda: trainer.progress.step >= 3)
+    with pytest.raises(Interrupted):
+        trainer.run()
+    resumed = train(ndcl, tmp_path / "run", resume=True)
+    whole = train(plus, tmp_path / "whole")
+    assert resumed["selected"] == whole["selected"]
+    assert evaluate(tmp_path / "whole", ["target"], runtime=CPU)["agrees"]
+
+
+def test_a_preset_has_nothing_of_its_own_but_defaults() -> None:
+    base = registry.get("ndcl")
+    described: dict[str, Any] = {"title": "x", "family": "idg", "paper": "x", "idea": "x"}
+    with pytest.raises(LongshiftError, match="no subclass"):
+        registry.register("mine", **described, preset_of="ndcl")(registry.get("erm"))
+    with pytest.raises(LongshiftError, match="more of its own than other defaults"):
+        registry.register("mine", **described, preset_of="ndcl")(type("Mine", (base,), {"loss": lambda *_: None}))
+    assert "mine" not in registry.methods()

@@ -85,3 +85,10 @@ def test_parts() -> None:
         part_of(runs, ["Crosss"])
     with pytest.raises(UsageError, match="leaves no run"):
         part_of(runs, draws=0)
+
+
+def test_the_row_to_compare_with_may_be_named_as_it_is_printed() -> None:
+    for spelt in ("BSoftmax", "bsoftmax", "BSOFTMAX"):
+        assert [r.name for r in paired(spelt).rows] == ["erm", "boda", "ndcl"]
+    with pytest.raises(UsageError, match="did you mean bsoftmax"):
+        paired("bsofmax")

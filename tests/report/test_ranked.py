@@ -103,3 +103,39 @@ def test_what_a_variant_is() -> None:
     assert [is_variant(name) for name in ("ndcl", "ndcl+ema", "ndcl_plus", "NDCL, no mixup", "mine")] == [
         False, False, True, True, False,
     ]  # fmt: skip
+
+
+def test_rows_that_are_not_ranked_take_no_first_place() -> None:
+    targets = {"GINIDG": "ACPS", "Duality": "ACPS"}
+    made = [
+        row(method, 0, target=target, setting=setting, dataset="PACS", value=value)
+        for method, value in (("erm", 0.5), ("bsoftmax", 0.6), ("ndcl_plus", 0.7))
+        for setting, listed in targets.items()
+        for target in listed
+        if not (method == "ndcl_plus" and setting == "GINIDG")  # a variant that lacks cases is left out
+    ]
+    frame = as_frame(made)
+    chosen = choose(frame)
+    result = standing(chosen)
+    assert (result.winner, result.left_out, result.comparisons) == ("bsoftmax", ("ndcl_plus",), 2)
+    assert result.firsts == {"bsoftmax": 2, "erm": 0}
+    words = " ".join(summarise(chosen, result, find_missing(frame)))
+    assert "first in 2 of 2 comparisons" in words
+    assert "Another method is better" not in words
+
+
+def test_a_first_by_rank_that_lies_behind_by_mean_is_not_called_level() -> None:
+    values = {"erm": (0.52, 0.62, 0.72, 0.2), "ndcl": (0.51, 0.61, 0.71, 0.89)}  # ERM is first on three of four targets
+    made = [
+        row(method, trial, target=target, value=value + 0.001 * trial)
+        for method, listed in values.items()
+        for target, value in zip("ACPS", listed, strict=True)
+        for trial in range(3)
+    ]
+    frame = as_frame(made)
+    chosen = choose(frame)
+    result = standing(chosen)
+    assert (result.winner, result.above) == ("erm", ("ndcl",))
+    words = " ".join(summarise(chosen, result, find_missing(frame)))
+    assert "Ranks and means disagree: ERM ranks first" in words
+    assert "NDCL has the higher mean, 68.1 %" in words

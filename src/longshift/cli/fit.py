@@ -42,7 +42,9 @@ def fit(
     minutes: Annotated[
         float | None, typer.Option(help="Steps that fit into this time here, at most 3 x the usual.")
     ] = None,
-    compare: Annotated[bool, typer.Option("--compare", help="Also train ERM and BSoftmax, and judge.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also train ERM, BSoftmax and NDCL-plus, and judge.")
+    ] = False,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps of each run; default by data size.")] = None,
     backbone: Annotated[
         str, typer.Option(help="Any timm model, small_conv, mlp; auto suits data and machine.")
@@ -105,8 +107,12 @@ def fit(
     if as_json:
         print_json({"folder": str(done.folder), **done.summary.to_json()})
         return
-    if quiet and done.summary.warning:  # else it was among the sentences
-        caution(f"warning: {done.summary.warning}")
+    if quiet:  # else all of it was among the sentences
+        if done.summary.warning:
+            caution(f"warning: {done.summary.warning}")
+        expected = f"Accuracy to expect at a new site: {done.summary.accuracy.words()}."
+        result = " ".join(filter(None, (expected, done.summary.verdict)))
+        console.print(result, markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"\nmodel   {done.folder / 'final'}\nreport  {done.report}\ncard    {done.card}\n"
         f"next    longshift predict {shlex.quote(str(done.folder))} {done.look.new_site}",

@@ -72,6 +72,10 @@ def _show(method: dict[str, Any]) -> None:
 
     console.print(f"{method['title']} ({info.FAMILIES[method['family']]}): {method['idea']}", markup=False)
     console.print(f"{method['description']}\n{method['paper']}", markup=False, highlight=False)
+    if method["preset_of"]:
+        console.print(
+            f"A preset of {method['preset_of']}: {' '.join(method['differs'])}", markup=False, highlight=False
+        )
     if method["step_cost"]:
         console.print(f"{info.cost_note()} {info.cost_cell(method['step_cost'])}", markup=False)
     rows = [

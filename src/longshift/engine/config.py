@@ -67,6 +67,17 @@ class RunConfig(BaseModel):
         known = {name.casefold(): name for name in ("VLCS", "PACS", "OfficeHome", "DomainNet")}
         return known.get(value.casefold(), value) if isinstance(value, str) else value
 
+    @field_validator("method")
+    @classmethod
+    def _as_listed(cls, value: str) -> str:
+        """However it is spelt, a method has one name in results and tables; a file of the user's keeps its path."""
+        if is_file_spec(value):
+            return value
+        try:
+            return registry.get(value).info.name
+        except LongshiftError:
+            return value  # `parse_run_config` says what is wrong, with all else that is
+
     @property
     def vectors(self) -> bool:
         """Whether the data are embeddings and not images."""
@@ -159,8 +170,8 @@ class RunConfig(BaseModel):
             values["sampling"] = self.sampling
         if self.average != "none":  # runs without it keep the name they had before there was averaging
             values["average"], values["average_from"] = self.average, self.average_start
-        if not is_file_spec(self.method):  # however it is spelt, and under whatever preset
-            values["method"] = self.method_class.info.preset_of or self.method_class.info.name
+        # A preset is its method with those values, and such a run has one fingerprint.
+        values["method"] = self.method_class.info.preset_of or self.method
         values["data"] = self.benchmark or self.data
         if self.vectors and self.benchmark:  # one benchmark has many tables of vectors, by the network they are from
             values["vectors"] = file_hash(Path(self.data))

@@ -68,6 +68,8 @@ class NDCLLoss(nn.Module):
         self.recipe = recipe or NDCLRecipe(**options)
         self.draws: Draws = draws or HostDraws(seed)
         class_counts = None if class_counts is None else torch.as_tensor(class_counts)
+        if class_counts is not None and bool((class_counts < 0).any()):
+            raise ValueError(f"Expected `class_counts` of at least 0, but got {float(class_counts.min()):g}.")
         per_class = None if class_counts is None else class_counts.reshape(-1, class_counts.shape[-1]).sum(0)
         # Derived from the options, so they are no part of a checkpoint.
         self.register_buffer("class_counts", per_class, persistent=False)
@@ -134,6 +136,11 @@ def _objective(
     recipe = ndcl.recipe
     shifted = logits
     if ndcl.prior_counts is not None:
+        if ndcl.prior_counts.shape[1] != logits.shape[1]:
+            classes, found = logits.shape[1], tuple(ndcl.prior_counts.shape)
+            raise ValueError(
+                f"Expected `class_counts` of {classes} classes, as the logits have, but got shape {found}."
+            )
         # Whole counts are exact in any precision; their logarithms are taken in that of the logits.
         prior = log_prior(ndcl.prior_counts.to(logits.dtype))
         shifted = logits + (prior[d] if recipe.prior == "domain" else prior)

@@ -23,9 +23,13 @@ exists. `longshift methods NAME` shows one of them, `longshift train --method NA
 def details(cls: type[Method]) -> dict[str, Any]:
     """One method in full: the summary, its docstring, its hyper-parameters and repairs."""
     used = {name: info for name, info in cls.Config.hyper_parameters().items() if not info.instead}
+    base = get(cls.info.preset_of).Config.hyper_parameters() if cls.info.preset_of else used
     return summary(cls.info) | {
         "description": _description(cls),
         "hyper_parameters": {name: hyper_parameter(info) for name, info in used.items()},
+        "differs": [
+            f"{name}={show(info.default)}" for name, info in used.items() if info.default != base[name].default
+        ],
         "not_used": cls.Config.not_used(),
         "repairs": list(cls.repairs),
     }

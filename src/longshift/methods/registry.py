@@ -71,11 +71,11 @@ def without_presets() -> dict[str, type[Method]]:
 
 
 def get(name: str) -> type[Method]:
-    """The method of that name, in any case of letters, or of a file of your own: `path/to/file.py:Class`."""
+    """The method of that name or title, in any case of letters, or of a file of your own: `path/to/file.py:Class`."""
     known = methods()  # first, so that a file that takes a name of theirs is the one to be told
     if plugins.is_file_spec(name):
         return plugins.from_file(name)
     for key, cls in known.items():
-        if key.casefold() == name.casefold():
+        if name.casefold() in (key.casefold(), cls.info.title.casefold()):
             return cls
     raise UsageError(unknown_name("method", name, known) + "; `longshift methods` lists them all")

@@ -64,12 +64,12 @@ def is_variant(name: str) -> bool:
 
 
 def order_methods(names: Iterable[str]) -> list[str]:
-    """As in the paper, others after them by name; variants and averaged weights stand after the method's own."""
+    """As in the paper, others after them by name; after a method its averaged weights, its presets, its variants."""
     place = {name: i for i, name in enumerate(_METHODS)}
 
-    def key(name: str) -> tuple[int, bool, str, str]:
+    def key(name: str) -> tuple[int, bool, bool, str, str]:
         own, _, average = name.partition("+")
-        return place.get(base_method(name), len(place)), own not in place, own, average
+        return place.get(base_method(name), len(place)), own not in place, own not in _PRESETS, own, average
 
     return sorted(set(names), key=key)
 

@@ -18,8 +18,10 @@ ALL = "all"
 def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
     """One table: each method minus `against`, for every dataset and setting and, if there are several, over all."""
     known = order_methods(chosen["method"])
-    if against not in known:
+    spelt = {word.casefold(): name for name in reversed(known) for word in (method_title(name), name)}
+    if against.casefold() not in spelt:
         raise UsageError(f"--against: {unknown_name('row', against, known)}")
+    against = against if against in known else spelt[against.casefold()]
     places = [
         (dataset, setting)
         for setting in order_settings(chosen["setting"])

@@ -74,6 +74,7 @@ class Standing:
     cases_left_out: int  # cases that too many methods lack
     lead: Lead | None  # of the first over the second
     level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
+    above: tuple[str, ...]  # methods with a mean above the first by more than a standard error
     significance: Significance | None
     why_not: str  # why there is no test
 
@@ -113,11 +114,12 @@ def standing(chosen: pd.DataFrame, among: Among = "variants") -> Standing:
             firsts[str(name)] += 1
     leads = {name: _lead(chosen, order[0], name, usable.index) for name in order[1:]} if same else {}
     level = tuple(name for name, lead in leads.items() if lead is not None and lead.within_error)
+    above = tuple(name for name, lead in leads.items() if lead is not None and lead.mean < -(lead.stderr or 0.0))
     found, why = significance(complete)
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Standing(
         tuple(order), mean, firsts, comparisons, len(usable), same, left, aside, len(scores) - len(usable),
-        leads.get(order[1]) if len(order) > 1 else None, level, found, why,
+        leads.get(order[1]) if len(order) > 1 else None, level, above, found, why,
     )  # fmt: skip
 
 

@@ -53,6 +53,12 @@ def _winner(result: Standing) -> str:
     over = f"on average over {counted(result.cases, 'case')}"
     if result.cases_left_out:
         over += f" that all of them have ({result.cases_left_out} left out)"
+    if result.above:
+        best = max(result.above, key=lambda method: result.mean[method])
+        return (
+            f"Ranks and means disagree: {name} ranks first of {len(result.order)} methods on unseen domains, "
+            f"with {mean:.1f} % {over}; {method_title(best)} has the higher mean, {100 * result.mean[best]:.1f} %."
+        )
     if result.level:
         same = [result.winner, *result.level]
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]

@@ -97,7 +97,7 @@ def fit(
 
     `data` is what `load_dataset` takes: a folder site/class/image, a table, or a file of embeddings. Everything is
     written to `out` (by default fits/NAME); the same call goes on where an earlier one was broken off. `minutes`
-    limits the time, `compare` also trains ERM and BSoftmax and says whether the method was worth it.
+    limits the time, `compare` also trains ERM, BSoftmax and NDCL-plus and says whether the method was worth it.
     """
     runtime = runtime or Runtime()
     manifest = load_dataset(data)
