@@ -182,6 +182,8 @@ def test_mistakes_are_named() -> None:
         NDCLLoss(COUNTS, share="equal")
     with pytest.raises(ValueError, match="only infonce and supcon"):
         NDCLLoss(COUNTS, similarity="exp")
+    with pytest.raises(TypeError, match="unknown option 'wheights'; did you mean weights"):
+        NDCLLoss(COUNTS, wheights="none")
     with pytest.raises(ValueError, match="at least 0, but got -1"):
         NDCLLoss([[3, -1], [1, 1]], prior="domain")
     with pytest.raises(ValueError, match=r"of 4 classes, as the logits have, but got shape \(4, 3\)"):

@@ -43,6 +43,14 @@ class Manifest:
     vectors: bool = False  # samples are rows of a file of embeddings (`root`), and `paths` are their ids
     given: str = ""  # what was given to `load_dataset`, for commands in messages
 
+    def __repr__(self) -> str:
+        """In a line: thousands of paths would bury a notebook."""
+        return (
+            f"Manifest({self.name!r}: {len(self.paths):,} {'vectors' if self.vectors else 'images'}, "
+            f"classes {', '.join(self.classes[:8])}{', ...' * (len(self.classes) > 8)}; "
+            f"domains {', '.join(self.domain_names)})"
+        )
+
     @classmethod
     def from_rows(
         cls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from longshift.data.draws import Draws, HostDraws
+from longshift.errors import unknown_name
 from longshift.losses import contrast
 from longshift.losses.alignment import prototype_alignment
 from longshift.losses.imbalance import log_prior
@@ -65,6 +67,9 @@ class NDCLLoss(nn.Module):
         super().__init__()
         if recipe is not None and options:
             raise ValueError(f"Expected a `recipe` or options, but got both (options {', '.join(options)}).")
+        known = [field.name for field in dataclasses.fields(NDCLRecipe)]
+        for name in options.keys() - set(known):
+            raise TypeError(unknown_name("option", name, known))
         self.recipe = recipe or NDCLRecipe(**options)
         self.draws: Draws = draws or HostDraws(seed)
         class_counts = None if class_counts is None else torch.as_tensor(class_counts)
