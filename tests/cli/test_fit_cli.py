@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
+from longshift.engine.load import load_model
+from longshift.engine.predict import predict
 from longshift.errors import UsageError
 from tests.data.trees import make_tree
 
@@ -54,6 +56,10 @@ def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_
     assert f"warning: {warning}" in runner.invoke(app, [*arguments, "-q"]).stderr
     assert warning in (out / "report.html").read_text(encoding="utf-8")
     assert f"\n**{warning}**\n" in (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+
+    with pytest.warns(UserWarning, match="do not use this model"):
+        assert predict(out, [contrary], device="cpu").warning == warning
+    assert load_model(out, device="cpu").warning == warning
 
     copy = shutil.copytree(out / "final", tmp_path / "copy")  # the model alone
     for model in (out, copy):

@@ -50,7 +50,6 @@ def predict(
     from longshift.engine.predict import VECTOR_SUFFIXES, expand
     from longshift.engine.predict import predict as run
     from longshift.files import write_json, write_text
-    from longshift.unseen import unseen_warning
     from longshift.words import counted
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
@@ -63,7 +62,6 @@ def predict(
         )
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
     loaded = load_model(model, weights, device)
-    warning = unseen_warning(loaded.folder, weights)
     noun, endings = ("vectors", VECTOR_SUFFIXES) if loaded.info.vectors else ("images", IMAGE_SUFFIXES)
     files = expand(items, loaded.info.vectors)
     if not files:
@@ -71,15 +69,15 @@ def predict(
         raise LongshiftError(f"no {noun} in {some(items, 3)} or below: expected files that end with {listed}")
     with progress("predicting", len(files), quiet) as tick:
         found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
-    if warning:  # also with --quiet, which silences progress only
-        caution(f"warning: {warning}")
+    if found.warning:  # also with --quiet, which silences progress only
+        caution(f"warning: {found.warning}")
     for path, reason in found.skipped:
         caution(f"skipped {path}: {reason}")
     if not found.rows:
         raise LongshiftError(
             f"nothing was predicted: 0 of {counted(len(files), 'input')} could be read; the reasons are above"
         )
-    value = {**({"warning": warning} if warning else {}), **found.to_json()}
+    value = found.to_json()
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, value)
     elif out is not None:

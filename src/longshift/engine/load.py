@@ -19,6 +19,7 @@ from longshift.errors import LongshiftError
 from longshift.methods import plugins, registry
 from longshift.methods.problem import Problem
 from longshift.nn.backbones import make_backbone, make_network
+from longshift.unseen import unseen_warning
 
 Weights = Literal["selected", "averaged"]
 FINAL = "final"  # where `longshift fit` keeps its model
@@ -35,6 +36,7 @@ class LoadedModel:
     inputs: Inputs
     device: torch.device
     temperature: float
+    warning: str = ""  # why it must not be used, where its own record says so
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -113,7 +115,15 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
         None,
     )
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
-    return LoadedModel(folder.path, info, predictor.to(target).eval(), inputs, target, temperature)
+    return LoadedModel(
+        folder.path,
+        info,
+        predictor.to(target).eval(),
+        inputs,
+        target,
+        temperature,
+        unseen_warning(folder.path, weights),
+    )
 
 
 def _why_none(path: Path) -> str:

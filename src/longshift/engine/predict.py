@@ -6,6 +6,7 @@ import csv
 import glob
 import io
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,14 +66,16 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Predictions:
-    """All predictions, and what could not be read (path, reason)."""
+    """All predictions, what could not be read (path, reason), and what speaks against the model."""
 
     rows: tuple[Prediction, ...]
     skipped: tuple[tuple[str, str], ...]
+    warning: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
+            **({"warning": self.warning} if self.warning else {}),
             "predictions": [row.to_json() for row in self.rows],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
         }
@@ -138,7 +141,7 @@ def predict(
     """Predict images (files, folders, patterns) or, for a model of vectors, the rows of .npz and .parquet files.
 
     Inputs that cannot be read are in `skipped`, with the reason. A prediction is unsure if its calibrated
-    probability is below `unsure`.
+    probability is below `unsure`. A model that was no better than guessing at unseen sites warns.
     """
     loaded = model if isinstance(model, LoadedModel) else load_model(model, device=device)
     if top_k < 1:
@@ -148,6 +151,8 @@ def predict(
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     files = expand(inputs, loaded.info.vectors)
+    if loaded.warning and loaded is not model:  # who loaded it by hand has it there
+        warnings.warn(loaded.warning, UserWarning, stacklevel=2)
     if loaded.info.vectors:
         return _predict_vectors(loaded, files, top_k, unsure, tick)
     return _predict_images(loaded, files, top_k, unsure, tick)
@@ -189,7 +194,7 @@ def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure
             flush()
         tick(1)
     flush()
-    return Predictions(tuple(rows), tuple(skipped))
+    return Predictions(tuple(rows), tuple(skipped), model.warning)
 
 
 def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsure: float, tick: Tick) -> Predictions:
@@ -211,7 +216,7 @@ def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsur
         chunks = [model.probabilities(torch.from_numpy(part)) for part in np.array_split(x, -(-len(x) // 4096))]
         rows.extend(rank([f"{file}#{name}" for name in ids], torch.cat(chunks), model.classes, top_k, unsure))
         tick(1)
-    return Predictions(tuple(rows), tuple(skipped))
+    return Predictions(tuple(rows), tuple(skipped), model.warning)
 
 
 def _why_not(path: str, error: OSError) -> str:
