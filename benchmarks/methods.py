@@ -79,7 +79,9 @@ def main() -> None:
     parser.add_argument("--compile", default="off", choices=("on", "off"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--write", action="store_true", help="replace this hardware's rows in the package's cost.csv")
+    parser.add_argument(
+        "--write", action="store_true", help="replace their rows on this hardware in the package's cost.csv"
+    )
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     names = list(registry.methods()) if args.methods == "all" else args.methods.split(",")
@@ -117,7 +119,8 @@ def main() -> None:
         kept = []
         if path == COST and COST.exists():
             with COST.open(newline="") as file:
-                kept = [r for r in csv.DictReader(file) if (r["hardware"], r["backbone"]) != (hardware, args.backbone)]
+                measured = {(name, hardware, args.backbone) for name in names}
+                kept = [r for r in csv.DictReader(file) if (r["method"], r["hardware"], r["backbone"]) not in measured]
         write_rows(path, [*kept, *rows])
 
 
