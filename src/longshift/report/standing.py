@@ -184,6 +184,9 @@ def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -
     if by_trial.empty:
         return None
     values = by_trial.to_numpy(dtype=float)
-    p = number(stats.ttest_1samp(values, 0.0).pvalue) if len(values) > 1 and values.std() > 0 else None
+    p = None
+    if len(values) > 1:  # the limit where all trials differ by the same amount, which a t-test cannot divide by
+        same = float(values.mean() == 0)
+        p = number(stats.ttest_1samp(values, 0.0).pvalue) if values.std() > 0 else same
     theirs = other.unstack("trial").reindex_like(gap).where(gap.notna()).mean()
     return Lead(float(values.mean()), number(standard_error(by_trial)), p, number(standard_error(theirs)))

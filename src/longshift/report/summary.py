@@ -9,7 +9,7 @@ import pandas as pd
 
 from longshift.report.missing import Missing
 from longshift.report.names import RULES, is_averaged, method_title
-from longshift.report.standing import SURE, Standing
+from longshift.report.standing import SURE, Lead, Standing
 from longshift.sweep.selection import averages, per_target
 from longshift.words import counted
 
@@ -76,8 +76,13 @@ def _winner(result: Standing) -> str:
         first = f" It is first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
     lead = f", {100 * result.lead.mean:.1f} points ahead of {second}" if result.lead is not None else ""
     once = result.lead is not None and result.lead.stderr is None
-    best = "comes first, in one trial," if once else "is the best"
+    chance = result.lead is not None and not _sure(result.lead)
+    best = "comes first, in one trial," if once else "comes first" if chance else "is the best"
     return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
+
+
+def _sure(lead: Lead) -> bool:
+    return lead.p is not None and lead.p < SURE
 
 
 def _same_rank(result: Standing, method: str) -> bool:
@@ -93,8 +98,7 @@ def _how_sure(result: Standing) -> list[str]:
     sentences: list[str] = []
     lead = result.lead
     if lead is not None and lead.stderr is not None:
-        sure = lead.p is not None and lead.p < SURE
-        judged = "more than trials differ by chance" if sure else "which may be chance: do not rely on it"
+        judged = "more than trials differ by chance" if _sure(lead) else "which may be chance: do not rely on it"
         sentences.append(
             f"How sure: {name} minus {second} is {100 * lead.mean:+.1f} points with a standard error of "
             f"{100 * lead.stderr:.1f} over trials, {judged}."
