@@ -260,6 +260,18 @@ def test_variants_on_frozen_features() -> None:
                 assert float(number) == pytest.approx(100 * part[measure].mean(), abs=0.051)
 
 
+def test_twenty_trials_of_the_preset() -> None:
+    frame = read("pacs-frozen/twenty-trials")
+    rows = rows_of("## Why it works", "NDCL-plus minus BSoftmax, frozen features", PLUS)
+    assert set(rows) == set(frame.setting)
+    for setting, cells in rows.items():
+        measures = ("validation_accuracy", "target_accuracy", "target_many", "target_few")
+        for cell, measure in zip(cells, measures, strict=True):
+            pairs = differences(frame[frame.setting == setting], "NDCL-plus", "BSoftmax", measure)
+            assert len(pairs) == 80
+            assert_difference(cell, pairs)
+
+
 def assert_cell(cell: str, mean: float, error: float) -> None:
     """`53.3` or `53.3 ± 0.3`, rounded to the printed digit."""
     number, *rest = re.split(r" ± ", cell)
