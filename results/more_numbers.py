@@ -12,6 +12,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
+from scipy import stats
 
 RESULTS = Path(__file__).parent
 SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
@@ -126,6 +127,46 @@ def plus(series: dict[str, pd.DataFrame]) -> None:
     )
 
 
+def against_weights(series: dict[str, pd.DataFrame]) -> None:
+    """NDCL-plus minus the same with the weights of eq. ce."""
+    for name, frame in series.items():
+        for measure in ("validation_accuracy", "target_accuracy", "target_many", "target_few"):
+            gap = 100 * paired(frame, "ndcl_plus", "NDCL, domain prior, no con", measure)
+            print(f"NDCL-plus minus domain prior, no con, {name}, {measure}: {mean_and_error(gap)}")
+
+
+def tests_over_pairs(frame: pd.DataFrame) -> None:
+    """How sure the lead over BSoftmax is, fine-tuned."""
+    gap = paired(frame, "ndcl_plus", "bsoftmax", "target_accuracy")
+    t, w = stats.ttest_1samp(gap, 0).pvalue, stats.wilcoxon(gap).pvalue
+    print(
+        f"NDCL-plus minus BSoftmax: ahead in {(gap > 0).sum()}, behind in {(gap < 0).sum()} of {len(gap)} pairs, ",
+        end="",
+    )
+    print(f"t-test p = {t:.2f}, Wilcoxon p = {w:.2f}")
+
+
+def first_trial(frame: pd.DataFrame) -> None:
+    """Average ranks with seeds 0 alone."""
+    one = frame[frame.trial == 0].pivot_table(index="method", columns=CELL, values="target_accuracy")
+    ranks = one.rank(ascending=False).mean(axis=1).sort_values()
+    print("ranks with seeds 0 alone: " + ", ".join(f"{name} {ranks[name]:.1f}" for name in ranks.index[:4]), end="")
+    print(f", ndcl {ranks['ndcl']:.1f}")
+
+
+def long_runs(frame: pd.DataFrame, long: pd.DataFrame) -> None:
+    """1,800 steps beside the runs of 600 steps with the same seeds."""
+    both = long.merge(frame, on=[*CELL, "trial", "method"], suffixes=("", "_short"))
+    gap = 100 * (both.target_accuracy - both.target_accuracy_short)
+    print(f"1,800 minus 600 steps on targets: {mean_and_error(gap)}; ", end="")
+    print(", ".join(f"{name} {value:+.1f}" for name, value in gap.groupby(both.method).mean().items()))
+    curves = zip(both.validation_curve.map(json.loads), both.validation_curve_short.map(json.loads), strict=True)
+    apart = pd.Series([100 * abs(a[1] - b[1]) for whole, part in curves for a, b in zip(whole, part, strict=False)])
+    print(
+        f"the same steps run twice, validation: {apart.mean():.1f} points apart on average, {apart.max():.1f} at most"
+    )
+
+
 def trial_by_trial(frame: pd.DataFrame) -> None:
     """NDCL minus ERM in each trial."""
     ahead = 100 * paired(frame, "ndcl", "erm", "target_accuracy")
@@ -140,7 +181,12 @@ def priors(study: pd.DataFrame) -> None:
         gain = 100 * paired(study, name, "ndcl", "validation_accuracy")
         for setting in SETTINGS[:2]:
             part = gain[gain.index.get_level_values("setting") == setting]
-            print(f"{name} minus NDCL on validation, {setting}: {mean_and_error(part)}")
+            each = ", ".join(f"{value:+.1f}" for value in part)
+            print(f"{name} minus NDCL on validation, {setting}: {mean_and_error(part)}: {each}")
+    few = study[(study.method == "NDCL, global prior") & (study.setting == "TotalHeavyTail")]
+    print(
+        f"global prior, TotalHeavyTail, validation on frequent classes: least {100 * few.validation_many.min():.0f} %"
+    )
 
 
 def main() -> None:
@@ -155,8 +201,14 @@ def main() -> None:
         five = series[name]
         spread_of_trials(five[~five.method.str.contains("+", regex=False)])
     trial_by_trial(frame)
-    priors(pd.read_csv(RESULTS / "pacs-mobilenetv2" / "study" / "runs.csv"))
+    first_trial(frame)
+    long_runs(series["600 steps"], pd.read_csv(RESULTS / "pacs-mobilenetv2" / "long" / "runs.csv"))
+    for folder in ("pacs-mobilenetv2", "pacs-frozen"):
+        print(f"{folder}/study")
+        priors(pd.read_csv(RESULTS / folder / "study" / "runs.csv"))
     plus(series)
+    tests_over_pairs(series["600 steps"])
+    against_weights({**series, "frozen": pd.read_csv(RESULTS / "pacs-frozen" / "candidates" / "runs.csv")})
 
 
 if __name__ == "__main__":

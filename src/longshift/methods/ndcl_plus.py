@@ -1,4 +1,4 @@
-"""NDCL-plus: the part of NDCL that validation accuracy keeps, and the one addition it asks for (docs/ndcl-plus.md)."""
+"""NDCL-plus, a preset of NDCL: eq. align beside balanced softmax with the counts of each domain (docs/ndcl-plus.md)."""
 
 from __future__ import annotations
 

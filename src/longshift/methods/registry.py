@@ -75,7 +75,8 @@ def get(name: str) -> type[Method]:
     known = methods()  # first, so that a file that takes a name of theirs is the one to be told
     if plugins.is_file_spec(name):
         return plugins.from_file(name)
-    for key, cls in known.items():
-        if name.casefold() in (key.casefold(), cls.info.title.casefold()):
-            return cls
+    spelt = {cls.info.title.casefold(): cls for cls in known.values()}
+    spelt |= {key.casefold(): cls for key, cls in known.items()}  # a name wins over another's title
+    if name.casefold() in spelt:
+        return spelt[name.casefold()]
     raise UsageError(unknown_name("method", name, known) + "; `longshift methods` lists them all")
