@@ -189,6 +189,35 @@ def priors(study: pd.DataFrame) -> None:
     )
 
 
+def with_and_without_contrast(study: pd.DataFrame) -> None:
+    """What eq. con adds once the counts are in the logits: without it minus with it."""
+    pairs = (
+        ("NDCL, domain prior, no con", "NDCL, domain prior"),
+        ("ndcl_plus", "NDCL, domain prior, no weight, batch negatives"),
+    )
+    for one, other in pairs:
+        for measure in ("validation_accuracy", "target_accuracy", "target_few"):
+            print(f"{one} minus {other}, {measure}: {mean_and_error(100 * paired(study, one, other, measure))}")
+
+
+def changes_without_prior(study: pd.DataFrame) -> None:
+    """The changes that might become defaults of NDCL: beside NDCL, and beside the mean of those that do no harm."""
+    curves = study[study.setting != "GINIDG"].pivot_table(
+        index=[*CELL, "trial"], columns="method", values="validation_accuracy"
+    )
+    gains = 100 * curves.sub(curves["ndcl"], axis=0).filter(regex="^NDCL, (?!.*prior)")
+    harmless = gains.loc[:, gains.mean() > -1]
+    print(f"{gains.shape[1]} changes without a prior, {harmless.shape[1]} of them harmless; minus NDCL on validation:")
+    for name in harmless.mean().sort_values(ascending=False).index[:6]:
+        p = stats.ttest_1samp(harmless[name], 0).pvalue
+        print(f"  {name}: {mean_and_error(harmless[name], 2)}, t-test p = {p:.3f}")
+    print(f"  all harmless ones: {mean_and_error(harmless.mean(axis=1), 2)}")
+    at_less = 100 * paired(
+        study, "NDCL, equal weights in a class, alpha 0.01", "NDCL, alpha 0.01", "validation_accuracy"
+    )
+    print(f"  equal weights in a class, both with alpha 0.01: {mean_and_error(at_less, 2)}")
+
+
 def main() -> None:
     """Print all of it."""
     folders = {"600 steps": "pacs-mobilenetv2", "300 steps": "pacs-mobilenetv2/five-at-224px", "frozen": "pacs-frozen"}
@@ -206,6 +235,9 @@ def main() -> None:
     for folder in ("pacs-mobilenetv2", "pacs-frozen"):
         print(f"{folder}/study")
         priors(pd.read_csv(RESULTS / folder / "study" / "runs.csv"))
+    fine_tuned = pd.read_csv(RESULTS / "pacs-mobilenetv2" / "study" / "runs.csv")
+    with_and_without_contrast(fine_tuned)
+    changes_without_prior(fine_tuned)
     plus(series)
     tests_over_pairs(series["600 steps"])
     against_weights({**series, "frozen": pd.read_csv(RESULTS / "pacs-frozen" / "candidates" / "runs.csv")})

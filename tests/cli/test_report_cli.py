@@ -67,6 +67,16 @@ def test_json_counts_and_names_what_is_missing(run: Run, tmp_path: Path) -> None
     assert "2 of 24 runs have no number" in err
 
 
+def test_the_terminal_names_missing_runs_once(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    write_runs_csv(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
+    code, out, _ = run("report", path)
+    assert code == 0
+    assert out.count("2 of 24 runs have no number") == 1
+    _, out, _ = run("report", path, "--format", "markdown")
+    assert out.count("2 of 24 runs have no number") > 1  # its tables may end up in different places
+
+
 def test_compare_with_the_paper(run: Run, tmp_path: Path) -> None:
     made = [row(m, 0, target=t, dataset="mine", benchmark="PACS", value=v)
             for m, v in (("erm", 0.6), ("coral", 0.65), ("ndcl", 0.7)) for t in ("art_painting", "photo")]  # fmt: skip

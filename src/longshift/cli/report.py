@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -190,9 +191,11 @@ def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> Non
     from longshift.report.terminal import print_report
 
     if format_ == "terminal":
+        said: set[str] = set()  # one after another on a screen, a list of missing runs is read once
         for one in tables:
             if all_rows or not one.long:
-                print_report(one, console)
+                print_report(replace(one, notes=tuple(note for note in one.notes if note not in said)), console)
+                said.update(one.notes)
     elif format_ == "markdown":
         typer.echo("\n".join(map(markdown_table, tables)), nl=False)
     elif format_ == "latex":
