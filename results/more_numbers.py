@@ -26,9 +26,11 @@ def methods_of(folder: str) -> pd.DataFrame:
     return frame[(frame.draw == 0) & ~frame.method.str.contains("[,+_]")]
 
 
-def paired(frame: pd.DataFrame, method: str, other: str, measure: str) -> pd.Series:
-    """Method minus other, defaults, in every target and trial of TotalHeavyTail and Duality that both have."""
-    part = frame[(frame.draw == 0) & (frame.setting != "GINIDG")]
+def paired(
+    frame: pd.DataFrame, method: str, other: str, measure: str, settings: tuple[str, ...] = SETTINGS[:2]
+) -> pd.Series:
+    """Method minus other, defaults, in every target and trial of the settings that both have."""
+    part = frame[(frame.draw == 0) & frame.setting.isin(settings)]
     one, two = (part[part.method == name].set_index([*CELL, "trial"])[measure] for name in (method, other))
     return (one - two).dropna()
 
@@ -114,6 +116,9 @@ def plus(series: dict[str, pd.DataFrame]) -> None:
         shift = paired(frame, "ndcl_plus", "bsoftmax", "posterior_target")
         print(f"  minus BSoftmax, posterior discrepancy to the target, {name}: {mean_and_error(shift, 4)}")
     ours = series["600 steps"]
+    for setting in SETTINGS:
+        gap = 100 * paired(ours, "ndcl_plus", "erm", "target_many", (setting,))
+        print(f"  minus erm on frequent classes, {setting}: {mean_and_error(gap)}")
     ahead = 100 * paired(ours, "ndcl_plus", "bsoftmax", "target_accuracy")
     print("  minus BSoftmax by trial: " + ", ".join(f"{v:+.1f}" for v in ahead.groupby("trial").mean()))
     print("  minus BSoftmax by case: " + ", ".join(f"{v:+.1f}" for v in ahead.groupby(CELL).mean()))
@@ -151,7 +156,7 @@ def first_trial(frame: pd.DataFrame) -> None:
     one = frame[frame.trial == 0].pivot_table(index="method", columns=CELL, values="target_accuracy")
     ranks = one.rank(ascending=False).mean(axis=1).sort_values()
     print("ranks with seeds 0 alone: " + ", ".join(f"{name} {ranks[name]:.1f}" for name in ranks.index[:4]), end="")
-    print(f", ndcl {ranks['ndcl']:.1f}")
+    print(f", ndcl {ranks['ndcl']:.1f} (place {1 + int((ranks < ranks['ndcl']).sum())})")
 
 
 def long_runs(frame: pd.DataFrame, long: pd.DataFrame) -> None:
@@ -169,9 +174,8 @@ def long_runs(frame: pd.DataFrame, long: pd.DataFrame) -> None:
 
 def trial_by_trial(frame: pd.DataFrame) -> None:
     """NDCL minus ERM in each trial."""
-    ahead = 100 * paired(frame, "ndcl", "erm", "target_accuracy")
-    for setting in SETTINGS[:2]:
-        trials = ahead[ahead.index.get_level_values("setting") == setting].groupby("trial").mean()
+    for setting in SETTINGS:
+        trials = 100 * paired(frame, "ndcl", "erm", "target_accuracy", (setting,)).groupby("trial").mean()
         print(f"NDCL minus ERM, {setting}, by trial: " + ", ".join(f"{v:+.1f}" for v in trials))
 
 
