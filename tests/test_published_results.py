@@ -273,6 +273,19 @@ def test_twenty_trials_of_the_preset() -> None:
             assert_difference(cell, pairs)
 
 
+def test_twenty_trials_of_two_changes() -> None:
+    frame = read("pacs-frozen/defaults")
+    rows = rows_of("## Fine-tuned: NDCL's open choices", "minus NDCL, frozen features")
+    assert len(rows) == 6
+    for name, cells in rows.items():
+        variant, setting = name.split(": ")
+        measures = ("validation_accuracy", "target_accuracy", "target_many", "target_few")
+        for cell, measure in zip(cells, measures, strict=True):
+            pairs = differences(frame[frame.setting == setting], f"NDCL, {variant}", "NDCL", measure)
+            assert len(pairs) == 80
+            assert_difference(cell, pairs)
+
+
 def assert_cell(cell: str, mean: float, error: float) -> None:
     """`53.3` or `53.3 ± 0.3`, rounded to the printed digit."""
     number, *rest = cell.split(" ± ")
