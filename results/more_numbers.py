@@ -108,6 +108,9 @@ def plus(series: dict[str, pd.DataFrame]) -> None:
         pairs = {name: 100 * paired(frame, "ndcl_plus", "bsoftmax", measure) for name, frame in series.items()}
         pairs["all"] = pd.concat(pairs.values())
         print(f"  minus BSoftmax, {measure}: " + ", ".join(f"{n} {mean_and_error(v)}" for n, v in pairs.items()))
+    for setting in SETTINGS[:2]:
+        gap = 100 * paired(series["frozen"], "ndcl_plus", "ndcl", "target_accuracy", (setting,))
+        print(f"  minus ndcl, frozen, {setting}: {mean_and_error(gap)}")
     for other in ("ndcl", "erm"):
         for measure in ("target_accuracy", "target_many"):
             pairs = {name: 100 * paired(frame, "ndcl_plus", other, measure) for name, frame in series.items()}
@@ -187,9 +190,9 @@ def priors(study: pd.DataFrame) -> None:
             part = gain[gain.index.get_level_values("setting") == setting]
             each = ", ".join(f"{value:+.1f}" for value in part)
             print(f"{name} minus NDCL on validation, {setting}: {mean_and_error(part)}: {each}")
-    few = study[(study.method == "NDCL, global prior") & (study.setting == "TotalHeavyTail")]
+    runs = study[(study.method == "NDCL, global prior") & (study.setting == "TotalHeavyTail")]
     print(
-        f"global prior, TotalHeavyTail, validation on frequent classes: least {100 * few.validation_many.min():.0f} %"
+        f"global prior, TotalHeavyTail, validation on frequent classes: least {100 * runs.validation_many.min():.0f} %"
     )
 
 
@@ -206,10 +209,8 @@ def with_and_without_contrast(study: pd.DataFrame) -> None:
 
 def changes_without_prior(study: pd.DataFrame) -> None:
     """The changes that might become defaults of NDCL: beside NDCL, and beside the mean of those that do no harm."""
-    curves = study[study.setting != "GINIDG"].pivot_table(
-        index=[*CELL, "trial"], columns="method", values="validation_accuracy"
-    )
-    gains = 100 * curves.sub(curves["ndcl"], axis=0).filter(regex="^NDCL, (?!.*prior)")
+    accuracy = study.pivot_table(index=[*CELL, "trial"], columns="method", values="validation_accuracy")
+    gains = 100 * accuracy.sub(accuracy["ndcl"], axis=0).filter(regex="^NDCL, (?!.*prior)")
     harmless = gains.loc[:, gains.mean() > -1]
     print(f"{gains.shape[1]} changes without a prior, {harmless.shape[1]} of them harmless; minus NDCL on validation:")
     for name in harmless.mean().sort_values(ascending=False).index[:6]:
@@ -220,6 +221,23 @@ def changes_without_prior(study: pd.DataFrame) -> None:
         study, "NDCL, equal weights in a class, alpha 0.01", "NDCL, alpha 0.01", "validation_accuracy"
     )
     print(f"  equal weights in a class, both with alpha 0.01: {mean_and_error(at_less, 2)}")
+
+
+def twenty_trials(changes: pd.DataFrame, preset: pd.DataFrame) -> None:
+    """Two changes to NDCL, and NDCL-plus, minus NDCL or BSoftmax on frozen features, seeds 0 to 19."""
+    both = pd.concat([changes, preset])
+    rows = [(name, "ndcl") for name in sorted(changes.method.unique()) if name != "ndcl" and "+" not in name]
+    for one, other in (*rows, ("ndcl_plus", "ndcl"), ("ndcl_plus", "bsoftmax")):
+        for measure in ("validation_accuracy", "target_accuracy", "target_many", "target_few"):
+            gap = 100 * paired(both, one, other, measure)
+            each = [f"{name} {mean_and_error(gap[name], 2)}" for name in SETTINGS[:2]]
+            later = gap[gap.index.get_level_values("trial") > 2]
+            print(f"twenty trials, {one} minus {other}, {measure}: both {mean_and_error(gap, 2)}, ", end="")
+            print(", ".join([*each, f"seeds 3 to 19 {mean_and_error(later, 2)}"]))
+    gap = 100 * paired(both, "NDCL, equal weights in a class, beta 1", "ndcl", "target_accuracy")["TotalHeavyTail"]
+    on_sketch = gap.index.get_level_values("target") == "sketch"
+    print(f"both changes, TotalHeavyTail: sketch {mean_and_error(gap[on_sketch])}, ", end="")
+    print(f"other targets {mean_and_error(gap[~on_sketch])}")
 
 
 def main() -> None:
@@ -242,6 +260,8 @@ def main() -> None:
     fine_tuned = pd.read_csv(RESULTS / "pacs-mobilenetv2" / "study" / "runs.csv")
     with_and_without_contrast(fine_tuned)
     changes_without_prior(fine_tuned)
+    frozen = RESULTS / "pacs-frozen"
+    twenty_trials(*(pd.read_csv(frozen / name / "runs.csv") for name in ("defaults", "twenty-trials")))
     plus(series)
     tests_over_pairs(series["600 steps"])
     against_weights({**series, "frozen": pd.read_csv(RESULTS / "pacs-frozen" / "candidates" / "runs.csv")})
