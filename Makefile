@@ -28,6 +28,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,ray,tracking,export]'
+	$(BIN)/python -c "import torchvision" || (echo "torch and torchvision are not of the same kind; see docs/troubleshooting.md, 'operator torchvision::nms'" && false)
 	touch $@
 
 install-cpu:

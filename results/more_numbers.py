@@ -1,6 +1,6 @@
 """Numbers in docs/results.md and docs/ndcl-plus.md that no table of `longshift report` has.
 
-    python results/more_numbers.py
+    .venv/bin/python results/more_numbers.py
 
 Only runs.csv files are read. Standard errors over pairs have the divisor n.
 """
@@ -168,6 +168,16 @@ def long_runs(frame: pd.DataFrame, long: pd.DataFrame) -> None:
     gap = 100 * (both.target_accuracy - both.target_accuracy_short)
     print(f"1,800 minus 600 steps on targets: {mean_and_error(gap)}; ", end="")
     print(", ".join(f"{name} {value:+.1f}" for name, value in gap.groupby(both.method).mean().items()))
+    parts = long.assign(curve=long.validation_curve.map(lambda text: dict(json.loads(text)))).groupby(
+        ["method", "setting"]
+    )
+    for (method, setting), part in parts:
+        steps = 100 * pd.DataFrame(list(part.curve)).mean()
+        print(
+            f"1,800 steps, {method}, {setting}: validation at 600, 1,200, 1,800: "
+            f"{', '.join(f'{steps[step]:.1f}' for step in (600, 1200, 1800))}; target at the selected step "
+            f"{100 * part.target_accuracy.mean():.1f}, at the last {100 * part.last_target_accuracy.mean():.1f}"
+        )
     curves = zip(both.validation_curve.map(json.loads), both.validation_curve_short.map(json.loads), strict=True)
     apart = pd.Series([100 * abs(a[1] - b[1]) for whole, part in curves for a, b in zip(whole, part, strict=False)])
     print(

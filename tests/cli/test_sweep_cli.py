@@ -99,6 +99,12 @@ def test_run_finishes_the_rest_and_says_that_some_failed(half_done: Path, tmp_pa
     assert "sweep retry" in text
     value = json.loads(call("status", tmp_path / "s", "--json").stdout)
     assert (value["done"], value["failed"], value["waiting"]) == (3, 1, 0)
+    assert "start with: longshift sweep run" in call("plan", tmp_path / "s", "--no-measure").stdout
+    call("retry", tmp_path / "s")
+    assert call("run", tmp_path / "s", "--device", "cpu").exit_code == 0
+    text = call("plan", tmp_path / "s", "--no-measure").stdout
+    assert "nothing left to run; tables: longshift report" in text
+    assert "start with" not in text
 
 
 def test_best_names_the_winning_run(half_done: Path, tmp_path: Path) -> None:

@@ -276,10 +276,24 @@ def test_methods_of_the_same_average_rank_share_it() -> None:
         for x in "ab"
     ]
     text = words(as_frame(made))
-    assert "ERM and NDCL share the first rank on average, and ERM is not ahead by more than a standard error." in text
+    level = "is not ahead by more than a standard error, of the difference or of the other's mean."
+    assert f"ERM and NDCL share the first rank on average, and ERM {level}" in text
     assert "ranks first" not in text
     text = words(as_frame([r for r in made if r["target"] == "b"]))
-    assert "ERM ranks first on average, but is not ahead by more than a standard error." in text
+    assert f"ERM ranks first on average, but {level}" in text
+
+
+def test_a_lead_says_which_trials_it_is_of() -> None:
+    """The mean is of all trials of the winner, the lead of the one that the second has too."""
+    made = [row("ndcl", t, target=x, value=0.7 - 0.1 * t) for t in range(3) for x in "ab"]
+    made += [row("erm", 0, target=x, value=0.5) for x in "ab"]
+    text = words(as_frame(made))
+    assert "NDCL comes first of 2 methods on unseen domains: 60.0 % on average over 2 cases;" in text
+    assert "; in the one trial that both have throughout it is 20.0 points ahead of ERM." in text
+    assert "How sure: one trial only that NDCL and ERM both have throughout" in text
+    text = words(as_frame(r for r in made if r["trial"] == 0))
+    assert "NDCL comes first, in one trial, of 2 methods" in text
+    assert "70.0 % on average over 2 cases, 20.0 points ahead of ERM." in text
 
 
 def test_only_cases_without_gaps_are_ranked() -> None:

@@ -118,7 +118,12 @@ def plan(
         print_table("", ("method", "ms a step"), rows)
         time = duration(3600 * value["hours"])
         _say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}")
-    _say(f"start with: longshift sweep run {directory}")
+    done = len(jobs) == finished
+    _say(
+        f"nothing left to run; tables: longshift report {directory}"
+        if done
+        else f"start with: longshift sweep run {directory}"
+    )
 
 
 def run(

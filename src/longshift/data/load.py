@@ -43,7 +43,7 @@ def _read(path: Path, name: str | None) -> Manifest:
 
 def _nothing_at(path: Path) -> str:
     """Say how far the path exists and what is there instead."""
-    parent = path.parent
+    wanted, parent = path, path.parent
     while not parent.is_dir() and parent != parent.parent:
         path, parent = parent, parent.parent
     try:
@@ -53,4 +53,5 @@ def _nothing_at(path: Path) -> str:
     near = unknown_name("file or folder", path.name, [*there[:1000], digits.NAME])
     if "did you mean" not in near:
         near = f"no file or folder {path.name!r}"
-    return f"no dataset at {path}: in {parent.resolve()}: {near}"
+    made = ". Files of vectors are made by longshift embed" if wanted.suffix.lower() == ".npz" else ""
+    return f"no dataset at {path}: in {parent.resolve()}: {near}{made}"

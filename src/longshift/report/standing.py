@@ -52,6 +52,7 @@ class Lead:
     stderr: float | None  # over trials; None with one trial
     p: float | None  # of a paired t-test over trials
     other_stderr: float | None  # of the other method's own mean
+    whole: bool  # whether all runs of both are in it: none is of a trial or case that the other lacks
 
     @property
     def within_error(self) -> bool:
@@ -173,11 +174,11 @@ def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
 def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -> Lead | None:
     """Over the cases given; None if the two have no trial of one of them in common."""
     one, other = (
-        chosen[chosen["method"] == name].set_index([*PLACE, "trial"])["target_accuracy"].dropna()
+        chosen[chosen["method"] == name].set_index([*PLACE, "trial"])["target_accuracy"].dropna().unstack("trial")
         for name in (first, second)
     )
-    gap = (one - other).dropna().unstack("trial")
-    gap = gap.loc[gap.index.isin(cases)]
+    one, other = (table.loc[table.index.isin(cases)] for table in (one, other))
+    gap = (one - other).dropna(axis="index", how="all").dropna(axis="columns", how="all")
     if gap.notna().all().any():  # a trial that lacks some cases would bend the mean
         gap = gap.dropna(axis=1)
     by_trial = gap.mean().dropna()
@@ -188,5 +189,6 @@ def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -
     if len(values) > 1:  # the limit where all trials differ by the same amount, which a t-test cannot divide by
         same = float(values.mean() == 0)
         p = number(stats.ttest_1samp(values, 0.0).pvalue) if values.std() > 0 else same
-    theirs = other.unstack("trial").reindex_like(gap).where(gap.notna()).mean()
-    return Lead(float(values.mean()), number(standard_error(by_trial)), p, number(standard_error(theirs)))
+    theirs = other.reindex_like(gap).where(gap.notna()).mean()
+    whole = all(table.notna().sum().sum() == gap.notna().sum().sum() for table in (one, other))
+    return Lead(float(values.mean()), number(standard_error(by_trial)), p, number(standard_error(theirs)), whole)

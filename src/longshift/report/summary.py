@@ -68,15 +68,20 @@ def _winner(result: Standing) -> str:
         return (
             f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on "
             f"unseen domains: {in_words(numbers)} {over}. {first} on average, {but} ahead by more than "
-            "a standard error."
+            "a standard error, of the difference or of the other's mean."
         )
     second = method_title(result.order[1])
     first = ""
     if result.comparisons > 1:
         first = f" It is first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
-    lead = f", {100 * result.lead.mean:.1f} points ahead of {second}" if result.lead is not None else ""
-    once = result.lead is not None and result.lead.stderr is None
+    once = result.lead is not None and result.lead.stderr is None and result.lead.whole
     chance = result.lead is not None and not _sure(result.lead)
+    lead = ""
+    if result.lead is not None:
+        ahead = f"{100 * result.lead.mean:.1f} points ahead of {second}"
+        trials = "the one trial" if result.lead.stderr is None else "the trials"
+        # The mean is of all trials of the winner, the lead of those that the second has too.
+        lead = f", {ahead}" if result.lead.whole else f"; in {trials} that both have throughout it is {ahead}"
     best = "comes first, in one trial," if once else "comes first" if chance else "is the best"
     return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
 
@@ -104,7 +109,7 @@ def _how_sure(result: Standing) -> list[str]:
             f"{100 * lead.stderr:.1f} over trials, {judged}."
         )
     elif lead is not None:
-        both = f"that {name} and {second} both have"
+        both = f"that {name} and {second} both have{'' if lead.whole else ' throughout'}"
         sentences.append(f"How sure: one trial only {both}, so the spread between trials is unknown. Run more trials.")
     found = result.significance
     if found is None:
