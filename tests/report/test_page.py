@@ -276,7 +276,7 @@ def test_methods_of_the_same_average_rank_share_it() -> None:
         for x in "ab"
     ]
     text = words(as_frame(made))
-    level = "is not ahead by more than a standard error, of the difference or of the other's mean."
+    level = "is not ahead by more than the larger of two standard errors, of the difference and of the other's mean."
     assert f"ERM and NDCL share the first rank on average, and ERM {level}" in text
     assert "ranks first" not in text
     text = words(as_frame([r for r in made if r["target"] == "b"]))

@@ -68,7 +68,7 @@ def _winner(result: Standing) -> str:
         return (
             f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on "
             f"unseen domains: {in_words(numbers)} {over}. {first} on average, {but} ahead by more than "
-            "a standard error, of the difference or of the other's mean."
+            "the larger of two standard errors, of the difference and of the other's mean."
         )
     second = method_title(result.order[1])
     first = ""
