@@ -294,6 +294,9 @@ def test_a_lead_says_which_trials_it_is_of() -> None:
     text = words(as_frame(r for r in made if r["trial"] == 0))
     assert "NDCL comes first, in one trial, of 2 methods" in text
     assert "70.0 % on average over 2 cases, 20.0 points ahead of ERM." in text
+    apart = [row("ndcl", 0, target=x, value=0.7) for x in "ab"] + [row("erm", 1, target=x, value=0.5) for x in "ab"]
+    text = words(as_frame(apart))  # no trial in common
+    assert "NDCL comes first of 2 methods on unseen domains: 70.0 % on average over 2 cases." in text
 
 
 def test_only_cases_without_gaps_are_ranked() -> None:

@@ -191,9 +191,8 @@ def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> Non
     from longshift.report.terminal import print_report
 
     if format_ == "terminal":
-        said: set[str] = (
-            set()
-        )  # one table after another on a screen: what stood under one, as a list of missing runs, is not repeated
+        # One table after another on a screen: what stood under one, such as a list of missing runs, is not repeated.
+        said: set[str] = set()
         for one in tables:
             if all_rows or not one.long:
                 print_report(replace(one, notes=tuple(note for note in one.notes if note not in said)), console)

@@ -75,7 +75,7 @@ def _winner(result: Standing) -> str:
     if result.comparisons > 1:
         first = f" It is first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
     once = result.lead is not None and result.lead.stderr is None and result.lead.whole
-    chance = result.lead is not None and not _sure(result.lead)
+    chance = result.lead is None or not _sure(result.lead)
     lead = ""
     if result.lead is not None:
         ahead = f"{100 * result.lead.mean:.1f} points ahead of {second}"
