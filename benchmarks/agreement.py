@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from benchmarks.common import machine, write_rows
-from longshift.engine.config import RunConfig, Runtime
-from longshift.engine.device import resolve_device
-from longshift.engine.task import Task, make_task
-from longshift.engine.trainer import Trainer
 from longshift.methods import registry
+from longshift.training.device import resolve_device
+from longshift.training.run_config import RunConfig, Runtime
+from longshift.training.task import Task, make_task
+from longshift.training.trainer import Trainer
 
 RATE = 5e-5  # the protocol's learning rate
 # Schedules brought inside the first steps, so that both sides of every switch are compared.

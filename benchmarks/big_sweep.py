@@ -19,11 +19,11 @@ from pathlib import Path
 
 import torch
 
-from longshift.engine.config import Runtime
-from longshift.sweep.execute import execute
-from longshift.sweep.plan import make_plan
-from longshift.sweep.spec import run_config
-from longshift.sweep.tasks import TaskCache
+from longshift.sweep.jobs import make_plan
+from longshift.sweep.run_job import execute
+from longshift.sweep.sweep_file import run_config
+from longshift.training.run_config import Runtime
+from longshift.training.task_cache import TaskCache
 
 SWEEP = """
 settings = ["TotalHeavyTail", "Duality", "Balanced"]
@@ -50,8 +50,8 @@ STATUS = MEMORY + "from longshift.cli.main import main; main()"
 COLLECT = (
     MEMORY
     + """
-from longshift.sweep.collect import collect
-from longshift.sweep.selection import averages, choose, per_target
+from longshift.sweep.collecting import collect
+from longshift.results.selection import averages, choose, per_target
 frame = collect(sys.argv[1], missing=True)
 chosen = choose(frame)
 print(len(frame), "runs,", len(per_target(chosen)), "cells,", len(averages(chosen)), "averages")

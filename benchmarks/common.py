@@ -13,12 +13,12 @@ import torch
 
 from longshift.data import Store
 from longshift.data.manifest import Manifest
-from longshift.engine import environment
-from longshift.engine.config import RunConfig, Runtime
-from longshift.engine.task import Task
-from longshift.engine.trainer import Trainer
-from longshift.settings.resolve import setting_for
+from longshift.settings.lookup import setting_for
 from longshift.settings.split import make_split
+from longshift.training import environment
+from longshift.training.run_config import RunConfig, Runtime
+from longshift.training.task import Task
+from longshift.training.trainer import Trainer
 
 
 def made_up_task(classes: int, size: int, domains: int = 4, per_cell: int = 40) -> Task:

@@ -22,10 +22,10 @@ import torch
 
 import longshift.methods
 from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
-from longshift.engine.device import resolve_device
-from longshift.engine.task import Task
-from longshift.experiments.paper import paper_table
 from longshift.methods import registry
+from longshift.paper.published_tables import paper_table
+from longshift.training.device import resolve_device
+from longshift.training.task import Task
 
 COST = Path(longshift.methods.__file__).parent / "cost.csv"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
-from longshift.engine.device import resolve_device
+from longshift.training.device import resolve_device
 
 
 def work(number: int, counts: list[int], args: argparse.Namespace, barrier: Barrier, results: Any) -> None:

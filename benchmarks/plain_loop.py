@@ -24,9 +24,9 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler
 from torchvision import transforms
 
 from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, seconds_per_step, synchronise
-from longshift.engine.device import resolve_device
-from longshift.engine.task import Task
 from longshift.nn.backbones import make_backbone
+from longshift.training.device import resolve_device
+from longshift.training.task import Task
 
 
 class Files(Dataset[tuple[Tensor, int]]):

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import Runtime, Trainer, machine, write_rows
-from longshift.engine.config import parse_run_config
-from longshift.engine.device import resolve_device
-from longshift.engine.task import make_task
+from longshift.training.device import resolve_device
+from longshift.training.run_config import parse_run_config
+from longshift.training.task import make_task
 
 
 def paths(device: str) -> dict[str, Runtime]:

@@ -30,10 +30,10 @@ from benchmarks.common import (
     synchronise,
     write_rows,
 )
-from longshift.engine.device import resolve_device
 from longshift.nn import optim
 from longshift.nn.backbones import make_backbone, make_network
-from longshift.nn.fold import fold_frozen_norms
+from longshift.nn.batch_norm_folding import fold_frozen_norms
+from longshift.training.device import resolve_device
 
 
 def floor(backbone: str, size: int, batch: int, classes: int, device: torch.device, steps: int) -> float:

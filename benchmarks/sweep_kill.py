@@ -20,7 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from longshift.sweep.collect import collect, drop_machine_columns, write_runs_csv
+from longshift.results import drop_machine_columns, write_runs_csv
+from longshift.sweep.collecting import collect
 
 METHODS = ["erm", "coral", "groupdro", "bsoftmax", "mixup", "ndcl"]
 SWEEP = """

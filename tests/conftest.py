@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from longshift.engine.task import Task, make_task
-from tests.engine.runs import digits_config, train
+from longshift.training.task import Task, make_task
+from tests.training.runs import digits_config, train
 
 # A console takes its width from COLUMNS when it is made, at import; then tests could not choose one.
 os.environ.pop("COLUMNS", None)

@@ -41,9 +41,9 @@ def test_embeddings() -> None:
         "longshift",
         "longshift.losses.ndcl_loss",
         "longshift.metrics.temperature",
-        "longshift.report.weakness",
-        "longshift.experiments.fit.plan",
-        "longshift.experiments.fit.scores",
+        "longshift.report.weak_classes",
+        "longshift.fitting.plan",
+        "longshift.fitting.site_scores",
     ],
 )
 def test_doctests(name: str) -> None:

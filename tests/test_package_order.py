@@ -1,8 +1,10 @@
-"""The packages follow the way of the data: none imports one further down."""
+"""Packages are layered: each imports only those above it, and only the names that those export."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,24 +13,25 @@ import longshift
 
 ROOT = Path(longshift.__file__).parent
 ORDER = (
-    "data", "settings", "losses", "metrics", "nn", "methods", "engine", "sweep", "analysis", "report", "experiments",
-    "cli",
+    "data", "settings", "losses", "metrics", "analysis", "nn", "methods", "training", "inference", "results", "sweep",
+    "report", "fitting", "paper", "demo", "cli",
 )  # fmt: skip
 
 
-def _imports(path: Path) -> set[str]:
-    found: set[str] = set()
+def _imports(path: Path) -> Iterator[tuple[str, str]]:
+    """(module, name) for every import of this project; the name is empty for `import module`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [node.module]
             if node.module == "longshift":
-                names = [f"longshift.{alias.name}" for alias in node.names]
+                yield from ((f"longshift.{alias.name}", "") for alias in node.names)
+            elif node.module.startswith("longshift."):
+                yield from ((node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("longshift.")}
-    return found
+            yield from ((alias.name, "") for alias in node.names if alias.name.startswith("longshift."))
+
+
+def _packages(path: Path) -> set[str]:
+    return {module.split(".")[1] for module, _ in _imports(path)} & set(ORDER)
 
 
 def test_all_packages_are_in_the_order() -> None:
@@ -37,14 +40,48 @@ def test_all_packages_are_in_the_order() -> None:
 
 
 @pytest.mark.parametrize("package", ORDER)
-def test_a_package_imports_none_further_down(package: str) -> None:
+def test_a_package_imports_only_those_above_it(package: str) -> None:
     below = set(ORDER[ORDER.index(package) + 1 :])
     for path in sorted((ROOT / package).rglob("*.py")):
-        wrong = _imports(path) & below
+        wrong = _packages(path) & below
         assert not wrong, f"{path.relative_to(ROOT)} imports {', '.join(sorted(wrong))}"
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_a_package_imports_only_what_others_export(package: str) -> None:
+    for path in sorted((ROOT / package).rglob("*.py")):
+        for module, name in _imports(path):
+            home = module.split(".")[1]
+            if home in ORDER and home != package:
+                where = f"{path.relative_to(ROOT)}: {module}"
+                assert module == f"longshift.{home}", f"{where} is private to {home}; import from longshift.{home}"
+                assert name in importlib.import_module(module).__all__, f"{where} does not export {name}"
+
+
+@pytest.mark.parametrize("package", [name for name in ORDER if name != "cli"])
+def test_every_export_exists_and_no_module_hides_it(package: str) -> None:
+    module = importlib.import_module(f"longshift.{package}")
+    files = {path.stem for path in (ROOT / package).glob("*.py")}
+    for name in module.__all__:
+        value = getattr(module, name)
+        # A submodule of the same name would replace the export as soon as somebody imports it.
+        assert name not in files or value.__name__ == f"longshift.{package}.{name}", name
 
 
 def test_modules_beside_the_packages_import_none_of_them() -> None:
     for path in ROOT.glob("*.py"):
         if path.name not in ("__init__.py", "__main__.py"):
-            assert not _imports(path) & set(ORDER), path.name
+            assert not _packages(path), path.name
+
+
+def test_modules_of_different_packages_have_different_names() -> None:
+    # A method and its loss, or a section and its figure, are one thing at two levels.
+    shared = {"boda", "__init__"}
+    homes: dict[str, set[str]] = {}
+    for package in ORDER:
+        for path in (ROOT / package).glob("*.py"):
+            homes.setdefault(path.stem, set()).add(package)
+    verbs = {path.stem for path in (ROOT / "cli").glob("*.py")}  # a verb has the name of what it calls
+    for name, packages in homes.items():
+        if name not in shared | verbs:
+            assert len(packages) == 1, f"{name}.py is in {', '.join(sorted(packages))}"

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from longshift.experiments.paper import overall_results
-from longshift.report.names import method_title
+from longshift.paper.published_tables import overall_results
+from longshift.report.titles import method_title
 from longshift.toml import read_toml
 
 ROOT = Path(__file__).parents[1]

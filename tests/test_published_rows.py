@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.engine import task
-from longshift.engine.config import RunConfig
-from longshift.sweep.plan import make_plan
+from longshift.sweep.jobs import make_plan
+from longshift.training import task
+from longshift.training.run_config import RunConfig
 from tests.data.trees import pacs
 
 ROOT = Path(__file__).parents[1]

@@ -38,87 +38,35 @@ The losses and the methods by themselves:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from longshift import losses, methods, metrics, settings
-    from longshift.data import Manifest, Store, load_dataset, open_store
-    from longshift.engine.config import RunConfig, Runtime
-    from longshift.engine.evaluate import evaluate
-    from longshift.engine.export import export
-    from longshift.engine.load import LoadedModel, load_model
-    from longshift.engine.predict import predict
-    from longshift.engine.task import Task, make_task
-    from longshift.engine.trainer import Trainer
-    from longshift.experiments.fit import fit
-    from longshift.settings import make_split, setting_for
+    from longshift import losses as losses, methods as methods, metrics as metrics, settings as settings
+    from longshift.data import (
+        Manifest as Manifest,
+        Store as Store,
+        load_dataset as load_dataset,
+        open_store as open_store,
+    )
+    from longshift.fitting import fit as fit
+    from longshift.inference import (
+        LoadedModel as LoadedModel,
+        evaluate as evaluate,
+        export as export,
+        load_model as load_model,
+        predict as predict,
+    )
+    from longshift.settings import make_split as make_split, setting_for as setting_for
+    from longshift.training import (
+        RunConfig as RunConfig,
+        Runtime as Runtime,
+        Task as Task,
+        Trainer as Trainer,
+        make_task as make_task,
+    )
 
-_HOMES = {
-    "Manifest": "longshift.data",
-    "Store": "longshift.data",
-    "load_dataset": "longshift.data",
-    "open_store": "longshift.data",
-    "make_split": "longshift.settings",
-    "setting_for": "longshift.settings",
-    "RunConfig": "longshift.engine.config",
-    "Runtime": "longshift.engine.config",
-    "Task": "longshift.engine.task",
-    "make_task": "longshift.engine.task",
-    "Trainer": "longshift.engine.trainer",
-    "LoadedModel": "longshift.engine.load",
-    "load_model": "longshift.engine.load",
-    "evaluate": "longshift.engine.evaluate",
-    "predict": "longshift.engine.predict",
-    "export": "longshift.engine.export",
-    "fit": "longshift.experiments.fit",
-}
-_MODULES = {
-    "losses": "longshift.losses",
-    "methods": "longshift.methods.registry",
-    "metrics": "longshift.metrics",
-    "settings": "longshift.settings",
-}
-
-__all__ = [
-    "LoadedModel",
-    "Manifest",
-    "RunConfig",
-    "Runtime",
-    "Store",
-    "Task",
-    "Trainer",
-    "__version__",
-    "evaluate",
-    "export",
-    "fit",
-    "load_dataset",
-    "load_model",
-    "losses",
-    "make_split",
-    "make_task",
-    "methods",
-    "metrics",
-    "open_store",
-    "predict",
-    "setting_for",
-    "settings",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif name in _MODULES:
-        importlib.import_module(_MODULES[name])
-        value = importlib.import_module(f"longshift.{name}")
-    else:
-        raise AttributeError(f"module 'longshift' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from longshift.analysis.correlation import correlate, pearson
 from longshift.errors import LongshiftError
-from longshift.experiments.paper import overall_results, paper_table
+from longshift.paper.published_tables import overall_results, paper_table
 
 
 def test_against_the_formula_and_numpy() -> None:

@@ -8,18 +8,17 @@ import numpy as np
 import ot
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.special import softmax
 
 from longshift.analysis.domains import DomainOutputs, by_domain, domain_outputs
 from longshift.analysis.margins import margin_summary
-from longshift.analysis.posterior import posterior_discrepancy
+from longshift.analysis.posteriors import posterior_discrepancy
 from longshift.analysis.prior import centroid_distances, prior_discrepancy, wasserstein
 from longshift.errors import LongshiftError
 from longshift.metrics.arrays import FloatArray
-from longshift.metrics.posterior import js_divergence
+from longshift.metrics.divergence import js_divergence
 
 CLASSES = 4
 

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scikit_posthocs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from longshift.analysis.significance import (
@@ -22,7 +21,7 @@ from longshift.analysis.significance import (
     wilcoxon_holm,
 )
 from longshift.errors import LongshiftError, UsageError
-from longshift.experiments.paper import overall_results, paper_table
+from longshift.paper.published_tables import overall_results, paper_table
 
 
 def table(seed: int, cases: int = 12, methods: int = 5, decimals: int = 8) -> pd.DataFrame:

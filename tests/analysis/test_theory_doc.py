@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm
 
 from longshift.analysis import correlate, friedman, nemenyi_critical_difference, rank_groups
-from longshift.experiments.paper import overall_results, paper_table
+from longshift.paper.published_tables import overall_results, paper_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "theory.md"
 

@@ -12,7 +12,7 @@ import pytest
 
 from longshift.cli.main import main
 from longshift.data import benchmarks, load_dataset
-from longshift.data.store import open_store
+from longshift.data.image_cache import open_store
 from tests.data.trees import encoded, make_tree, pacs, picture
 
 Result = tuple[int, str, str]

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.data import load_dataset
-from longshift.data.embeddings import read_unlabelled
-from longshift.data.store import open_store
+from longshift.data.image_cache import open_store
+from longshift.data.vectors import read_unlabelled
 from longshift.nn.backbones import make_backbone
 
 RUN = CliRunner()

@@ -9,10 +9,10 @@ import torch
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.engine.load import load_model
-from longshift.engine.task import Task
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json, write_json
+from longshift.inference.loading import load_model
+from longshift.training.task import Task
 
 runner = CliRunner()
 

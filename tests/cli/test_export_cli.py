@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import UsageError
-from longshift.unseen import Unseen, keep_unseen
+from longshift.inference.model_warning import Unseen, keep_unseen
 
 runner = CliRunner()
 

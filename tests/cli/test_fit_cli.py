@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.engine.load import load_model
-from longshift.engine.predict import predict
 from longshift.errors import UsageError
+from longshift.inference.loading import load_model
+from longshift.inference.prediction import predict
 from tests.data.trees import make_tree
 
 runner = CliRunner()

@@ -9,7 +9,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.data.digits import images
+from longshift.data.digits import digit_images as images
 from longshift.errors import LongshiftError, UsageError
 
 runner = CliRunner()

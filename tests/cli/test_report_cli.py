@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from longshift.cli.main import main
-from longshift.sweep.collect import as_frame, write_runs_csv
+from longshift.results import as_frame, write_runs_csv
 from tests.report.fake import frame, row, rows
 from tests.report.folders import write_runs
 

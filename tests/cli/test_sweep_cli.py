@@ -11,15 +11,15 @@ import torch
 from typer.testing import CliRunner, Result
 
 from longshift.cli.main import app
-from longshift.engine.config import Runtime, parse_run_config
 from longshift.errors import ConfigError, LongshiftError, UsageError
-from longshift.sweep.collect import collect
-from longshift.sweep.execute import execute
-from longshift.sweep.plan import load_plan
-from longshift.sweep.selection import best_runs
-from longshift.sweep.store import write_failure
-from longshift.sweep.tasks import TaskCache
+from longshift.results.selection import best_runs
+from longshift.sweep.collecting import collect
+from longshift.sweep.job_store import write_failure
+from longshift.sweep.jobs import load_plan
+from longshift.sweep.run_job import execute
 from longshift.toml import read_toml
+from longshift.training.run_config import Runtime, parse_run_config
+from longshift.training.task_cache import TaskCache
 from tests.sweep.small import small_plan, write_sweep
 
 
@@ -122,7 +122,7 @@ def test_best_names_the_winning_run(half_done: Path, tmp_path: Path) -> None:
 
 
 def test_a_drawn_winner_keeps_all_digits(tmp_path: Path) -> None:
-    from longshift.sweep.best import run_toml
+    from longshift.sweep.best_configs import run_toml
 
     plan = small_plan(tmp_path / "s", methods=["ndcl"], trials=2, draws=3)
     for job in plan.jobs:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from longshift.data import load_dataset
-from longshift.data.names import is_hidden
+from longshift.data.file_names import is_hidden
 from tests.data.trees import zip_tree
 
 Tree = dict[str, dict[str, int]]

@@ -34,9 +34,9 @@ def test_every_handwritten_digit_appears_once_with_its_label() -> None:
 
 def test_pixels_are_fixed() -> None:
     """Everything downstream is compared across machines, so the pixels are held to the byte."""
-    first = digits.images()
-    digits.images.cache_clear()
-    np.testing.assert_array_equal(first, digits.images())
+    first = digits.digit_images()
+    digits.digit_images.cache_clear()
+    np.testing.assert_array_equal(first, digits.digit_images())
     assert (first.shape, first.dtype.name, first.flags.writeable) == ((1797, 32, 32, 3), "uint8", False)
     assert hashlib.sha256(first.tobytes()).hexdigest() == (
         "8553dce512aaa63a18efe792530ebae30261ddae8390fb0c7d804bafbd6266c0"
@@ -49,7 +49,7 @@ def test_the_digit_can_be_seen_in_each_style() -> None:
     strokes = enlarge(load_digits().images / 16)
     for domain, sign in (("ink", -1), ("stamp", -1), ("chalk", 1), ("neon", 1)):
         indices = manifest.indices(domain)
-        grey = digits.images()[indices].mean(-1)
+        grey = digits.digit_images()[indices].mean(-1)
         mine = strokes[[int(manifest.paths[i].rsplit("/", 1)[1]) for i in indices]]
         mine = slant(mine, {"chalk": 2, "stamp": -5}.get(domain, 0))
         correlations = [sign * np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(grey, mine, strict=True)]
@@ -68,10 +68,10 @@ def test_enlarging_agrees_with_plain_interpolation() -> None:
 
 def test_store_of_the_digits() -> None:
     store = open_store(load_dataset("digits"), 32)
-    np.testing.assert_array_equal(store.inputs, digits.images())
+    np.testing.assert_array_equal(store.inputs, digits.digit_images())
     smaller = open_store(load_dataset("digits", name="mine"), 16)
     assert smaller.inputs.shape == (1797, 16, 16, 3)
-    expected = Image.fromarray(digits.images()[5]).resize((16, 16), Image.Resampling.BILINEAR)
+    expected = Image.fromarray(digits.digit_images()[5]).resize((16, 16), Image.Resampling.BILINEAR)
     np.testing.assert_array_equal(smaller.inputs[5], np.asarray(expected))
     assert smaller.fingerprint != store.fingerprint
     assert not smaller.inputs.flags.writeable

@@ -10,8 +10,8 @@ from PIL import Image
 
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest, Row
-from longshift.data.spelling import similar
-from longshift.data.verify import Problem, layout_problems, verify
+from longshift.data.similar_names import similar
+from longshift.data.verification import Problem, layout_problems, verify
 from longshift.errors import LongshiftError
 from tests.data.test_images import bomb
 from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree

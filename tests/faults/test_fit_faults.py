@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import longshift
-from longshift.engine.load import load_model
 from longshift.files import read_json
+from longshift.inference.loading import load_model
 from tests.faults.tools import (
     DAMAGES,
     SMALL_FIT,
@@ -150,7 +150,7 @@ def test_a_full_disk_costs_nothing(data: Path, calm: Path, tmp_path: Path) -> No
 def test_too_little_space_is_refused_before_anything_is_done(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longshift.experiments.fit.run.SPARE_BYTES", 2**60)
+    monkeypatch.setattr("longshift.fitting.fit_run.SPARE_BYTES", 2**60)
     error = outcome("fit", str(data), *FLAGS, "--out", str(tmp_path / "fit"))
     assert "are free in" in str(error)
     assert not (tmp_path / "fit").exists()
@@ -171,7 +171,7 @@ def test_of_two_at_once_one_wins(data: Path, calm: Path, tmp_path: Path) -> None
 
 
 def test_a_folder_in_use_is_refused_and_a_mistake_leaves_none(data: Path, tmp_path: Path) -> None:
-    from longshift.engine.alone import alone_in
+    from longshift.training.folder_lock import alone_in
 
     out = tmp_path / "fit"
     with alone_in(out):

@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest
-from longshift.engine.checkpoint import digest, load_resume, load_weights, save_resume, save_weights
-from longshift.engine.config import RunConfig, parse_run_config
-from longshift.engine.model_file import ModelFile, read_model_file
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.files import read_json
-from longshift.settings.resolve import setting_for
+from longshift.settings.lookup import setting_for
 from longshift.settings.split import Split, load_split, make_split, save_split
-from longshift.sweep.spec import Sweep, read_sweep
+from longshift.sweep.sweep_file import Sweep, read_sweep
 from longshift.toml import parse_value
+from longshift.training.checkpoint import digest, load_resume, load_weights, save_resume, save_weights
+from longshift.training.model_file import ModelFile, read_model_file
+from longshift.training.run_config import RunConfig, parse_run_config
 from tests.faults.tools import loaded_or_error
 
 QUICK = settings(

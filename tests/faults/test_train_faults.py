@@ -13,13 +13,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from longshift.engine.evaluate import evaluate
-from longshift.engine.load import load_model
-from longshift.engine.record import RunFolder, read_metrics, read_result
-from longshift.engine.trainer import Interrupted, Trainer
 from longshift.errors import LongshiftError
 from longshift.files import read_json
-from tests.engine.small_runs import CPU, config
+from longshift.inference.evaluate_run import evaluate
+from longshift.inference.loading import load_model
+from longshift.training.run_folder import RunFolder, read_metrics, read_result
+from longshift.training.trainer import Interrupted, Trainer
 from tests.faults.tools import (
     DAMAGES,
     command,
@@ -30,6 +29,7 @@ from tests.faults.tools import (
     outcome,
     start,
 )  # fmt: skip
+from tests.training.small_runs import CPU, config
 
 FLAGS = (
     "--data", "digits", "--target", "ink", "--method", "erm", "--steps", "8", "--eval-every", "4",
@@ -50,7 +50,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def broken_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same run, stopped after 5 of its 8 steps."""
-    from longshift.engine.task import make_task
+    from longshift.training.task import make_task
 
     out = tmp_path_factory.mktemp("broken") / "run"
     trainer = Trainer(RUN, make_task(RUN), out, CPU)
@@ -117,7 +117,7 @@ def test_damage_to_an_unfinished_run(calm: Path, broken_off: Path, tmp_path: Pat
 
 def test_every_flipped_bit_of_a_checkpoint_is_noticed(broken_off: Path, tmp_path: Path) -> None:
     """All that matters in the file is under a checksum: with a bit changed it is refused, or loads as it was."""
-    from longshift.engine.checkpoint import load_resume
+    from longshift.training.checkpoint import load_resume
 
     cpu = torch.device("cpu")
     raw = (broken_off / "resume.pt").read_bytes()

@@ -23,7 +23,7 @@ from longshift.errors import LongshiftError
 T = TypeVar("T")
 PROGRAM = "from longshift.cli.main import main; main()"
 # A fit asks for more free space than the small disks here have.
-SMALL_FIT = f"import longshift.experiments.fit.run as run; run.SPARE_BYTES = 0; {PROGRAM}"
+SMALL_FIT = f"import longshift.fitting.fit_run as run; run.SPARE_BYTES = 0; {PROGRAM}"
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda raw: b"",

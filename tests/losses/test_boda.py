@@ -1,8 +1,7 @@
 import math
 
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from longshift.losses.boda import boda_loss, group_means

@@ -5,8 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from longshift.losses import Mined, mine, mined_counts, mix

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from longshift.losses import NDCLLoss
-from longshift.losses.recipe import RELEASED
+from longshift.losses.ndcl_options import RELEASED
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 

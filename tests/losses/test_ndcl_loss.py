@@ -11,17 +11,10 @@ from benchmarks.losses import check_agreement
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.data.draws import GivenDraws, HostDraws
-from longshift.losses import (
-    NDCLLoss,
-    NDCLRecipe,
-    infonce_nd,
-    mine,
-    prototype_alignment,
-    reweighted_cross_entropy,
-)
+from longshift.losses import NDCLLoss, NDCLRecipe, infonce_nd, mine, prototype_alignment, reweighted_cross_entropy
 from longshift.losses.contrast import CONTRASTS
-from longshift.losses.recipe import RELEASED
+from longshift.losses.ndcl_options import RELEASED
+from longshift.rng import GivenDraws, HostDraws
 
 COUNTS = torch.tensor([[40, 10, 5, 0], [3, 30, 0, 8], [6, 6, 6, 6]])
 Case = tuple[Tensor, Tensor]  # labels, domains

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
 from torch import Tensor

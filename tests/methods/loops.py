@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, log_softmax
 
-from longshift.data.draws import Draws
 from longshift.methods.base import Method
+from longshift.rng import Draws
 
 Part = tuple[Tensor, Tensor]  # samples and labels of a domain
 Terms = dict[str, Tensor]

@@ -17,12 +17,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from longshift.data.batch import Batch
-from longshift.data.draws import GivenDraws
 from longshift.methods import registry
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
 from longshift.nn.network import Network
+from longshift.rng import GivenDraws
 
 TOLERANCE = 1e-8
 ROOT = Path(__file__).parents[2]

@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from longshift.data.batch import Batch
-from longshift.data.draws import HostDraws
 from longshift.methods import registry
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
 from longshift.nn.network import Network
+from longshift.rng import HostDraws
 from tests.methods.loops import LOOPS, Part
 
 STEPS = 6

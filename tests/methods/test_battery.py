@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from longshift.data.draws import HostDraws
 from longshift.errors import ConfigError
 from longshift.methods import registry
-from longshift.methods.space import HyperParameter
+from longshift.methods.search_space import HyperParameter
+from longshift.rng import HostDraws
 from tests.methods.tiny import Tiny
 
 ALL = list(registry.methods())

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from longshift.data.batch import Batch
-from longshift.data.draws import Draws, HostDraws, Request, RequestedDraws
-from longshift.engine.steppers import GraphStepper, PlainStepper
-from longshift.engine.tape import TapedDraws
-from longshift.engine.terms import TermLog
 from longshift.methods import registry
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
+from longshift.rng import Draws, HostDraws, Request, RequestedDraws
+from longshift.training.graph_rng import TapedDraws
+from longshift.training.loss_log import TermLog
+from longshift.training.steppers import GraphStepper, PlainStepper
 from tests.methods.tiny import Tiny
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import torch
 
-from longshift.data.draws import HostDraws
 from longshift.methods.boda import BoDA
+from longshift.rng import HostDraws
 from tests.methods.tiny import FEATURES, Tiny
 
 

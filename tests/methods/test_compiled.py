@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import nn
 
-from longshift.data.draws import HostDraws
 from longshift.methods import registry
 from longshift.methods.base import Method
 from longshift.nn.network import Network
+from longshift.rng import HostDraws
 from tests.methods.tiny import FEATURES, Tiny
 
 STEPS = 6

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from longshift.data.draws import HostDraws
 from longshift.methods.fish import Fish, FishConfig
 from longshift.nn.network import Network
+from longshift.rng import HostDraws
 from tests.methods.tiny import Tiny
 
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from longshift.data.draws import GivenDraws, HostDraws
 from longshift.methods.ginidg import GINIDG
+from longshift.rng import GivenDraws, HostDraws
 from tests.methods.tiny import FEATURES, Tiny
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import cross_entropy
 
-from longshift.data.draws import HostDraws
+from longshift.rng import HostDraws
 from tests.methods.tiny import Tiny
 
 

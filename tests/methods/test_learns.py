@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from longshift.engine.task import Task, make_task
-from longshift.engine.trainer import Trainer
 from longshift.methods import registry
-from tests.engine.small_runs import CPU, config
+from longshift.training.task import Task, make_task
+from longshift.training.trainer import Trainer
+from tests.training.small_runs import CPU, config
 
 CHANCE = 0.1  # ten digits
 # Defaults made for pretrained backbones are too strong or too slow for a network that starts from nothing; these lie

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from longshift.data.batch import Batch
-from longshift.data.draws import HostDraws
 from longshift.methods import registry
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.eqrm import EQRM
 from longshift.methods.problem import Problem
 from longshift.methods.tcri import TCRI
 from longshift.nn.network import Network
+from longshift.rng import HostDraws
 
 # The change of schedule, where there is one, falls on step 2 of 4.
 NAMES: dict[str, dict[str, Any]] = {

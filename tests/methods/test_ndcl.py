@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from longshift.data.batch import Batch
-from longshift.data.draws import GivenDraws, HostDraws
 from longshift.errors import ConfigError
 from longshift.losses import NDCLLoss, NDCLRecipe
-from longshift.losses.recipe import RELEASED
+from longshift.losses.ndcl_options import RELEASED
 from longshift.methods import registry
+from longshift.methods.batch import Batch
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
 from longshift.methods.problem import Problem
 from longshift.nn.network import Network
+from longshift.rng import GivenDraws, HostDraws
 
 COUNTS = ((40, 10, 5, 0), (3, 30, 0, 8), (6, 6, 6, 6))
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from longshift.data.draws import GivenDraws
 from longshift.methods.ndcl import NDCL
+from longshift.rng import GivenDraws
 from tests.losses.source import each_source, use
 from tests.methods.oracle import Replay, batch, cases, check_linear, close, make_method, tensor
 

@@ -10,18 +10,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from longshift.data.draws import HostDraws
-from longshift.engine.config import RunConfig
-from longshift.engine.evaluate import evaluate
-from longshift.engine.task import make_task
-from longshift.engine.trainer import Interrupted, Trainer
 from longshift.errors import ConfigError, LongshiftError
+from longshift.inference.evaluate_run import evaluate
 from longshift.methods import registry
-from longshift.report.names import is_variant, method_title
-from tests.engine.small_runs import CPU, config, train
+from longshift.report.titles import is_variant, method_title
+from longshift.rng import HostDraws
+from longshift.training.run_config import RunConfig
+from longshift.training.task import make_task
+from longshift.training.trainer import Interrupted, Trainer
 from tests.losses.loops import similarity
 from tests.methods.tiny import Tiny
 from tests.sweep.small import small_plan
+from tests.training.small_runs import CPU, config, train
 
 VALUES: dict[str, Any] = {"prior": "domain", "weights": "none", "alpha": 0.0}
 

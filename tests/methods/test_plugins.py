@@ -12,13 +12,13 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.data.draws import HostDraws
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.methods import registry
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
 from longshift.nn.network import Network
+from longshift.rng import HostDraws
 
 DOCS = Path(__file__).parents[2] / "docs" / "extend.md"
 

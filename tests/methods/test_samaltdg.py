@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.draws import HostDraws
 from longshift.methods.samaltdg import SAMALTDG
+from longshift.rng import HostDraws
 from tests.methods.tiny import Tiny
 
 TINY = Tiny(classes=4, domains=3, per_domain=5)

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from longshift.data.batch import Batch
-from longshift.data.draws import HostDraws
 from longshift.methods import registry
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
 from longshift.nn.network import Network, Precision
+from longshift.rng import HostDraws
 
 FEATURES = 8
 

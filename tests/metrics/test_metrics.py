@@ -8,15 +8,15 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import softmax
 from sklearn import metrics as sk
 
 from longshift import metrics
+from longshift.array_types import IntArray
 from longshift.errors import LongshiftError, UsageError
 from longshift.metrics import scores as scores_module
-from longshift.metrics.arrays import FloatArray, IntArray
+from longshift.metrics.arrays import FloatArray
 
 CLASSES, DOMAINS = 6, 3
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from longshift.metrics import expected_calibration_error, fit_temperature, negative_log_likelihood
 

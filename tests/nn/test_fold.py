@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from longshift.nn.backbones import make_backbone
-from longshift.nn.fold import FoldedConv2d, fold_frozen_norms
+from longshift.nn.batch_norm_folding import FoldedConv2d, fold_frozen_norms
 
 
 def _randomise(module: nn.Module) -> None:

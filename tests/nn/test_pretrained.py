@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 from longshift.errors import LongshiftError
-from longshift.experiments.fit import network as fit_network
+from longshift.fitting import network_choice as fit_network
 from longshift.nn import pretrained
 from longshift.nn.backbones import make_backbone
 

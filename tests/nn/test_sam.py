@@ -1,8 +1,8 @@
 import torch
 from torch import nn
 
+from longshift.nn.parameters import gradients
 from longshift.nn.sam import sharpest_shift, sharpness_aware_gradients
-from longshift.nn.weights import gradients
 
 
 def test_gradient_on_a_quadratic_is_the_one_found_by_hand() -> None:

@@ -1,9 +1,8 @@
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import Tensor, nn
 
-from longshift.nn.weights import (
+from longshift.nn.parameters import (
     copies,
     first_adam_step,
     flat,

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from longshift.experiments.paper import overall_results
-from longshift.report.build import build_tables
-from longshift.report.missing import find_missing
-from longshift.report.page import render_page
-from longshift.report.report_page import report_page
-from longshift.sweep.collect import collect
+from longshift.paper.published_tables import overall_results
+from longshift.report.html_page import render_page
+from longshift.report.missing_runs import find_missing
+from longshift.report.report_tables import build_tables
+from longshift.report.sweep_page import report_page
+from longshift.sweep.collecting import collect
 from tests.report.chromium import needs_browser, open_page
 from tests.report.folders import write_runs
 

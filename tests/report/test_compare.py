@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
-from longshift.report.build import build_tables
-from longshift.report.compare import compare, published, rank_correlation
-from longshift.sweep.collect import as_frame
+from longshift.report.published_results import compare, published, rank_correlation
+from longshift.report.report_tables import build_tables
+from longshift.results import as_frame
 from tests.report.fake import METHODS, row
 
 AVERAGES = pd.DataFrame(

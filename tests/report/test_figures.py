@@ -7,8 +7,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markupsafe import Markup
 
 from longshift.report.figures import Line, class_bars, confusion_map, line_chart, rank_diagram, split_bars

@@ -12,16 +12,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from longshift.report.build import build_tables
-from longshift.report.csv_tables import csv_tables
-from longshift.report.latex import escape as latex_escape
-from longshift.report.latex import latex_document, latex_table
-from longshift.report.markdown import markdown_table
-from longshift.report.missing import find_missing
-from longshift.report.save import save_tables
+from longshift.report.csv_format import csv_tables
+from longshift.report.latex_format import escape as latex_escape, latex_document, latex_table
+from longshift.report.markdown_format import markdown_table
+from longshift.report.missing_runs import find_missing
+from longshift.report.report_tables import build_tables
+from longshift.report.saving import save_tables
 from longshift.report.table import Cell, Column, Row, Table
-from longshift.report.terminal import print_report
-from longshift.sweep.collect import read_runs_csv
+from longshift.report.terminal_format import print_report
+from longshift.results import read_runs_csv
 from tests.report.fake import frame
 
 NASTY = r"a_b & 50% $x$ {y} #1 \z ~t ^u <script>|`q` 'r' ÀçčÆøß ąđ東"

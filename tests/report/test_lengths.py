@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.report.build import build_tables, left_out
-from longshift.report.lengths import curve_groups, length_tables
+from longshift.report.report_tables import build_tables, left_out
+from longshift.report.run_lengths import curve_groups, length_tables
 from longshift.report.sections.lengths import length_section
 from longshift.report.table import Table
-from longshift.sweep.collect import as_frame
+from longshift.results import as_frame
 from tests.report.fake import row
 
 CURVES = {  # method, trial -> accuracy at 100, 200, 300

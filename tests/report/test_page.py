@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markupsafe import Markup
 from scipy import stats
 
-from longshift.engine.config import Runtime, parse_run_config
-from longshift.engine.task import make_task
-from longshift.engine.trainer import Trainer
-from longshift.report.build import build_tables
-from longshift.report.missing import find_missing
-from longshift.report.page import Page, Section, figure, paragraphs, render_page, write_page
-from longshift.report.records import Record, read_records, run_folders
-from longshift.report.report_page import report_page
+from longshift.report.findings import summarise
+from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
+from longshift.report.missing_runs import find_missing
+from longshift.report.ranking import standing, without_gaps
+from longshift.report.report_tables import build_tables
+from longshift.report.run_records import Record, read_records, run_folders
 from longshift.report.sections.curves import Margins, margin_section
 from longshift.report.sections.ranks import rank_section
 from longshift.report.sections.weak import weak_section
-from longshift.report.standing import standing, without_gaps
-from longshift.report.summary import summarise
-from longshift.sweep.collect import as_frame, collect
-from longshift.sweep.selection import choose, standard_error
+from longshift.report.sweep_page import report_page
+from longshift.results import as_frame
+from longshift.results.selection import choose, standard_error
+from longshift.sweep.collecting import collect
+from longshift.training.run_config import Runtime, parse_run_config
+from longshift.training.task import make_task
+from longshift.training.trainer import Trainer
 from tests.report.fake import frame, row
 from tests.report.folders import write_run, write_runs
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from longshift.errors import UsageError
-from longshift.report.build import build_tables
 from longshift.report.part import part_of
+from longshift.report.report_tables import build_tables
 from longshift.report.table import Table
-from longshift.sweep.collect import as_frame
+from longshift.results import as_frame
 from tests.report.fake import frame, row
 
 SETTINGS = ("Duality", "Cross")

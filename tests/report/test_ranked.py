@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from longshift.experiments.paper import overall_results
-from longshift.report.missing import find_missing
-from longshift.report.names import is_averaged, is_variant
+from longshift.paper.published_tables import overall_results
+from longshift.report.findings import summarise
+from longshift.report.missing_runs import find_missing
+from longshift.report.ranking import AMONG, Among, standing
 from longshift.report.sections.ranks import rank_section
-from longshift.report.standing import AMONG, Among, standing
-from longshift.report.summary import summarise
-from longshift.sweep.collect import as_frame
-from longshift.sweep.selection import choose
+from longshift.report.titles import is_averaged, is_variant
+from longshift.results import as_frame
+from longshift.results.selection import choose
 from tests.report.fake import row
 
 METHODS = list(dict.fromkeys(overall_results()["method"]))

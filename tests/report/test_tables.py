@@ -6,18 +6,17 @@ import math
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from longshift.errors import LongshiftError
-from longshift.experiments.paper import overall_results, paper_table
 from longshift.methods import registry
-from longshift.report.build import build_tables, slug
-from longshift.report.missing import find_missing
-from longshift.report.names import family, method_title, order_methods
-from longshift.report.table import Cell, Table, places
-from longshift.sweep.collect import as_frame
-from longshift.sweep.selection import RULES, Rule, standard_error
+from longshift.paper.published_tables import overall_results, paper_table
+from longshift.report.missing_runs import find_missing
+from longshift.report.report_tables import build_tables
+from longshift.report.table import Cell, Table, places, slug
+from longshift.report.titles import family, method_title, order_methods
+from longshift.results import as_frame
+from longshift.results.selection import RULES, Rule, standard_error
 from tests.report.fake import frame, row, rows
 
 

@@ -10,23 +10,22 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from longshift.analysis.correlation import pearson
-from longshift.experiments.paper import paper_table
-from longshift.report.build import build_tables, left_out
-from longshift.report.compare import PublishedCorrelation, published
-from longshift.report.csv_tables import csv_tables
+from longshift.paper.published_tables import paper_table
+from longshift.report.correlations import relate, relate_within, with_freedom
+from longshift.report.csv_format import csv_tables
 from longshift.report.figures import Points, scatter
-from longshift.report.markdown import markdown_table
-from longshift.report.relation import relate, relate_within, with_freedom
+from longshift.report.markdown_format import markdown_table
+from longshift.report.published_results import PublishedCorrelation, published
+from longshift.report.report_tables import build_tables, left_out
 from longshift.report.sections.theory import theory_scatter, theory_section
 from longshift.report.table import Row, Table
 from longshift.report.theory import beside_published, theory_runs, theory_tables
-from longshift.sweep.collect import as_frame
-from longshift.sweep.selection import choose
+from longshift.results import as_frame
+from longshift.results.selection import choose
 from tests.report.fake import row
 from tests.report.test_compare import AVERAGES, WORST
 

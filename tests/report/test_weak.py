@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from longshift.data.manifest import Manifest
 from longshift.metrics import fit_temperature
-from longshift.report.records import Record, class_accuracy, read_records, run_folders
+from longshift.report.misclassified import wrong_samples
+from longshift.report.run_records import Record, class_accuracy, read_records, run_folders
 from longshift.report.sections.classes import class_section, confusion_section
 from longshift.report.sections.runs import run_section
 from longshift.report.sections.weak import weak_classes, weak_domains, weak_section
-from longshift.report.weakness import weak_indices
-from longshift.report.wrong import wrong_samples
-from longshift.sweep.collect import collect
-from longshift.sweep.selection import choose
+from longshift.report.weak_classes import weak_indices
+from longshift.results.selection import choose
+from longshift.sweep.collecting import collect
 from tests.report.folders import write_run
 
 CLASSES = ("cat", "dog", "owl")

@@ -6,11 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from longshift.errors import UsageError
-from longshift.settings.curves import cut_to_ratio, cut_to_tail, heavy_tail
+from longshift.settings.tail_shapes import cut_to_ratio, cut_to_tail, heavy_tail
 
 
 @pytest.mark.parametrize(("c", "classes"), [(3.0, 7), (2.0, 345), (1.5, 5), (6.0, 65)])

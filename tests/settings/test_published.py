@@ -7,7 +7,7 @@ import pytest
 from longshift.data import benchmarks
 from longshift.errors import UsageError
 from longshift.settings import canonical_setting, generate_all, paper_generator, published
-from longshift.settings.paper import published_settings
+from longshift.settings.published_counts import published_settings
 
 EXACT = [
     ("TotalHeavyTail", "VLCS"),

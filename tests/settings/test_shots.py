@@ -3,8 +3,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from longshift.settings import published, shot_groups
 from longshift.settings.shots import terciles

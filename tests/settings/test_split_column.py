@@ -11,7 +11,7 @@ import pytest
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest, Row
 from longshift.settings.generators import GENERATORS, Natural
-from longshift.settings.resolve import setting_for
+from longshift.settings.lookup import setting_for
 from longshift.settings.split import load_split, make_split, save_split
 from tests.settings.made import manifest
 

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from longshift.sweep.collect import collect, drop_machine_columns, write_runs_csv
-from longshift.sweep.plan import Plan, make_plan
+from longshift.results import drop_machine_columns, write_runs_csv
+from longshift.sweep.collecting import collect
+from longshift.sweep.jobs import Plan, make_plan
 
 
 def write_sweep(folder: Path, **changes: Any) -> Path:

@@ -14,17 +14,18 @@ import torch
 from typer.testing import CliRunner, Result
 
 from longshift.cli.main import app
-from longshift.engine.config import Runtime
-from longshift.engine.record import RunFolder, read_metrics
 from longshift.errors import LongshiftError
-from longshift.sweep.board import make_board
-from longshift.sweep.collect import LATER_COLUMNS, MACHINE_COLUMNS, collect, read_runs_csv, write_runs_csv
-from longshift.sweep.entries import job_entries
-from longshift.sweep.execute import execute
-from longshift.sweep.plan import Plan, load_plan
-from longshift.sweep.store import scan, write_failure
-from longshift.sweep.summary import MEASURES, BadResult, curves, with_average
-from longshift.sweep.tasks import TaskCache
+from longshift.results import LATER_COLUMNS, MACHINE_COLUMNS, read_runs_csv, write_runs_csv
+from longshift.results.run_summary import MEASURES, BadResult, curves, with_average
+from longshift.sweep.collecting import collect
+from longshift.sweep.job_queue import make_board
+from longshift.sweep.job_status import job_entries
+from longshift.sweep.job_store import scan, write_failure
+from longshift.sweep.jobs import Plan, load_plan
+from longshift.sweep.run_job import execute
+from longshift.training.run_config import Runtime
+from longshift.training.run_folder import RunFolder, read_metrics
+from longshift.training.task_cache import TaskCache
 from tests.sweep.small import small_plan, table_bytes
 
 # Four runs: one under two names, one with averaged weights (two rows), one that diverges, one more.

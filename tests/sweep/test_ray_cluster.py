@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from longshift.engine.config import Runtime
-from longshift.sweep.board import make_board
-from longshift.sweep.execute import execute
+from longshift.sweep.job_queue import make_board
 from longshift.sweep.ray_launcher import Cluster, node_store, run_ray
-from longshift.sweep.tasks import TaskCache
+from longshift.sweep.run_job import execute
+from longshift.training.run_config import Runtime
+from longshift.training.task_cache import TaskCache
 from tests.sweep.small import small_plan, table_bytes
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")

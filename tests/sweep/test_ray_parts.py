@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from longshift.engine.config import Runtime
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
-from longshift.sweep.board import make_board
+from longshift.sweep.job_queue import make_board
 from longshift.sweep.ray_launcher import Cluster, read_files, run_ray, write_files
+from longshift.training.run_config import Runtime
 from tests.sweep.small import small_plan
 
 

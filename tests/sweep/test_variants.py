@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from longshift.engine.config import RunConfig, Runtime, hparam_rng
 from longshift.errors import ConfigError
 from longshift.methods import registry
-from longshift.report.build import build_tables
-from longshift.report.names import family, method_title, order_methods
-from longshift.sweep.best import write_best
-from longshift.sweep.board import make_board
-from longshift.sweep.collect import collect
-from longshift.sweep.execute import execute
-from longshift.sweep.plan import load_plan
-from longshift.sweep.spec import read_sweep
-from longshift.sweep.tasks import TaskCache
+from longshift.report.report_tables import build_tables
+from longshift.report.titles import family, method_title, order_methods
+from longshift.sweep.best_configs import write_best
+from longshift.sweep.collecting import collect
+from longshift.sweep.job_queue import make_board
+from longshift.sweep.jobs import load_plan
+from longshift.sweep.run_job import execute
+from longshift.sweep.sweep_file import read_sweep
+from longshift.training.run_config import RunConfig, Runtime, hparam_rng
+from longshift.training.task_cache import TaskCache
 from tests.sweep.small import small_plan, write_sweep
 
 PRIOR = {"name": "ndcl_prior", "method": "NDCL", "hparams": {"prior": "domain", "alpha": 0.0}}

@@ -1,52 +1,42 @@
 """What is read off finished runs: discrepancies, the terms of the bound, correlations, significance tests."""
 
-from longshift.analysis.bound import Bound, Term, generalization_bound
-from longshift.analysis.correlation import Correlation, correlate, pearson
-from longshift.analysis.domains import DomainOutputs, by_domain, domain_outputs
-from longshift.analysis.margins import MarginSummary, margin_summary
-from longshift.analysis.mixture import Mixture, mixture_weights
-from longshift.analysis.posterior import PosteriorDiscrepancy, posterior_discrepancy
-from longshift.analysis.prior import Distance, PriorDiscrepancy, centroid_distances, prior_discrepancy, wasserstein
-from longshift.analysis.significance import (
-    Friedman,
-    PairTest,
-    friedman,
-    nemenyi_critical_difference,
-    nemenyi_p_values,
-    rank_groups,
-    rank_table,
-    wilcoxon_holm,
-)
-from longshift.metrics.posterior import js_divergence
+from __future__ import annotations
 
-__all__ = [
-    "Bound",
-    "Correlation",
-    "Distance",
-    "DomainOutputs",
-    "Friedman",
-    "MarginSummary",
-    "Mixture",
-    "PairTest",
-    "PosteriorDiscrepancy",
-    "PriorDiscrepancy",
-    "Term",
-    "by_domain",
-    "centroid_distances",
-    "correlate",
-    "domain_outputs",
-    "friedman",
-    "generalization_bound",
-    "js_divergence",
-    "margin_summary",
-    "mixture_weights",
-    "nemenyi_critical_difference",
-    "nemenyi_p_values",
-    "pearson",
-    "posterior_discrepancy",
-    "prior_discrepancy",
-    "rank_groups",
-    "rank_table",
-    "wasserstein",
-    "wilcoxon_holm",
-]
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.analysis.bound import Bound as Bound, Term as Term, generalization_bound as generalization_bound
+    from longshift.analysis.correlation import Correlation as Correlation, correlate as correlate, pearson as pearson
+    from longshift.analysis.domains import (
+        DomainOutputs as DomainOutputs,
+        by_domain as by_domain,
+        domain_outputs as domain_outputs,
+    )
+    from longshift.analysis.margins import MarginSummary as MarginSummary, margin_summary as margin_summary
+    from longshift.analysis.mixture import Mixture as Mixture, mixture_weights as mixture_weights
+    from longshift.analysis.posteriors import (
+        PosteriorDiscrepancy as PosteriorDiscrepancy,
+        posterior_discrepancy as posterior_discrepancy,
+    )
+    from longshift.analysis.prior import (
+        Distance as Distance,
+        PriorDiscrepancy as PriorDiscrepancy,
+        centroid_distances as centroid_distances,
+        prior_discrepancy as prior_discrepancy,
+        wasserstein as wasserstein,
+    )
+    from longshift.analysis.significance import (
+        Friedman as Friedman,
+        PairTest as PairTest,
+        friedman as friedman,
+        nemenyi_critical_difference as nemenyi_critical_difference,
+        nemenyi_p_values as nemenyi_p_values,
+        rank_groups as rank_groups,
+        rank_table as rank_table,
+        wilcoxon_holm as wilcoxon_holm,
+    )
+    from longshift.metrics import js_divergence as js_divergence
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

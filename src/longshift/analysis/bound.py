@@ -32,8 +32,7 @@ from longshift.analysis.domains import DomainOutputs, check_domains, subsample
 from longshift.analysis.mixture import mixture_weights
 from longshift.analysis.probes import domain_hits, posterior_at, posterior_out_of_fold, total_variation
 from longshift.errors import UsageError
-from longshift.metrics.arrays import FloatArray
-from longshift.metrics.scores import score_samples
+from longshift.metrics import FloatArray, score_samples
 
 LAMBDA_NOTE = "not computable: the infimum of source and target risk over all hypotheses"
 

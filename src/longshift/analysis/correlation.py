@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import FloatArray
+from longshift.metrics import FloatArray
 
 
 @dataclass(frozen=True)

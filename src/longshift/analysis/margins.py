@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from longshift.metrics import margins
-from longshift.metrics.arrays import Array, FloatArray, integers
-from longshift.metrics.classification import group_means
+from longshift.metrics import Array, FloatArray, group_means, integers, margins
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from longshift.analysis.domains import DomainOutputs, check_domains, subsample
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import FloatArray
+from longshift.metrics import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ import numpy as np
 import ot
 
 from longshift.analysis.domains import DomainOutputs, Seed, check_domains, subsample
+from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import FloatArray, IntArray
-from longshift.metrics.classification import group_means
+from longshift.metrics import FloatArray, group_means
 
 Kind: TypeAlias = Literal["exact", "sliced"]
 

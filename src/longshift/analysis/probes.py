@@ -8,7 +8,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from longshift.metrics.arrays import FloatArray, IntArray
+from longshift.array_types import IntArray
+from longshift.metrics import FloatArray
 
 FOLDS = 5
 

@@ -8,13 +8,20 @@ from typing import Annotated
 import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, caution, console, print_json, print_table, progress
-from longshift.data import benchmarks, load_dataset, open_store
-from longshift.data.layout import nothing_shared, parts_of_a_split
-from longshift.data.manifest import Manifest
-from longshift.data.store import default_cache
-from longshift.data.verify import Problem, layout_problems, verify
+from longshift.data import (
+    Manifest,
+    Problem,
+    benchmarks,
+    default_cache,
+    layout_problems,
+    load_dataset,
+    nothing_shared,
+    open_store,
+    parts_of_a_split,
+    verify,
+)
 from longshift.errors import UsageError
-from longshift.words import counted
+from longshift.text import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 

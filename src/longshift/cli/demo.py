@@ -34,17 +34,13 @@ def demo(
     """Run the demonstration."""
     from longshift.cli.sweep import run
     from longshift.data import load_dataset
-    from longshift.experiments.demo.page import SETTINGS, demo_page, what_to_look_at
+    from longshift.demo import SETTINGS, demo_page, what_to_look_at
     from longshift.files import write_text
-    from longshift.report.build import build_tables
-    from longshift.report.page import write_page
-    from longshift.report.terminal import print_report
-    from longshift.settings.plot import plot_settings
-    from longshift.settings.resolve import setting_for
-    from longshift.settings.split import make_split, recipe_of
-    from longshift.sweep.collect import collect
+    from longshift.report import build_tables, print_report, write_page
+    from longshift.settings import make_split, plot_settings, recipe_of, setting_for
+    from longshift.sweep import collect
 
-    given = (resources.files("longshift.experiments.demo") / "sweep.toml").read_text(encoding="utf-8")
+    given = (resources.files("longshift.demo") / "sweep.toml").read_text(encoding="utf-8")
     spec = out / "sweep.toml"
     if spec.exists() and spec.read_text(encoding="utf-8") != given:
         raise LongshiftError(f"{spec} is not this version's demonstration; choose another --out or remove {out}")

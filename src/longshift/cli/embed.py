@@ -11,7 +11,7 @@ from longshift.cli.common import JsonFlag, QuietFlag, console, print_json, progr
 from longshift.errors import LongshiftError, UsageError
 
 if TYPE_CHECKING:
-    from longshift.data.manifest import Manifest
+    from longshift.data import Manifest
 
 
 def register(app: typer.Typer) -> None:
@@ -45,12 +45,10 @@ def embed(
         raise UsageError("vectors of a random network are of no use; add --pretrained, or --weights FILE.safetensors")
     import numpy as np
 
-    from longshift.data import load_dataset
-    from longshift.data.store import open_store
-    from longshift.engine.embed import embed as vectors_of
-    from longshift.engine.embed import write_table
+    from longshift.data import load_dataset, open_store
     from longshift.files import replacing
-    from longshift.nn.backbones import check_backbone, make_backbone
+    from longshift.inference import embed as vectors_of, write_table
+    from longshift.nn import check_backbone, make_backbone
 
     if out.suffix.lower() != ".npz":
         raise UsageError(f"--out: expected a file that ends in .npz, got {out}")
@@ -84,8 +82,7 @@ def embed(
 
 def _images_below(folder: Path) -> Manifest:
     """Every image below a folder, however it lies there; what stands for its class and site is not written."""
-    from longshift.data.manifest import Manifest, Row
-    from longshift.data.tree import list_folder
+    from longshift.data import Manifest, Row, list_folder
 
     if not folder.is_dir():
         raise UsageError(f"--unlabelled: expected a folder of images, got {folder}")

@@ -31,10 +31,8 @@ def evaluate(
 
     Example: `longshift evaluate runs/ndcl-ink-1a2b3c4d --set target`
     """
-    from longshift.engine.config import Runtime
-    from longshift.engine.evaluate import ALL_SITES
-    from longshift.engine.evaluate import evaluate as measure
-    from longshift.engine.evaluation import SETS
+    from longshift.inference import ALL_SITES, evaluate as measure
+    from longshift.training import SETS, Runtime
 
     unknown = [name for name in sets or () if name not in SETS]
     if unknown:

@@ -33,7 +33,7 @@ def export(
 
     Example: `longshift export fits/mysites --out mysites.onnx`
     """
-    from longshift.engine.export import export as write
+    from longshift.inference import export as write
 
     if format is None:
         format = "torch" if out is not None and out.suffix.lower() == ".pt2" else "onnx"

@@ -66,9 +66,8 @@ def fit(
 ) -> None:
     """Fit (see FIT_HELP)."""
     from longshift.cli.train import parse_assignments
-    from longshift.engine.config import Runtime
-    from longshift.engine.interrupt import graceful_stop
-    from longshift.experiments.fit import fit as run
+    from longshift.fitting import fit as run
+    from longshift.training import Runtime, graceful_stop
 
     if average not in ("none", "ema", "swa"):
         raise UsageError(f"--average: expected none, ema or swa, got {average!r}")

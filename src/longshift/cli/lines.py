@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from longshift.progress import Stage
-from longshift.words import counted
+from longshift.text import counted
 
 AT_LEAST, AT_MOST = 1.0, 60.0  # seconds between two lines
 

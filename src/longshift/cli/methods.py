@@ -10,7 +10,7 @@ import typer
 from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.errors import UsageError
 from longshift.methods import info
-from longshift.words import counted
+from longshift.text import counted
 
 WIDE = 120  # columns of a terminal
 

@@ -45,12 +45,10 @@ def predict(
 
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
-    from longshift.data.names import IMAGE_SUFFIXES, some
-    from longshift.engine.load import load_model
-    from longshift.engine.predict import VECTOR_SUFFIXES, expand
-    from longshift.engine.predict import predict as run
+    from longshift.data import IMAGE_SUFFIXES, some
     from longshift.files import write_json, write_text
-    from longshift.words import counted
+    from longshift.inference import VECTOR_SUFFIXES, expand, load_model, predict as run
+    from longshift.text import counted
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
         raise UsageError(f"--out: expected a file that ends with .csv or .json, got {out}")

@@ -17,8 +17,7 @@ from longshift.errors import LongshiftError, UsageError, unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from longshift.report.compare import Published, PublishedCorrelation
-    from longshift.report.table import Table
+    from longshift.report import Published, PublishedCorrelation, Table
 
 FORMATS = ("terminal", "markdown", "latex", "csv")
 HELP = """Tables and a page from finished runs.
@@ -72,15 +71,20 @@ def report(
     as_json: JsonFlag = False,
 ) -> None:
     """Report on finished runs (see HELP)."""
-    from longshift.report.build import KINDS, PAIRED, build_tables, left_out
-    from longshift.report.compare import compare as beside
-    from longshift.report.missing import find_missing
-    from longshift.report.part import part_of
-    from longshift.report.save import as_json as table_json
-    from longshift.report.save import save_tables
-    from longshift.report.standing import AMONG
-    from longshift.report.theory import beside_published
-    from longshift.sweep.selection import RULES
+    from longshift.report import (
+        AMONG,
+        KINDS,
+        PAIRED,
+        as_json as table_json,
+        beside_published,
+        build_tables,
+        compare as beside,
+        find_missing,
+        left_out,
+        part_of,
+        save_tables,
+    )
+    from longshift.results import RULES
 
     _one_of("format", format_, FORMATS)
     kinds = (
@@ -116,8 +120,7 @@ def report(
     if out:
         save_tables(shown, runs, missing, out, list(lacking.values()))
     if html:
-        from longshift.report.page import write_page
-        from longshift.report.report_page import report_page
+        from longshift.report import report_page, write_page
 
         command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
         write_page(
@@ -153,7 +156,7 @@ def _no_fit(path: Path) -> None:
     """The folder of a fit has its own report, and what lies directly in it is a model that has seen all sites."""
     if not (path / "sites").is_dir():
         return
-    from longshift.engine.load import PLAN
+    from longshift.inference import PLAN
 
     if (path / PLAN).exists():
         page = path / "report.html"
@@ -169,8 +172,8 @@ def _runs(path: Path) -> pd.DataFrame:
 
     That is so of published results that somebody went on with and whose data are gone: a folder with jobs in it.
     """
-    from longshift.sweep.collect import collect, data_elsewhere, read_runs_csv
-    from longshift.sweep.layout import SweepFolder
+    from longshift.results import read_runs_csv
+    from longshift.sweep import SweepFolder, collect, data_elsewhere
 
     try:
         return collect(path, missing=True)
@@ -185,10 +188,7 @@ def _runs(path: Path) -> pd.DataFrame:
 
 def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> None:
     """`all_rows`: tables that would bury the others on a terminal too, since they were asked for."""
-    from longshift.report.csv_tables import csv_tables
-    from longshift.report.latex import latex_document
-    from longshift.report.markdown import markdown_table
-    from longshift.report.terminal import print_report
+    from longshift.report import csv_tables, latex_document, markdown_table, print_report
 
     if format_ == "terminal":
         # One table after another on a screen: what stood under one, such as a list of missing runs, is not repeated.
@@ -210,8 +210,8 @@ def _paper(runs: pd.DataFrame) -> Published:
     import pandas as pd
 
     from longshift.data import benchmarks
-    from longshift.experiments.paper import overall_results, paper_table
-    from longshift.report.compare import published
+    from longshift.paper import overall_results, paper_table
+    from longshift.report import published
 
     known = benchmarks.all_benchmarks()
     names: dict[str, list[str]] = {}  # benchmark -> names of datasets that are it
@@ -241,8 +241,8 @@ def _paper(runs: pd.DataFrame) -> Published:
 
 def _correlations() -> dict[str, PublishedCorrelation]:
     """The paper's correlations of the quantities that runs record, and over what they were taken."""
-    from longshift.experiments.paper import paper_table
-    from longshift.report.compare import PublishedCorrelation
+    from longshift.paper import paper_table
+    from longshift.report import PublishedCorrelation
 
     over = paper_table("quantitative")
     points = len(over[["method", "setting"]].drop_duplicates())

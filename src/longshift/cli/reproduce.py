@@ -11,13 +11,11 @@ import typer
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, progress
 from longshift.cli.lines import opening
 from longshift.errors import LongshiftError, UsageError
-from longshift.words import counted
+from longshift.text import counted
 
 if TYPE_CHECKING:
-    from longshift.experiments.recipe import Recipe
-    from longshift.experiments.reproduce import Made
-    from longshift.experiments.workspace import Workspace
-    from longshift.sweep.slots import Slot
+    from longshift.paper import Made, Recipe, Workspace
+    from longshift.sweep import Slot
 
 HELP = """Make the paper's tables and figures, from the embedded digits or from your data.
 
@@ -76,10 +74,8 @@ def reproduce(
     if every and names:
         raise UsageError(f"expected either names or --all, found --all and {', '.join(names)}")
     # Imported here: `longshift --help` must not wait for torch.
-    from longshift.experiments.catalogue import all_recipes, find_recipes
-    from longshift.experiments.scale import FULL, adjusted, quick_scale
-    from longshift.experiments.workspace import open_workspace
-    from longshift.sweep.slots import make_slots
+    from longshift.paper import FULL, adjusted, all_recipes, find_recipes, open_workspace, quick_scale
+    from longshift.sweep import make_slots
 
     scale = adjusted(quick_scale(data) if quick else FULL, steps, trials, draws)
     recipes = list(all_recipes()) if every or not names else find_recipes(names)
@@ -91,7 +87,7 @@ def reproduce(
         _dry_run(workspace, recipes, as_json)
     else:
         if again:
-            from longshift.experiments.reproduce import retry
+            from longshift.paper import retry
 
             _say(f"{counted(retry(workspace, recipes), 'failed run')} may run again")
         _run(workspace, recipes, slots, cache, quiet, as_json)
@@ -101,10 +97,16 @@ def _list(
     workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
-    from longshift.experiments.costs import kind, known_costs, measure_costs, stored_costs
-    from longshift.experiments.results import read_results
-    from longshift.experiments.running import left_over, unique
-    from longshift.experiments.standing import standing
+    from longshift.paper import (
+        kind,
+        known_costs,
+        left_over,
+        measure_costs,
+        read_results,
+        standing,
+        stored_costs,
+        unique,
+    )
 
     jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
     costs = known_costs(jobs, read_results(workspace, jobs).entries)
@@ -140,13 +142,13 @@ def _list(
 
 
 def _time(hours: float | None) -> str:
-    from longshift.sweep.board import duration
+    from longshift.sweep import duration
 
     return "?" if hours is None else duration(3600 * hours) if hours else "-"
 
 
 def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> None:
-    from longshift.experiments.running import left_over, unique
+    from longshift.paper import left_over, unique
 
     jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
     left = left_over(workspace, jobs)
@@ -164,10 +166,8 @@ def _run(
 ) -> None:  # fmt: skip
     import torch
 
-    from longshift.engine.config import Runtime
-    from longshift.engine.interrupt import graceful_stop
-    from longshift.experiments.reproduce import reproduce as make
-    from longshift.experiments.running import left_over, unique
+    from longshift.paper import left_over, reproduce as make, unique
+    from longshift.training import Runtime, graceful_stop
 
     def announce() -> None:
         errors.print(

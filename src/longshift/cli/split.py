@@ -11,12 +11,19 @@ import typer
 from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
-from longshift.settings.ratios import ratios
-from longshift.settings.recipe import SplitRecipe, is_split_file, read_recipe
-from longshift.settings.resolve import setting_for
-from longshift.settings.setting import SETTING_NAMES
-from longshift.settings.shots import SHOTS
-from longshift.settings.split import Split, make_split, recipe_of, save_split
+from longshift.settings import (
+    SETTING_NAMES,
+    SHOTS,
+    Split,
+    SplitRecipe,
+    is_split_file,
+    make_split,
+    ratios,
+    read_recipe,
+    recipe_of,
+    save_split,
+    setting_for,
+)
 
 SETTINGS = ", ".join(SETTING_NAMES)
 
@@ -134,7 +141,7 @@ def plot(
 
     `longshift split plot split.json`
     """
-    from longshift.settings.plot import plot_settings  # matplotlib takes a second to import
+    from longshift.settings import plot_settings  # matplotlib takes a second to import
 
     if is_split_file(Path(data)):
         recipes = [_saved(data, setting, target)]

@@ -13,10 +13,10 @@ import typer
 from longshift.cli.common import JsonFlag, QuietFlag, caution, console, errors, print_json, print_table, progress
 from longshift.cli.lines import opening
 from longshift.errors import LongshiftError, UsageError
-from longshift.words import counted
+from longshift.text import counted
 
 if TYPE_CHECKING:
-    from longshift.sweep.board import Board
+    from longshift.sweep import Board
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The sweep's folder; it holds sweep.toml.")]
 
@@ -52,7 +52,7 @@ def init(directory: Directory) -> None:
     Example: `longshift sweep init digits-sweep`
     """
     from longshift.files import write_text
-    from longshift.sweep.layout import SweepFolder
+    from longshift.sweep import SweepFolder
 
     file = SweepFolder(directory).file
     if file.exists():
@@ -75,11 +75,7 @@ def plan(
 
     Example: `longshift sweep plan digits-sweep --device cpu`
     """
-    from longshift.sweep.board import duration
-    from longshift.sweep.entries import job_entries
-    from longshift.sweep.estimate import estimate, kinds
-    from longshift.sweep.plan import make_plan, never_started
-    from longshift.sweep.slots import make_slots
+    from longshift.sweep import duration, estimate, job_entries, kinds, make_plan, make_slots, never_started
 
     sweep, made = make_plan(directory)
     jobs = made.runs
@@ -149,12 +145,18 @@ def run(
 
     Examples: `longshift sweep run digits-sweep`, `longshift sweep run pacs-sweep --device cuda --jobs-per-gpu 3`
     """
-    from longshift.engine.interrupt import graceful_stop
-    from longshift.engine.trackers import tracker_kind
-    from longshift.sweep.board import CancelWatch, SweepStopped, any_of, make_board, time_is_up
-    from longshift.sweep.local import run_local
-    from longshift.sweep.plan import make_plan, never_started
-    from longshift.sweep.slots import make_slots
+    from longshift.sweep import (
+        CancelWatch,
+        SweepStopped,
+        any_of,
+        make_board,
+        make_plan,
+        make_slots,
+        never_started,
+        run_local,
+        time_is_up,
+    )
+    from longshift.training import graceful_stop, tracker_kind
 
     if launcher not in ("local", "ray"):
         raise UsageError(f"--launcher: expected local or ray, got {launcher!r}")
@@ -187,7 +189,7 @@ def run(
         board.tell()
         stop = any_of((asked, CancelWatch(made.folder), time_is_up(math.inf if stop_after is None else stop_after)))
         if launcher == "ray":
-            from longshift.sweep.ray_launcher import Cluster, run_ray
+            from longshift.sweep import Cluster, run_ray
 
             cluster = Cluster(address, threads, jobs_per_gpu, workers, device, shared_dir)
             run_ray(board, cluster, sweep.runtime, stop, kind)
@@ -220,9 +222,7 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
 
     Example: `longshift sweep status digits-sweep`
     """
-    from longshift.sweep.entries import job_entries
-    from longshift.sweep.plan import load_plan
-    from longshift.sweep.store import STATES, read_failure
+    from longshift.sweep import STATES, job_entries, load_plan, read_failure
 
     made = load_plan(directory)
     store = made.folder.store
@@ -260,8 +260,7 @@ def retry(directory: Directory) -> None:
 
     Example: `longshift sweep retry digits-sweep`
     """
-    from longshift.sweep.plan import load_plan
-    from longshift.sweep.store import forgive
+    from longshift.sweep import forgive, load_plan
 
     made = load_plan(directory)
     count = forgive(made.folder.store, [job.fingerprint for job in made.jobs])
@@ -276,8 +275,7 @@ def cancel(directory: Directory) -> None:
 
     Example: `longshift sweep cancel digits-sweep`
     """
-    from longshift.sweep.board import ask_to_cancel
-    from longshift.sweep.plan import load_plan
+    from longshift.sweep import ask_to_cancel, load_plan
 
     made = load_plan(directory)
     ask_to_cancel(made.folder)
@@ -292,9 +290,7 @@ def best(
 
     Example: `longshift sweep best digits-sweep --out best`
     """
-    from longshift.sweep.best import write_best
-    from longshift.sweep.collect import collect_plan
-    from longshift.sweep.plan import load_plan
+    from longshift.sweep import collect_plan, load_plan, write_best
 
     made = load_plan(directory)
     paths = write_best(made, collect_plan(made), out or directory / "best")
@@ -314,8 +310,8 @@ def collect(
 
     Example: `longshift sweep collect digits-sweep`
     """
-    from longshift.sweep.collect import collect_plan, collect_union, unknown_columns, write_runs_csv
-    from longshift.sweep.plan import load_plan
+    from longshift.results import unknown_columns, write_runs_csv
+    from longshift.sweep import collect_plan, collect_union, load_plan
 
     made = load_plan(directory)
     file = out or made.folder.table

@@ -122,15 +122,24 @@ def train(
 ) -> None:
     """Train one method (see TRAIN_HELP)."""
     # Imported here: `longshift --help` must not wait for torch.
-    from longshift.engine.ahead import begin_ahead
-    from longshift.engine.alone import alone_in
-    from longshift.engine.config import Runtime, parse_run_config
-    from longshift.engine.interrupt import graceful_stop
-    from longshift.engine.record import RunFolder, read_config
-    from longshift.engine.task import choose_size, declare_benchmark, make_task, name_target, say_network
-    from longshift.engine.trackers import open_tracker, tracker_kind
-    from longshift.engine.trainer import Trainer
-    from longshift.nn.backbones import check_backbone
+    from longshift.nn import check_backbone
+    from longshift.training import (
+        RunFolder,
+        Runtime,
+        Trainer,
+        alone_in,
+        begin_ahead,
+        choose_size,
+        declare_benchmark,
+        graceful_stop,
+        make_task,
+        name_target,
+        open_tracker,
+        parse_run_config,
+        read_config,
+        say_network,
+        tracker_kind,
+    )
 
     flags: dict[str, Any] = {
         "data": data, "benchmark": benchmark, "setting": setting, "target": target, "ratio": ratio, "shrink": shrink,

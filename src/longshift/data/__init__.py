@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.data.load import load_dataset
-    from longshift.data.manifest import Manifest
-    from longshift.data.store import Store, open_store
+    from longshift.data import benchmarks as benchmarks
+    from longshift.data.digits import DIGITS as DIGITS, digit_images as digit_images
+    from longshift.data.file_names import (
+        IMAGE_SUFFIXES as IMAGE_SUFFIXES,
+        is_hidden as is_hidden,
+        is_image as is_image,
+        is_other_format as is_other_format,
+        some as some,
+    )
+    from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
+    from longshift.data.folder_reader import list_folder as list_folder
+    from longshift.data.image_cache import Store as Store, default_cache as default_cache, open_store as open_store
+    from longshift.data.image_files import open_source as open_source
+    from longshift.data.image_size import fitting_size as fitting_size, typical_side as typical_side
+    from longshift.data.images import BadImage as BadImage, decode as decode, resize as resize
+    from longshift.data.manifest import Manifest as Manifest, Row as Row
+    from longshift.data.parallel import cores as cores, ordered_map as ordered_map
+    from longshift.data.readers import load_dataset as load_dataset
+    from longshift.data.vectors import (
+        holds_vectors as holds_vectors,
+        ordered_vectors as ordered_vectors,
+        read_unlabelled as read_unlabelled,
+    )
+    from longshift.data.verification import Problem as Problem, layout_problems as layout_problems, verify as verify
 
-__all__ = ["Manifest", "Store", "load_dataset", "open_store"]
-
-_WHERE = {
-    "Manifest": "longshift.data.manifest",
-    "Store": "longshift.data.store",
-    "load_dataset": "longshift.data.load",
-    "open_store": "longshift.data.store",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import on first use: who only wants the losses must not wait for readers of images and tables."""
-    if name not in _WHERE:
-        raise AttributeError(f"module 'longshift.data' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_WHERE[name]), name)
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -10,8 +10,8 @@ from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
+from longshift.data.file_names import some
 from longshift.data.manifest import Manifest
-from longshift.data.names import some
 from longshift.errors import LongshiftError, UsageError, unknown_name
 
 

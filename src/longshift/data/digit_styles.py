@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from longshift.data.manifest import IntArray
+from longshift.array_types import IntArray
 
 SIZE = 32
 MARGIN = 4

@@ -11,10 +11,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from longshift.array_types import IntArray
 from longshift.data.digit_styles import SIZE, STYLES, Pixels
-from longshift.data.manifest import IntArray, Manifest, Row
+from longshift.data.manifest import Manifest, Row
 
-NAME = "digits"
+DIGITS = "digits"
 
 
 def partition(labels: IntArray, parts: int) -> IntArray:
@@ -26,7 +27,7 @@ def partition(labels: IntArray, parts: int) -> IntArray:
     return result
 
 
-def manifest(name: str = NAME) -> Manifest:
+def manifest(name: str = DIGITS) -> Manifest:
     """Four domains, ten classes, about 45 samples for each pair; paths name the number of the digit."""
     _, labels = _originals()
     domains = partition(labels, len(STYLES))
@@ -39,7 +40,7 @@ def manifest(name: str = NAME) -> Manifest:
 
 
 @lru_cache(maxsize=1)
-def images() -> Pixels:
+def digit_images() -> Pixels:
     """(1797, 32, 32, 3) uint8, read-only, in the order of `manifest()`."""
     originals, labels = _originals()
     numbers = np.array([int(path.rsplit("/", 1)[1]) for path in manifest().paths])

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from longshift.array_types import IntArray
 
 
 class Row(NamedTuple):

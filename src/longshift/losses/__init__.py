@@ -1,32 +1,69 @@
 """Losses as pure functions on tensors, in full precision whatever comes in, and NDCL as one module."""
 
-from longshift.losses.alignment import Prototypes, align, align_released, prototype_alignment, prototypes
-from longshift.losses.contrast import infonce, infonce_nd, released, supcon, supcon_nd
-from longshift.losses.mining import Mined, apportion, mine, mined_counts, mix
-from longshift.losses.ndcl_loss import NDCLLoss, NDCLTerms
-from longshift.losses.recipe import NDCLRecipe
-from longshift.losses.reweighted_ce import class_mean, intra_class_weights, reweighted_cross_entropy
+from __future__ import annotations
 
-__all__ = [
-    "Mined",
-    "NDCLLoss",
-    "NDCLRecipe",
-    "NDCLTerms",
-    "Prototypes",
-    "align",
-    "align_released",
-    "apportion",
-    "class_mean",
-    "infonce",
-    "infonce_nd",
-    "intra_class_weights",
-    "mine",
-    "mined_counts",
-    "mix",
-    "prototype_alignment",
-    "prototypes",
-    "released",
-    "reweighted_cross_entropy",
-    "supcon",
-    "supcon_nd",
-]
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.losses.alignment import (
+        Prototypes as Prototypes,
+        align as align,
+        align_released as align_released,
+        prototype_alignment as prototype_alignment,
+        prototypes as prototypes,
+    )
+    from longshift.losses.boda import boda_loss as boda_loss, group_means as group_means
+    from longshift.losses.contrast import (
+        CONTRASTS as CONTRASTS,
+        NEGATIVES as NEGATIVES,
+        REDUCTIONS as REDUCTIONS,
+        infonce as infonce,
+        infonce_nd as infonce_nd,
+        released as released,
+        supcon as supcon,
+        supcon_nd as supcon_nd,
+    )
+    from longshift.losses.hsic import class_hsic as class_hsic, classes_present as classes_present
+    from longshift.losses.imbalance import (
+        focal_loss as focal_loss,
+        inverse_frequency as inverse_frequency,
+        ldam_margins as ldam_margins,
+        log_prior as log_prior,
+        margin_loss as margin_loss,
+    )
+    from longshift.losses.invariance import (
+        head_gradient_variance as head_gradient_variance,
+        irm_penalty as irm_penalty,
+        spread as spread,
+    )
+    from longshift.losses.kernels import RISK_GAMMAS as RISK_GAMMAS, mmd as mmd, pairwise_mmd as pairwise_mmd
+    from longshift.losses.mining import (
+        SHARES as SHARES,
+        Mined as Mined,
+        apportion as apportion,
+        mine as mine,
+        mined_counts as mined_counts,
+        mix as mix,
+    )
+    from longshift.losses.moments import pairwise_coral as pairwise_coral
+    from longshift.losses.ndcl_loss import NDCLLoss as NDCLLoss, NDCLTerms as NDCLTerms
+    from longshift.losses.ndcl_options import (
+        ALIGNMENTS as ALIGNMENTS,
+        PRIORS as PRIORS,
+        RELEASED as RELEASED,
+        SIMILARITY_CHOICES as SIMILARITY_CHOICES,
+        NDCLRecipe as NDCLRecipe,
+    )
+    from longshift.losses.quantile import kde_quantile as kde_quantile
+    from longshift.losses.reweighted_ce import (
+        DIVISORS as DIVISORS,
+        WEIGHTS as WEIGHTS,
+        class_mean as class_mean,
+        intra_class_weights as intra_class_weights,
+        reweighted_cross_entropy as reweighted_cross_entropy,
+    )
+    from longshift.losses.square import maximum_square_loss as maximum_square_loss
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

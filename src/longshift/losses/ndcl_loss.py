@@ -10,15 +10,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from longshift.data.draws import Draws, HostDraws
 from longshift.errors import unknown_name
 from longshift.losses import contrast
 from longshift.losses.alignment import prototype_alignment
 from longshift.losses.imbalance import log_prior
 from longshift.losses.mining import Mined, mine, mix
+from longshift.losses.ndcl_options import NDCLRecipe
 from longshift.losses.precision import full_precision
-from longshift.losses.recipe import NDCLRecipe
 from longshift.losses.reweighted_ce import reweighted_cross_entropy
+from longshift.rng import Draws, HostDraws
 
 
 class NDCLTerms(NamedTuple):

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from longshift.data.batch import Batch
-from longshift.data.draws import Draws
+from longshift.methods.batch import Batch
 from longshift.methods.info import MethodInfo
 from longshift.methods.problem import Problem
-from longshift.methods.space import MethodConfig
-from longshift.nn import optim
-from longshift.nn.network import Network
+from longshift.methods.search_space import MethodConfig
+from longshift.nn import Network, optim
+from longshift.rng import Draws
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.boda import boda_loss, group_means
-from longshift.losses.moments import pairwise_coral
+from longshift.losses import boda_loss, group_means, pairwise_coral
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, choice, hp, int_uniform, power, uniform
+from longshift.methods.search_space import MethodConfig, choice, hp, int_uniform, power, uniform
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from longshift.methods.base import Method
 from longshift.methods.info import FAMILIES, cost_cell, cost_note, summary
 from longshift.methods.registry import get, methods
-from longshift.methods.space import HyperParameter, MethodConfig, Space, Value
+from longshift.methods.search_space import HyperParameter, MethodConfig, Space, Value
 
 HEADER = """# Methods
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.moments import pairwise_coral
+from longshift.losses import pairwise_coral
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, power
+from longshift.methods.search_space import MethodConfig, hp, power
 
 
 @dataclass(frozen=True)

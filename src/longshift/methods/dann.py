@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, choice, fixed, hp, power, unused
-from longshift.nn import optim
-from longshift.nn.mlp import MLP
-from longshift.nn.weights import gradients, set_gradients, trainable
+from longshift.methods.search_space import MethodConfig, choice, fixed, hp, power, unused
+from longshift.nn import MLP, gradients, optim, set_gradients, trainable
 
 SMALL_LR = (1e-3, power(10, -4.5, -2.5))
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.quantile import kde_quantile
+from longshift.losses import kde_quantile
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, fixed, hp, power, uniform
+from longshift.methods.search_space import MethodConfig, fixed, hp, power, uniform
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
 
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, choice, hp
-from longshift.nn.weights import copies, trainable
+from longshift.methods.search_space import MethodConfig, choice, hp
+from longshift.nn import copies, trainable
 
 
 @dataclass(frozen=True)

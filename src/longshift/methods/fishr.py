@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.invariance import head_gradient_variance, spread
+from longshift.losses import head_gradient_variance, spread
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, int_uniform, power, uniform
+from longshift.methods.search_space import MethodConfig, hp, int_uniform, power, uniform
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from longshift.data.batch import Batch
-from longshift.losses.imbalance import focal_loss
+from longshift.losses import focal_loss
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, log_uniform
+from longshift.methods.search_space import MethodConfig, hp, log_uniform
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Method, scalar_buffer
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, fixed, hp
-from longshift.nn.gradient_reversal import reverse_gradient
-from longshift.nn.mlp import MLP
-from longshift.nn.weights import gradients, set_gradients, trainable
+from longshift.methods.search_space import MethodConfig, fixed, hp
+from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, trainable
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.invariance import irm_penalty
+from longshift.losses import irm_penalty
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, power
+from longshift.methods.search_space import MethodConfig, hp, power
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from longshift.data.batch import Batch
-from longshift.losses.imbalance import ldam_margins, margin_loss
+from longshift.losses import ldam_margins, margin_loss
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, choice, hp, power
+from longshift.methods.search_space import MethodConfig, choice, hp, power
 
 
 @dataclass(frozen=True)

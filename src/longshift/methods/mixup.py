@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, power
+from longshift.methods.search_space import MethodConfig, hp, power
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, choice, hp, power
-from longshift.nn.weights import first_adam_step, gradients, set_gradients, shifted, trainable
+from longshift.methods.search_space import MethodConfig, choice, hp, power
+from longshift.nn import first_adam_step, gradients, set_gradients, shifted, trainable
 
 
 @dataclass(frozen=True)

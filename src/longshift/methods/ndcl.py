@@ -9,16 +9,25 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from longshift.data.batch import Batch
 from longshift.errors import ConfigError
-from longshift.losses.contrast import CONTRASTS, NEGATIVES, REDUCTIONS
-from longshift.losses.mining import SHARES
-from longshift.losses.ndcl_loss import NDCLLoss
-from longshift.losses.recipe import ALIGNMENTS, PRIORS, RELEASED, SIMILARITY_CHOICES, NDCLRecipe
-from longshift.losses.reweighted_ce import DIVISORS, WEIGHTS
+from longshift.losses import (
+    ALIGNMENTS,
+    CONTRASTS,
+    DIVISORS,
+    NEGATIVES,
+    PRIORS,
+    REDUCTIONS,
+    RELEASED,
+    SHARES,
+    SIMILARITY_CHOICES,
+    WEIGHTS,
+    NDCLLoss,
+    NDCLRecipe,
+)
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, Value, fixed, hp, log_uniform, uniform
+from longshift.methods.search_space import MethodConfig, Value, fixed, hp, log_uniform, uniform
 
 Preset = Literal["paper", "released"]
 Ablation = Literal["none", "no_weight", "no_con", "no_const", "no_aug"]

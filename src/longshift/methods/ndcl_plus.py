@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from longshift.methods.ndcl import NDCL, NDCLConfig
 from longshift.methods.registry import register
-from longshift.methods.space import kept_at
+from longshift.methods.search_space import kept_at
 
 
 @dataclass(frozen=True)

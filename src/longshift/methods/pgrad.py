@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, fixed, hp, power
-from longshift.nn import optim
-from longshift.nn.jacobi import symmetric_eigen
-from longshift.nn.weights import copies, flat, put, set_gradients, trainable, unflat
+from longshift.methods.search_space import MethodConfig, fixed, hp, power
+from longshift.nn import copies, flat, optim, put, set_gradients, symmetric_eigen, trainable, unflat
 
 SPLITS = 3
 DIRECTIONS = 4

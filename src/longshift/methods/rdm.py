@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.kernels import RISK_GAMMAS, mmd
+from longshift.losses import RISK_GAMMAS, mmd
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses, scalar_buffer
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, choice, fixed, hp, int_uniform, power, uniform
+from longshift.methods.search_space import MethodConfig, choice, fixed, hp, int_uniform, power, uniform
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.imbalance import inverse_frequency
+from longshift.losses import inverse_frequency
 from longshift.methods.base import Losses, Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
 
 

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, power
-from longshift.nn import optim
-from longshift.nn.weights import gradients, set_gradients, trainable
+from longshift.methods.search_space import MethodConfig, hp, power
+from longshift.nn import gradients, optim, set_gradients, trainable
 
 EPS = 1e-5
 

@@ -11,15 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.square import maximum_square_loss
+from longshift.losses import maximum_square_loss
 from longshift.methods.base import Method
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, power
-from longshift.nn.gradient_reversal import reverse_gradient
-from longshift.nn.mlp import MLP
-from longshift.nn.sam import sharpness_aware_gradients
-from longshift.nn.weights import gradients, set_gradients, trainable
+from longshift.methods.search_space import MethodConfig, hp, power
+from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, sharpness_aware_gradients, trainable
 
 HIDDEN = 256  # as DANN's discriminator by default
 

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.hsic import class_hsic, classes_present
+from longshift.losses import class_hsic, classes_present
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, fixed, hp, power
-from longshift.nn import optim
-from longshift.nn.network import Network
+from longshift.methods.search_space import MethodConfig, fixed, hp, power
+from longshift.nn import Network, optim
 
 
 @dataclass(frozen=True)

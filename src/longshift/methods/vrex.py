@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from torch.nn.functional import cross_entropy
 
-from longshift.data.batch import Batch
-from longshift.losses.invariance import spread
+from longshift.losses import spread
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
+from longshift.methods.batch import Batch
 from longshift.methods.registry import register
-from longshift.methods.space import MethodConfig, hp, power
+from longshift.methods.search_space import MethodConfig, hp, power
 
 
 @dataclass(frozen=True)

@@ -1,32 +1,41 @@
 """Pure functions from logits and labels to numbers."""
 
-from longshift.metrics.classification import (
-    accuracy,
-    confusion_matrix,
-    macro_f1,
-    per_class_accuracy,
-    per_domain_accuracy,
-    shot_accuracy,
-    worst_domain_accuracy,
-)
-from longshift.metrics.evaluation import Evaluation, evaluate_predictions
-from longshift.metrics.probabilistic import expected_calibration_error, margins, negative_log_likelihood
-from longshift.metrics.scores import probabilities
-from longshift.metrics.temperature import fit_temperature
+from __future__ import annotations
 
-__all__ = [
-    "Evaluation",
-    "accuracy",
-    "confusion_matrix",
-    "evaluate_predictions",
-    "expected_calibration_error",
-    "fit_temperature",
-    "macro_f1",
-    "margins",
-    "negative_log_likelihood",
-    "per_class_accuracy",
-    "per_domain_accuracy",
-    "probabilities",
-    "shot_accuracy",
-    "worst_domain_accuracy",
-]
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.metrics.arrays import (
+        Array as Array,
+        FloatArray as FloatArray,
+        finite_rows as finite_rows,
+        indices as indices,
+        integers as integers,
+    )
+    from longshift.metrics.classification import (
+        accuracy as accuracy,
+        confusion_matrix as confusion_matrix,
+        group_means as group_means,
+        macro_f1 as macro_f1,
+        per_class_accuracy as per_class_accuracy,
+        per_domain_accuracy as per_domain_accuracy,
+        shot_accuracy as shot_accuracy,
+        worst_domain_accuracy as worst_domain_accuracy,
+    )
+    from longshift.metrics.divergence import (
+        class_posteriors as class_posteriors,
+        js_divergence as js_divergence,
+        nan_mean as nan_mean,
+    )
+    from longshift.metrics.evaluation import Evaluation as Evaluation, evaluate_predictions as evaluate_predictions
+    from longshift.metrics.probabilistic import (
+        expected_calibration_error as expected_calibration_error,
+        margins as margins,
+        negative_log_likelihood as negative_log_likelihood,
+    )
+    from longshift.metrics.scores import probabilities as probabilities, score_samples as score_samples
+    from longshift.metrics.temperature import fit_temperature as fit_temperature
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

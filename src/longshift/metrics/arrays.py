@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.data.manifest import IntArray as IntArray  # one name for it in the whole package
+from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
 
 Array: TypeAlias = npt.NDArray[Any] | Tensor

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import Array, FloatArray, IntArray, indices
+from longshift.metrics.arrays import Array, FloatArray, indices
 from longshift.metrics.scores import score_samples
-from longshift.settings.shots import SHOTS
+from longshift.settings import SHOTS
 
 
 def accuracy(logits: Array, labels: Array) -> float:

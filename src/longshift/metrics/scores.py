@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import Array, FloatArray, IntArray, finite_rows, floats, indices, refuse_not_finite
+from longshift.metrics.arrays import Array, FloatArray, finite_rows, floats, indices, refuse_not_finite
 
 # Rows turned to float64 at a time, so that 170,000 x 345 logits do not need another 1.4 GB.
 _CHUNK = 16_384

@@ -1,0 +1,41 @@
+"""Networks, heads, optimizers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.nn import optim as optim
+    from longshift.nn.backbones import (
+        SMALL_CONV as SMALL_CONV,
+        VECTOR_MLP as VECTOR_MLP,
+        Backbone as Backbone,
+        check_backbone as check_backbone,
+        make_backbone as make_backbone,
+        make_network as make_network,
+        weights_header as weights_header,
+    )
+    from longshift.nn.batch_norm_folding import fold_frozen_norms as fold_frozen_norms
+    from longshift.nn.gradient_reversal import reverse_gradient as reverse_gradient
+    from longshift.nn.jacobi import symmetric_eigen as symmetric_eigen
+    from longshift.nn.kernel_tuning import untuned as untuned
+    from longshift.nn.mlp import MLP as MLP
+    from longshift.nn.network import Network as Network, Precision as Precision
+    from longshift.nn.parameters import (
+        copies as copies,
+        first_adam_step as first_adam_step,
+        flat as flat,
+        gradients as gradients,
+        put as put,
+        set_gradients as set_gradients,
+        shifted as shifted,
+        trainable as trainable,
+        unflat as unflat,
+    )
+    from longshift.nn.pretrained import TORCHVISION as TORCHVISION, at_hand as at_hand
+    from longshift.nn.sam import sharpness_aware_gradients as sharpness_aware_gradients
+    from longshift.nn.vector_mlp import VectorMLP as VectorMLP
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

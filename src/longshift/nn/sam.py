@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from longshift.nn.weights import gradients, shifted
+from longshift.nn.parameters import gradients, shifted
 
 
 @torch.no_grad()

@@ -1,1 +1,79 @@
-"""Tables, figures and the HTML page, made from finished runs."""
+"""Tables, figures and pages from finished runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.report.csv_format import csv_tables as csv_tables
+    from longshift.report.html_page import (
+        Page as Page,
+        Section as Section,
+        paragraphs as paragraphs,
+        stack as stack,
+        write_page as write_page,
+    )
+    from longshift.report.latex_format import (
+        NEEDS as NEEDS,
+        latex_document as latex_document,
+        latex_table as latex_table,
+    )
+    from longshift.report.markdown_format import escape as escape, markdown_table as markdown_table
+    from longshift.report.missing_runs import Missing as Missing, find_missing as find_missing
+    from longshift.report.part import part_of as part_of
+    from longshift.report.published_results import (
+        Published as Published,
+        PublishedCorrelation as PublishedCorrelation,
+        compare as compare,
+        published as published,
+    )
+    from longshift.report.ranking import AMONG as AMONG
+    from longshift.report.report_tables import (
+        KINDS as KINDS,
+        PAIRED as PAIRED,
+        average_tables as average_tables,
+        build_tables as build_tables,
+        cost_tables as cost_tables,
+        left_out as left_out,
+        target_tables as target_tables,
+        worst_tables as worst_tables,
+    )
+    from longshift.report.run_records import Record as Record
+    from longshift.report.saving import as_json as as_json, save_tables as save_tables
+    from longshift.report.sections.classes import class_section as class_section, confusion_section as confusion_section
+    from longshift.report.sections.curves import validation_section as validation_section
+    from longshift.report.sections.runs import run_section as run_section
+    from longshift.report.sections.splits import SplitPicture as SplitPicture, split_section as split_section
+    from longshift.report.sections.tables import table_html as table_html
+    from longshift.report.sections.weak import weak_section as weak_section
+    from longshift.report.sweep_page import report_page as report_page
+    from longshift.report.table import (
+        DASH as DASH,
+        Cell as Cell,
+        Column as Column,
+        Row as Row,
+        Table as Table,
+        number as number,
+        slug as slug,
+        with_places as with_places,
+    )
+    from longshift.report.terminal_format import print_report as print_report
+    from longshift.report.theory import beside_published as beside_published
+    from longshift.report.titles import (
+        GROUPS as GROUPS,
+        RULES as RULES,
+        family as family,
+        method_title as method_title,
+        order_methods as order_methods,
+        order_settings as order_settings,
+    )
+    from longshift.report.weak_classes import (
+        LEVEL as LEVEL,
+        share_interval as share_interval,
+        weak_below as weak_below,
+        weak_indices as weak_indices,
+    )
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

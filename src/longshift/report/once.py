@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from longshift.report.names import is_averaged
+from longshift.report.titles import is_averaged
 
 
 def run_names(frame: pd.DataFrame) -> list[str]:

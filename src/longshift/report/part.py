@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from longshift.errors import UsageError, unknown_name
-from longshift.report.names import order_settings
+from longshift.report.titles import order_settings
 
 
 def part_of(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None) -> pd.DataFrame:

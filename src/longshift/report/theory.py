@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from longshift.metrics.arrays import FloatArray
-from longshift.report.compare import Published
-from longshift.report.names import RULES, order_datasets, order_settings
+from longshift.metrics import FloatArray
+from longshift.report.correlations import Relation, relate, relate_within
 from longshift.report.once import each_once
-from longshift.report.relation import Relation, relate, relate_within
+from longshift.report.published_results import Published
 from longshift.report.table import Cell, Column, Row, Table, number, slug
-from longshift.sweep.selection import averages
-from longshift.words import counted
+from longshift.report.titles import RULES, order_datasets, order_settings
+from longshift.results import averages
+from longshift.text import counted
 
 ACCURACY = "target_accuracy"
 CELL = ["dataset", "setting", "target"]

@@ -1,50 +1,57 @@
 """How imbalance is made: published and generated settings, and the splits they give."""
 
-from longshift.settings.explicit import explicit_setting
-from longshift.settings.generators import (
-    GENERATORS,
-    Balanced,
-    Cross,
-    Duality,
-    Generator,
-    Natural,
-    TotalHeavyTail,
-    generate_all,
-)
-from longshift.settings.paper import paper_generator, published
-from longshift.settings.ratios import Ratios, ratios
-from longshift.settings.recipe import SplitRecipe, read_recipe
-from longshift.settings.resolve import find_target, recognise, setting_for
-from longshift.settings.setting import SETTING_NAMES, Setting, canonical_setting
-from longshift.settings.shots import shot_groups
-from longshift.settings.split import Split, load_split, make_split, recipe_of, save_split
+from __future__ import annotations
 
-__all__ = [
-    "GENERATORS",
-    "SETTING_NAMES",
-    "Balanced",
-    "Cross",
-    "Duality",
-    "Generator",
-    "Natural",
-    "Ratios",
-    "Setting",
-    "Split",
-    "SplitRecipe",
-    "TotalHeavyTail",
-    "canonical_setting",
-    "explicit_setting",
-    "find_target",
-    "generate_all",
-    "load_split",
-    "make_split",
-    "paper_generator",
-    "published",
-    "ratios",
-    "read_recipe",
-    "recipe_of",
-    "recognise",
-    "save_split",
-    "setting_for",
-    "shot_groups",
-]
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.settings.generators import (
+        GENERATORS as GENERATORS,
+        Balanced as Balanced,
+        Cross as Cross,
+        Duality as Duality,
+        Generator as Generator,
+        Natural as Natural,
+        TotalHeavyTail as TotalHeavyTail,
+        generate_all as generate_all,
+    )
+    from longshift.settings.imbalance_ratios import Ratios as Ratios, ratios as ratios
+    from longshift.settings.lookup import find_target as find_target, recognise as recognise, setting_for as setting_for
+    from longshift.settings.own_counts import explicit_setting as explicit_setting
+    from longshift.settings.plot import (
+        FAINT as FAINT,
+        INK as INK,
+        PALETTE as PALETTE,
+        draw_settings as draw_settings,
+        plot_settings as plot_settings,
+    )
+    from longshift.settings.published_counts import (
+        paper_generator as paper_generator,
+        published as published,
+        published_settings as published_settings,
+    )
+    from longshift.settings.setting import (
+        NO_TARGET as NO_TARGET,
+        SETTING_NAMES as SETTING_NAMES,
+        Setting as Setting,
+        canonical_setting as canonical_setting,
+    )
+    from longshift.settings.shots import SHOTS as SHOTS, shot_groups as shot_groups
+    from longshift.settings.split import (
+        Split as Split,
+        load_split as load_split,
+        make_split as make_split,
+        recipe_of as recipe_of,
+        save_split as save_split,
+        usable_counts as usable_counts,
+    )
+    from longshift.settings.split_file import (
+        DamagedRecipe as DamagedRecipe,
+        SplitRecipe as SplitRecipe,
+        is_split_file as is_split_file,
+        read_recipe as read_recipe,
+    )
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -1,8 +1,8 @@
 """Settings made from a dataset's own counts.
 
-With the parameters of the paper these give the published counts (see `longshift.settings.paper`); with others,
-or with a stated imbalance `ratio`, they work on any dataset. A generator of your own is any object with a
-`name` and a `generate(totals, target)`.
+With the parameters of the paper these give the published counts (see `published_counts`). With others, or with a
+stated imbalance `ratio`, they work on any dataset. A generator of your own is any object with a `name` and a
+`generate(totals, target)`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from longshift.data.manifest import IntArray
+from longshift.array_types import IntArray
 from longshift.errors import UsageError, unknown_name
-from longshift.settings.curves import FloatArray, cut_to_ratio, cut_to_tail, heavy_tail
 from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 from longshift.settings.shots import terciles
+from longshift.settings.tail_shapes import FloatArray, cut_to_ratio, cut_to_tail, heavy_tail
 
 
 @runtime_checkable

@@ -15,9 +15,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from longshift.files import replacing
-from longshift.settings.ratios import ratios
-from longshift.settings.recipe import SplitRecipe
+from longshift.settings.imbalance_ratios import ratios
 from longshift.settings.shots import SHOTS
+from longshift.settings.split_file import SplitRecipe
 
 # Okabe and Ito: distinguishable with every common kind of colour blindness.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#5A5A5A")

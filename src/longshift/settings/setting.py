@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longshift.data.manifest import IntArray
+from longshift.array_types import IntArray
 from longshift.errors import UsageError, unknown_name
 
 Counts = Mapping[str, Mapping[str, int]]  # domain -> class -> number of samples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longshift.data.manifest import IntArray
+from longshift.array_types import IntArray
 
 SHOTS = ("many", "medium", "few")
 

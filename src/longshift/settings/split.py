@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from longshift.data.manifest import IntArray, Manifest
+from longshift.array_types import IntArray
+from longshift.data import Manifest
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
-from longshift.settings.recipe import SplitRecipe, read_recipe, write_recipe
 from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
+from longshift.settings.split_file import SplitRecipe, read_recipe, write_recipe
 
 PARTS = ("train", "validation", "test", "target")
 

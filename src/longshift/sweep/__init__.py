@@ -1,0 +1,54 @@
+"""Many runs: the sweep file, its jobs, the queue, launchers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.sweep.best_configs import write_best as write_best
+    from longshift.sweep.collecting import (
+        collect as collect,
+        collect_plan as collect_plan,
+        collect_union as collect_union,
+        data_elsewhere as data_elsewhere,
+        runs_file as runs_file,
+    )
+    from longshift.sweep.job_queue import (
+        Board as Board,
+        CancelWatch as CancelWatch,
+        SweepStopped as SweepStopped,
+        any_of as any_of,
+        ask_to_cancel as ask_to_cancel,
+        duration as duration,
+        make_board as make_board,
+        time_is_up as time_is_up,
+    )
+    from longshift.sweep.job_status import job_entries as job_entries
+    from longshift.sweep.job_store import (
+        FINISHED as FINISHED,
+        STATES as STATES,
+        Entry as Entry,
+        forgive as forgive,
+        read_failure as read_failure,
+        scan as scan,
+    )
+    from longshift.sweep.jobs import (
+        Job as Job,
+        Plan as Plan,
+        load_plan as load_plan,
+        make_plan as make_plan,
+        never_started as never_started,
+    )
+    from longshift.sweep.local_launcher import run_local as run_local
+    from longshift.sweep.ray_launcher import Cluster as Cluster, run_ray as run_ray
+    from longshift.sweep.run_job import execute as execute
+    from longshift.sweep.run_keys import shared as shared
+    from longshift.sweep.sweep_file import run_config as run_config
+    from longshift.sweep.sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
+    from longshift.sweep.time_estimate import estimate as estimate, kinds as kinds, measure as measure
+    from longshift.sweep.trial_seeds import hparam_seed as hparam_seed
+    from longshift.sweep.worker_slots import Slot as Slot, make_slots as make_slots
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

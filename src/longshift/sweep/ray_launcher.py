@@ -20,17 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longshift.engine.config import Runtime
-from longshift.engine.trackers import TrackerKind
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
-from longshift.sweep import claims
-from longshift.sweep.board import Board
-from longshift.sweep.execute import Outcome, disk_full, execute
-from longshift.sweep.layout import StoreFolder
-from longshift.sweep.plan import Job
-from longshift.sweep.store import FINISHED, quarantine, record_finished, state_of, write_failure
-from longshift.sweep.tasks import TaskCache
+from longshift.sweep import job_claims as claims
+from longshift.sweep.job_queue import Board
+from longshift.sweep.job_store import FINISHED, quarantine, record_finished, state_of, write_failure
+from longshift.sweep.jobs import Job
+from longshift.sweep.run_job import Outcome, disk_full, execute
+from longshift.sweep.sweep_folder import StoreFolder
+from longshift.training import Runtime, TaskCache, TrackerKind
 
 MOST_LOSSES = 10  # of workers of one job; more than on one machine, because nodes come and go
 LAST = "result.json"  # written after everything else: its presence says that a job is finished
@@ -92,7 +90,7 @@ def _reach(address: str | None) -> None:
 
 def _fresh(cluster: Cluster) -> dict[str, Any]:
     """Options for a cluster of this machine's own; none where one is joined."""
-    from longshift.data.parallel import cores
+    from longshift.data import cores
 
     return {} if cluster.address else {"num_cpus": cores(), "include_dashboard": False}
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from longshift.engine.config import parse_run_config
 from longshift.errors import ConfigError, LongshiftError
 from longshift.methods import plugins, registry
-from longshift.sweep.layout import absolute
+from longshift.sweep.sweep_folder import absolute
+from longshift.training import parse_run_config
 
 # What the expansion decides; a [run] table may not.
 EXPANDED = ("data", "benchmark", "setting", "target", "method", "split_seed", "hparam_seed", "train_seed")

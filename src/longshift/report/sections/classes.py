@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from longshift.report.figures import class_bars, confusion_map
-from longshift.report.names import method_title
-from longshift.report.page import Section, figure
-from longshift.report.records import Record, class_accuracy, sum_confusion
-from longshift.words import counted
+from longshift.report.html_page import Section, figure
+from longshift.report.run_records import Record, class_accuracy, sum_confusion
+from longshift.report.titles import method_title
+from longshift.text import counted
 
 NARROW = 20  # classes whose confusions fit into half the page
 

@@ -11,11 +11,11 @@ import pandas as pd
 
 from longshift.metrics import margins
 from longshift.report.figures import Line, line_chart
-from longshift.report.names import method_title
-from longshift.report.page import Section, figure, paragraphs
-from longshift.report.records import Record
+from longshift.report.html_page import Section, figure, paragraphs
+from longshift.report.run_records import Record
 from longshift.report.table import number
-from longshift.sweep.selection import standard_error
+from longshift.report.titles import method_title
+from longshift.results import standard_error
 
 POINTS = 101
 

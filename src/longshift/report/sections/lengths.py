@@ -8,12 +8,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from longshift.report.figures import Line, line_chart
-from longshift.report.lengths import Group, curve_groups
-from longshift.report.page import Section, figure, fold, stack
+from longshift.report.html_page import Section, figure, fold, stack
+from longshift.report.run_lengths import Group, curve_groups
 from longshift.report.sections.tables import table_html
 from longshift.report.table import Table, number
-from longshift.sweep.selection import standard_error
-from longshift.words import counted
+from longshift.results import standard_error
+from longshift.text import counted
 
 
 def length_section(tables: Sequence[Table], runs: pd.DataFrame) -> Section:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from longshift.report.figures import rank_diagram
-from longshift.report.names import method_title
-from longshift.report.page import Section, figure, paragraphs
-from longshift.report.standing import Standing
-from longshift.report.summary import aside_words, in_words
-from longshift.words import counted
+from longshift.report.findings import aside_words, in_words
+from longshift.report.html_page import Section, figure, paragraphs
+from longshift.report.ranking import Standing
+from longshift.report.titles import method_title
+from longshift.text import counted
 
 
 def rank_section(result: Standing) -> Section:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from longshift.report.page import Section, fold, fragment
-from longshift.report.records import Record
-from longshift.words import counted
+from longshift.report.html_page import Section, fold, fragment
+from longshift.report.run_records import Record
+from longshift.text import counted
 
 
 def run_section(records: Sequence[Record], page: Path, total: int) -> Section:

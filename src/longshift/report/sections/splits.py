@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from longshift.report.figures import split_bars
-from longshift.report.page import Section, figure, fold, stack
+from longshift.report.html_page import Section, figure, fold, stack
 
 SHOWN = 2  # pictures side by side; the others are folded away
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from longshift.report.page import Section, fold, fragment, stack
+from longshift.report.html_page import Section, fold, fragment, stack
 from longshift.report.table import Table
 
 

@@ -8,12 +8,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from longshift.report.figures import Points, scatter
-from longshift.report.names import FAMILIES, family, method_title
-from longshift.report.page import Section, figure, stack
+from longshift.report.html_page import Section, figure, stack
 from longshift.report.sections.tables import table_html
 from longshift.report.table import Table
 from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
-from longshift.words import counted
+from longshift.report.titles import FAMILIES, family, method_title
+from longshift.text import counted
 
 DRAWN = ("posterior_target", "target_margin")
 INTRO = (

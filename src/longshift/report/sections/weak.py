@@ -10,11 +10,11 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from longshift.errors import LongshiftError
-from longshift.report.page import Section, fold, fragment, paragraphs, stack
-from longshift.report.records import Record, class_accuracy, sum_confusion
-from longshift.report.weakness import BEHIND, LEVEL, LOW, share_interval, weak_below, weak_indices
-from longshift.report.wrong import Wrong, load_manifest, pictures, wrong_samples
-from longshift.words import counted
+from longshift.report.html_page import Section, fold, fragment, paragraphs, stack
+from longshift.report.misclassified import Wrong, load_manifest, pictures, wrong_samples
+from longshift.report.run_records import Record, class_accuracy, sum_confusion
+from longshift.report.weak_classes import BEHIND, LEVEL, LOW, share_interval, weak_below, weak_indices
+from longshift.text import counted
 
 CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
 ALMOST_ALL = 0.8  # of the mistakes

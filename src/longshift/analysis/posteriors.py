@@ -1,0 +1,49 @@
+"""Posterior discrepancy: how differently a model predicts one class in two domains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from longshift.analysis.domains import DomainOutputs, check_domains
+from longshift.metrics import FloatArray, class_posteriors, js_divergence, nan_mean, probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorDiscrepancy:
+    """Jensen-Shannon divergences (nats, 0 to log 2) of class-mean posteriors; NaN where a class is absent.
+
+    `average` is the mean over the classes that can be measured; it is NaN if none can.
+    """
+
+    per_source: FloatArray  # (D, K) each source against the target
+    per_class: FloatArray  # (K,) mean over the sources that hold the class
+    average: float  # mean of `per_class`
+    between_sources_per_class: FloatArray  # (K,) mean over pairs of sources
+    between_sources: float
+    absent: tuple[int, ...]  # classes that cannot be measured: not in the target, or in no source
+
+
+def posterior_discrepancy(sources: Sequence[DomainOutputs], target: DomainOutputs) -> PosteriorDiscrepancy:
+    """PD_k = mean_d JS(mean_{x in (d, k)} p(. | x), mean_{x in (T, k)} p(. | x)), averaged over the classes k.
+
+    Every source domain counts the same whatever its size, as does every class.
+    """
+    check_domains(sources, target)
+    rows = [class_posteriors(probabilities(d.logits, d.name), d.labels) for d in sources]
+    goal = class_posteriors(probabilities(target.logits, target.name), target.labels)
+    per_source = np.stack([js_divergence(row, goal) for row in rows])
+    per_class = nan_mean(per_source)
+    pairs = [js_divergence(a, b) for a, b in combinations(rows, 2)]
+    between = nan_mean(np.stack(pairs)) if pairs else np.full(target.classes, np.nan)
+    return PosteriorDiscrepancy(
+        per_source=per_source,
+        per_class=per_class,
+        average=float(nan_mean(per_class)),
+        between_sources_per_class=between,
+        between_sources=float(nan_mean(between)),
+        absent=tuple(int(k) for k in np.flatnonzero(np.isnan(per_class))),
+    )

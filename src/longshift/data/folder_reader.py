@@ -1,0 +1,177 @@
+"""Reads datasets laid out as domain/class/image, in a folder or inside a .zip."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from longshift.data.file_names import IMAGE_SUFFIXES, is_hidden, is_image, is_other_format, some
+from longshift.data.folder_layout import wrong_depth
+from longshift.data.manifest import Manifest, Row
+from longshift.errors import LongshiftError
+
+LAYOUT = "domain/class/image.jpg"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The image files and the folders below a root, as "/"-separated relative paths."""
+
+    images: tuple[str, ...]
+    folders: tuple[str, ...]
+    others: tuple[str, ...] = ()  # pictures of formats that are not read
+
+
+def list_folder(root: Path) -> Listing:
+    """Walk a folder; links are followed, a link back to an own parent is an error."""
+    images: list[str] = []
+    folders: list[str] = []
+    others: list[str] = []
+    for relative, is_folder in _walk(os.fspath(root), "", frozenset()):
+        (folders if is_folder else images if is_image(relative) else others).append(relative)
+    odd = [path for path in (*folders, *images, *others) if not _is_utf8(path)]
+    if odd and all(_is_utf8(os.fsencode(path).decode("utf-8", "surrogateescape")) for path in odd):
+        raise LongshiftError(
+            f"{len(odd)} names in {root} are not read as UTF-8, because the locale here is set to "
+            f"{sys.getfilesystemencoding()}: {some(odd)}. Run again with PYTHONUTF8=1 before the command."
+        )
+    if odd:
+        raise LongshiftError(
+            f"{len(odd)} names in {root} are not UTF-8: {some(odd)}. Rename them (for example with "
+            f"`convmv -r -f latin1 -t utf8 --notest FOLDER`)."
+        )
+    return Listing(tuple(images), tuple(folders), tuple(others))
+
+
+def _walk(folder: str, relative: str, parents: frozenset[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
+    try:
+        status = os.stat(folder)
+        here = (status.st_dev, status.st_ino)
+        if here in parents:
+            raise LongshiftError(f"symlink loop: {folder} links back to a folder that contains it. Remove the link.")
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if is_hidden(entry.name):
+                    continue
+                path = f"{relative}{entry.name}"
+                if _is_folder(entry):
+                    yield path, True
+                    yield from _walk(entry.path, path + "/", parents | {here})
+                elif is_image(entry.name) or is_other_format(entry.name):
+                    yield path, False  # also a broken link: `data verify` reports it as unreadable
+    except OSError as error:
+        raise LongshiftError(f"cannot read the folder {folder}: {error.strerror or error}") from error
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        raise LongshiftError(
+            f"symlink loop: {entry.path} links to itself ({error.strerror}). Remove the link."
+        ) from error
+
+
+def _is_utf8(name: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
+def list_zip(root: Path) -> Listing:
+    """List the entries of an archive; entries that point outside it are refused."""
+    with open_zip(root) as archive:
+        entries = archive.infolist()
+    names = [entry.filename for entry in entries]
+    outside = [name for name in names if _points_outside(name)]
+    if outside:
+        raise LongshiftError(f"{root} has {len(outside)} entries that point outside it: {some(outside)}. Repack it.")
+    if any(entry.flag_bits & 1 for entry in entries):
+        raise LongshiftError(f"{root} is encrypted. Unpack it and give the folder.")
+    folders: set[str] = set()
+    images: list[str] = []
+    others: list[str] = []
+    for name in names:
+        parts = name.split("/")
+        if any(is_hidden(part) for part in parts if part):
+            continue
+        folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        if is_image(parts[-1]):
+            images.append(name)
+        elif is_other_format(parts[-1]):
+            others.append(name)
+    twice = sorted(name for name, times in Counter(images).items() if times > 1)
+    if twice:
+        raise LongshiftError(f"{root} has {len(twice)} names more than once: {some(twice)}. Repack it.")
+    return Listing(tuple(images), tuple(folders), tuple(others))
+
+
+def open_zip(root: Path) -> zipfile.ZipFile:
+    """Open an archive for reading, or say why not."""
+    try:
+        return zipfile.ZipFile(root)
+    except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise LongshiftError(f"cannot read the archive {root}: {error}") from error
+
+
+def _points_outside(name: str) -> bool:
+    return ".." in re.split(r"[/\\]", name) or name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name) is not None
+
+
+def read_tree(root: Path, name: str) -> Manifest:
+    """The manifest of a folder or .zip laid out as domain/class/image.
+
+    A folder that wraps everything (`PACS/photo/dog/1.jpg`) is skipped, so that an archive and the folder it
+    unpacks to are the same dataset.
+    """
+    zipped = not root.is_dir()
+    listing = list_zip(root) if zipped else list_folder(root)
+    if not listing.images:
+        raise LongshiftError(
+            f"no images in {root}: expected {LAYOUT} with a suffix of {' '.join(sorted(IMAGE_SUFFIXES))}"
+            + (f"; found {some(sorted(listing.others), 3)}: convert them" if listing.others else "")
+        )
+    prefix = _wrapper(listing.images)
+    images = [path.removeprefix(prefix) for path in listing.images]
+    rows, misplaced = [], []
+    for path in images:
+        parts = path.split("/")
+        if len(parts) == 3:
+            rows.append(Row(parts[0], parts[1], path))
+        else:
+            misplaced.append(path)
+    if not rows:
+        raise LongshiftError(
+            f"none of the {len(misplaced)} images in {root} is at {LAYOUT}; found {some(sorted(misplaced), 3)}.\n"
+            f"Likely: {wrong_depth(root if zipped else root / prefix, images)}."
+        )
+    filled = {f"{row.domain}/{row.label}" for row in rows}
+    within = (path.removeprefix(prefix) for path in listing.folders if path.startswith(prefix))
+    empty = sorted(path for path in within if path.count("/") == 1 and path not in filled)
+    return Manifest.from_rows(
+        name=name,
+        root=root if zipped else root / prefix,
+        rows=rows,
+        prefix=prefix if zipped else "",
+        empty_folders=empty,
+        misplaced=sorted(misplaced),
+        others=sorted(path.removeprefix(prefix) for path in listing.others),
+    )
+
+
+def _wrapper(images: tuple[str, ...]) -> str:
+    """The folder(s) around a dataset: "" where some image is at domain/class/image already."""
+    prefix = ""
+    split = [parts for parts in (path.split("/") for path in images) if len(parts) > 1]
+    while (
+        any(len(parts) > 3 for parts in split)
+        and not any(len(parts) == 3 for parts in split)
+        and len({parts[0] for parts in split}) == 1
+    ):
+        prefix += split[0][0] + "/"
+        split = [parts[1:] for parts in split if len(parts) > 2]
+    return prefix

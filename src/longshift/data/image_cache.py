@@ -1,0 +1,227 @@
+"""The store: every image of a dataset, decoded and resized once, in one memory-mapped array.
+
+    $LONGSHIFT_CACHE/KEY/pixels.npy     (N, size, size, 3) uint8, C order
+    $LONGSHIFT_CACHE/KEY/manifest.csv   path, label, domain, split of each row of the array
+    $LONGSHIFT_CACHE/KEY/index.json     what it is made from, and the hash of its content
+
+KEY names the format, the manifest, the size and the state of the source images. A store is built in a hidden
+folder beside it and renamed when complete, so a folder KEY is always whole.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import PIL
+from PIL import Image
+
+from longshift import locks as lock
+from longshift.data import digit_styles, digits
+from longshift.data.file_names import some
+from longshift.data.image_files import ImageSource, identity, open_source
+from longshift.data.images import BadImage, decode, resize
+from longshift.data.manifest import Manifest
+from longshift.data.parallel import ordered_map
+from longshift.data.vectors import ordered_vectors
+from longshift.errors import LongshiftError, UsageError
+from longshift.files import cannot_write, read_json, write_json
+from longshift.progress import Tick, silent
+
+FORMAT = 1
+BUILDING = ".building-"
+log = logging.getLogger("longshift")
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """The pixels of a dataset, row for row with its manifest."""
+
+    manifest: Manifest
+    inputs: npt.NDArray[np.uint8] | npt.NDArray[np.float32]  # (N, size, size, 3) pixels or (N, D) vectors, read-only
+    size: int  # pixels; 0 for vectors
+    fingerprint: str  # SHA-256 over manifest, size and pixels: the same on every machine
+
+    def __len__(self) -> int:
+        return len(self.manifest)
+
+
+def default_cache() -> Path:
+    """$LONGSHIFT_CACHE, or ~/.cache/longshift."""
+    given = os.environ.get("LONGSHIFT_CACHE")
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "longshift"
+
+
+def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: Tick = silent) -> Store:
+    """Open the store of a dataset at `size` x `size` pixels; build it first where there is none.
+
+    Vectors are read as they are: they have no size and need no cache.
+
+    `tick` is called once an image while building. A second process that asks for the same store waits for the first.
+    """
+    if manifest.vectors:
+        vectors, digest = ordered_vectors(manifest)
+        return Store(manifest, vectors, 0, digest)
+    if not 1 <= size <= 4096:
+        raise UsageError(f"expected an image size from 1 to 4096, found {size}")
+    if manifest.root is None:
+        return _in_memory(manifest, size)
+    cache = default_cache() if cache is None else Path(cache)
+    with open_source(manifest) as source:
+        made_from = identity(manifest, source)
+        stem = f"v{FORMAT}-{manifest.fingerprint()[:16]}-{size}-"
+        folder = cache / (stem + made_from[:16])
+        if (folder / "index.json").is_file():
+            return _open(manifest, size, folder)
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            with lock.held(_lock_of(folder), lambda: tick(0, "waiting for the process that builds this store")):
+                if not (folder / "index.json").is_file():
+                    _clean(cache, folder)
+                    stale = _stale(cache, stem, manifest)
+                    if stale:
+                        log.warning(
+                            "the images of %s changed since their store was made; making it again", manifest.name
+                        )
+                    _build(manifest, size, source, made_from, folder, tick)
+                    for old in stale:
+                        shutil.rmtree(old, ignore_errors=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+    return _open(manifest, size, folder)
+
+
+def _open(manifest: Manifest, size: int, folder: Path) -> Store:
+    index = read_json(folder / "index.json")
+    try:
+        pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise LongshiftError(f"the store {folder} is damaged ({error}). Delete that folder and run again.") from error
+    expected = (len(manifest), size, size, 3)
+    if pixels.shape != expected:
+        raise LongshiftError(
+            f"the store {folder} is damaged: expected an array of {expected}, found {pixels.shape}. "
+            "Delete that folder and run again."
+        )
+    return Store(manifest, pixels, size, index["fingerprint"])
+
+
+def _build(manifest: Manifest, size: int, source: ImageSource, made_from: str, folder: Path, tick: Tick) -> None:
+    """Write everything into a hidden folder, then rename it."""
+    shape = (len(manifest), size, size, 3)
+    needed, free = int(np.prod(shape)), shutil.disk_usage(folder.parent).free
+    if needed > free:
+        raise LongshiftError(
+            f"the store of {manifest.name} at {size}x{size} needs {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB "
+            f"are free in {folder.parent}. Set LONGSHIFT_CACHE to a folder on a larger disk or take a smaller size."
+        )
+    temporary = folder.parent / f"{BUILDING}{folder.name}-{uuid.uuid4().hex[:8]}"
+    temporary.mkdir()
+    try:
+        digest = _digest(manifest, size)
+        with (temporary / "pixels.npy").open("wb") as file:
+            header: dict[str, Any] = {"descr": "|u1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            # Plain writes, not a map: on a full disk a write fails with an error, a map with a signal.
+            for pixels in _decoded(manifest, size, source, tick):
+                file.write(pixels)
+                digest.update(pixels)
+            file.flush()
+            os.fsync(file.fileno())
+        if identity(manifest, source) != made_from:
+            raise LongshiftError(f"images of {manifest.name} changed while its store was being built. Run again.")
+        _write_manifest(manifest, temporary / "manifest.csv")
+        index = {
+            "format": FORMAT, "dataset": manifest.name, "root": _place(manifest), "size": size, "images": len(manifest),
+            "manifest": manifest.fingerprint(), "sources": made_from, "fingerprint": digest.hexdigest(),
+            "pillow": PIL.__version__,
+        }  # fmt: skip
+        write_json(temporary / "index.json", index)
+        os.rename(temporary, folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _decoded(manifest: Manifest, size: int, source: ImageSource, tick: Tick) -> Iterator[bytes]:
+    """The pixels of each image in order; all images that can't be read are named in one error at the end."""
+    bad: list[str] = []
+
+    def work(path: str) -> bytes | BadImage:
+        try:
+            return resize(decode(source.read(path)), size).tobytes()
+        except BadImage as problem:
+            return problem
+
+    for path, result in zip(manifest.paths, ordered_map(work, manifest.paths), strict=True):
+        if isinstance(result, BadImage):
+            bad.append(f"{path} ({result.kind})")
+        else:
+            yield result
+        tick(1)
+    if bad:
+        raise LongshiftError(
+            f"{len(bad)} of the {len(manifest)} images of {manifest.name} cannot be read: {some(bad)}. "
+            f"`longshift data verify {manifest.argument}` lists all problems."
+        )
+
+
+def _digest(manifest: Manifest, size: int) -> Any:
+    return hashlib.sha256(f"{manifest.fingerprint()} {size}\n".encode())
+
+
+def _in_memory(manifest: Manifest, size: int) -> Store:
+    """The store of the embedded digits, which need no files."""
+    if manifest.fingerprint() != digits.manifest().fingerprint():
+        raise LongshiftError(f"the dataset {manifest.name} has no files, and it is not the embedded {digits.DIGITS}")
+    pixels = digits.digit_images()
+    if size != digit_styles.SIZE:
+        pixels = np.stack([resize(Image.fromarray(image), size) for image in pixels])
+        pixels.flags.writeable = False
+    digest = _digest(manifest, size)
+    digest.update(pixels.tobytes())
+    return Store(manifest, pixels, size, digest.hexdigest())
+
+
+def _place(manifest: Manifest) -> str:
+    return os.path.abspath(os.fspath(manifest.root or "")) + "!" + manifest.prefix
+
+
+def _stale(cache: Path, stem: str, manifest: Manifest) -> list[Path]:
+    """Stores of the same manifest and size made from an earlier state of the same folder or archive."""
+    indices = [(folder, folder / "index.json") for folder in cache.glob(stem + "*")]
+    place = _place(manifest)
+    return [folder for folder, index in indices if index.is_file() and read_json(index).get("root") == place]
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
+
+
+def _clean(cache: Path, mine: Path) -> None:
+    """Remove what killed builders left: nobody holds their lock. The lock of `mine` is held by the caller."""
+    for left in cache.glob(BUILDING + "*"):
+        folder = cache / left.name.removeprefix(BUILDING).rpartition("-")[0]
+        if folder == mine or lock.is_free(_lock_of(folder)):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _write_manifest(manifest: Manifest, path: Path) -> None:
+    splits = manifest.splits or ("",) * len(manifest)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["path", "label", "domain", "split"])
+        for i, (name, split) in enumerate(zip(manifest.paths, splits, strict=True)):
+            writer.writerow(
+                [name, manifest.classes[manifest.labels[i]], manifest.domain_names[manifest.domains[i]], split]
+            )

@@ -1,0 +1,95 @@
+"""Where the bytes of a manifest's images come from: a folder or a .zip."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from longshift.data.folder_reader import open_zip
+from longshift.data.images import BadImage
+from longshift.data.manifest import Manifest
+from longshift.errors import LongshiftError
+
+
+class ImageSource(Protocol):
+    """Reads images by their path in the manifest; safe to use from several threads."""
+
+    def read(self, path: str) -> bytes:
+        """All bytes of an image; BadImage if they can't be had."""
+        ...
+
+    def stamp(self, path: str) -> str:
+        """A short text that changes when the image does, found without reading it."""
+        ...
+
+
+class FolderSource:
+    """Files below a folder; a change shows in their size or time."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = os.fspath(root)
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a file."""
+        try:
+            with open(os.path.join(self.root, path), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise BadImage("unreadable", error.strerror or str(error)) from error
+
+    def stamp(self, path: str) -> str:
+        """Size and time of last change."""
+        try:
+            status = os.stat(os.path.join(self.root, path))
+        except OSError as error:
+            return f"missing: {error.strerror}"
+        return f"{status.st_size} {status.st_mtime_ns}"
+
+
+class ZipSource:
+    """Entries of an archive, read in place; a change shows in their size or checksum."""
+
+    def __init__(self, archive: zipfile.ZipFile, prefix: str) -> None:
+        self.archive, self.prefix = archive, prefix
+
+    def read(self, path: str) -> bytes:
+        """All bytes of an entry, its checksum tested."""
+        try:
+            return self.archive.read(self.prefix + path)
+        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError) as error:
+            raise BadImage("unreadable", f"in the archive: {error}") from error
+        except Exception as error:  # zlib, bz2 and lzma have exceptions of their own
+            raise BadImage("unreadable", f"in the archive: {error}") from error
+
+    def stamp(self, path: str) -> str:
+        """Size and checksum."""
+        try:
+            entry = self.archive.getinfo(self.prefix + path)
+        except KeyError:
+            return "missing"
+        return f"{entry.file_size} {entry.CRC:08x}"
+
+
+@contextmanager
+def open_source(manifest: Manifest) -> Iterator[ImageSource]:
+    """Open the folder or archive of a manifest."""
+    if manifest.root is None:
+        raise LongshiftError(f"the dataset {manifest.name} has no files")
+    if manifest.root.is_dir():
+        yield FolderSource(manifest.root)
+    else:
+        with open_zip(manifest.root) as archive:
+            yield ZipSource(archive, manifest.prefix)
+
+
+def identity(manifest: Manifest, source: ImageSource) -> str:
+    """A hash that changes when any image of the manifest changes."""
+    digest = hashlib.sha256()
+    for path in manifest.paths:
+        digest.update(f"{path}\0{source.stamp(path)}\0".encode())
+    return digest.hexdigest()

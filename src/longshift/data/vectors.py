@@ -1,0 +1,201 @@
+"""Vectors as data: a table of embeddings from any model, each with a class and a domain.
+
+.npz      arrays `x` (N, D) of numbers, `label` (N,), `domain` (N,) of texts or whole numbers, optionally `id` (N,)
+.parquet  columns `label`, `domain`, optionally `id`, and the vectors: one column of lists called `embedding`, or
+          one column a number
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longshift.data.file_names import some
+from longshift.data.manifest import Manifest, Row
+from longshift.errors import LongshiftError
+
+FloatArray = npt.NDArray[np.float32]
+LISTS = "embedding"
+NAMES = ("label", "domain", "id")
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """The content of a file, in its own order."""
+
+    x: FloatArray  # (N, D)
+    labels: list[str]
+    domains: list[str]
+    ids: list[str]
+
+
+def holds_vectors(path: Path | str) -> bool:
+    """Whether a file is a table of vectors and not of images; a file that is not there is not."""
+    path = Path(path).expanduser()
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        return True
+    if suffix != ".parquet" or not path.is_file():
+        return False
+    from pyarrow import parquet
+
+    try:
+        names = set(parquet.read_schema(path).names)
+        lower = {name.strip().lower() for name in names}
+    except (OSError, ValueError):  # read_table will say what is wrong with it
+        return False
+    return "path" not in lower and {"label", "domain"} <= names
+
+
+def read_embeddings(path: Path, name: str) -> Manifest:
+    """The manifest of a file of vectors; the `path` of a sample is its id."""
+    found = read_vectors(path)
+    rows = [Row(*values) for values in zip(found.domains, found.labels, found.ids, strict=True)]
+    return Manifest.from_rows(name, path, rows, vectors=True)
+
+
+def ordered_vectors(manifest: Manifest) -> tuple[FloatArray, str]:
+    """The vectors in the order of the manifest, and a SHA-256 over manifest and vectors."""
+    assert manifest.root is not None
+    found = read_vectors(manifest.root)
+    place = {name: row for row, name in enumerate(found.ids)}
+    absent = [name for name in manifest.paths if name not in place]
+    if absent or len(place) != len(manifest):
+        raise LongshiftError(
+            f"{manifest.root} changed since it was opened: expected {len(manifest)} vectors, found {len(place)}, "
+            f"{len(absent)} of the expected ones missing. Open it again."
+        )
+    x = found.x[[place[name] for name in manifest.paths]]
+    x.flags.writeable = False
+    digest = hashlib.sha256(f"{manifest.fingerprint()} vectors {x.shape[1]}\n".encode())
+    digest.update(x.data)
+    return x, digest.hexdigest()
+
+
+def read_vectors(path: Path) -> Vectors:
+    """Read and check a file of vectors with their labels and domains."""
+    columns = _columns(path, ("label", "domain"))
+    x = _numbers(path, columns["x"])
+    labels, domains = (_texts(path, name, columns[name], len(x)) for name in ("label", "domain"))
+    return Vectors(x, labels, domains, _ids(path, columns, len(x)))
+
+
+def read_unlabelled(path: Path) -> tuple[FloatArray, list[str]]:
+    """The vectors and ids of a file; it may have no labels and domains."""
+    columns = _columns(path, ())
+    x = _numbers(path, columns["x"])
+    return x, _ids(path, columns, len(x))
+
+
+def _columns(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+    return _from_npz(path, needed) if path.suffix.lower() == ".npz" else _from_parquet(path, needed)
+
+
+def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
+    if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 1 or x.dtype.kind not in "fiu":
+        raise LongshiftError(
+            f"{path}: expected vectors as an array (N, D) of numbers, found shape {x.shape} of {x.dtype}"
+        )
+    with np.errstate(over="ignore"):
+        vectors = np.ascontiguousarray(x, dtype=np.float32)
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if len(bad):
+        raise LongshiftError(
+            f"{path}: {len(bad)} of the {len(x)} vectors hold NaN, infinite or too large numbers: rows "
+            f"{some([str(row) for row in bad])} (from 0). Remove those rows."
+        )
+    return vectors
+
+
+def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int) -> list[str]:
+    if values.shape != (n,):
+        raise LongshiftError(f"{path}: expected {n} values in `{name}`, one a vector, found {values.shape}")
+    texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
+    blank = [str(row) for row, text in enumerate(texts) if not text]
+    if blank:
+        raise LongshiftError(f"{path} has {len(blank)} rows with an empty {name}: rows {some(blank)} (from 0)")
+    return texts
+
+
+def _ids(path: Path, columns: dict[str, npt.NDArray[Any]], n: int) -> list[str]:
+    """The ids, or the numbers of the rows where there are none."""
+    if "id" not in columns:
+        width = len(str(n - 1))
+        return [f"{row:0{width}d}" for row in range(n)]
+    ids = _texts(path, "id", columns["id"], n)
+    twice = sorted(name for name, times in Counter(ids).items() if times > 1)
+    if twice:
+        raise LongshiftError(f"{path} has {len(twice)} ids more than once: {some(twice)}")
+    return ids
+
+
+def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = list(file.files)
+            _require(path, names, ("x", *needed), "array")
+            return {name: file[name] for name in ("x", *NAMES) if name in names}
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise LongshiftError(f"cannot read {path}: {error}") from error
+        raise LongshiftError(
+            f"{path} holds Python objects, which are refused because loading them can run code. "
+            "Save texts as texts: np.savez(FILE, x=x, label=np.array(labels, dtype=str), ...)"
+        ) from error
+    except LongshiftError:
+        raise
+    except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
+        raise LongshiftError(f"cannot read {path} as .npz: {error}") from error
+
+
+def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+    from pyarrow import compute, parquet
+
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ValueError) as error:
+        raise LongshiftError(f"cannot read the table {path}: {error}") from error
+    names = list(table.column_names)
+    _require(path, names, needed, "column")
+    columns = {name: np.array(table.column(name).to_pylist(), dtype=object) for name in NAMES if name in names}
+    if LISTS in names:
+        lists = table.column(LISTS).combine_chunks()
+        if lists.null_count:
+            raise LongshiftError(f"{path}: {lists.null_count} of the {len(lists)} rows have no embedding")
+        lengths = np.unique(compute.list_value_length(lists).to_numpy(zero_copy_only=False))
+        if len(lengths) != 1:
+            found = ", ".join(map(str, lengths[:5])) or "none"
+            raise LongshiftError(f"{path}: expected embeddings of one length, found lengths {found}")
+        flat = lists.flatten().to_numpy(zero_copy_only=False)
+        return {"x": flat.reshape(len(lists), -1), **columns}
+    numeric = [name for name in names if name not in NAMES and _is_number(table.schema.field(name).type)]
+    others = [name for name in names if name not in NAMES and name not in numeric]
+    if others or not numeric:
+        raise LongshiftError(
+            f"{path}: expected a column `{LISTS}` of lists, or numeric columns only beside {', '.join(NAMES)}; found "
+            + (f"other columns: {some(others)}" if others else "no numbers")
+        )
+    if table.num_rows == 0:
+        raise LongshiftError(f"{path} has no rows")
+    return {"x": np.stack([table.column(name).to_numpy() for name in numeric], axis=1), **columns}
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _require(path: Path, found: list[str], needed: tuple[str, ...], noun: str) -> None:
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise LongshiftError(
+            f"{path} lacks the {noun}{'s' * (len(missing) > 1)} {', '.join(missing)}: expected {', '.join(needed)} "
+            f"and optionally id, found {', '.join(found) or 'none'}"
+        )

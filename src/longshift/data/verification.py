@@ -1,0 +1,112 @@
+"""Looks at every image of a dataset and lists all that is wrong with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+from longshift.data.image_files import open_source
+from longshift.data.images import BRIGHTEST, BadImage, decode
+from longshift.data.manifest import Manifest
+from longshift.data.parallel import ordered_map
+from longshift.data.similar_names import differing, similar
+from longshift.data.vectors import ordered_vectors
+from longshift.progress import Tick, silent
+
+DARK = 65536 // 8  # 12-bit pictures of scanners end at 4095
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong.
+
+    Kinds: unreadable, truncated, zero-byte, not an image, decompression bomb, duplicate, empty class,
+    similar labels, similar domains, misplaced, other format, dark.
+    """
+
+    kind: str
+    path: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """As a mapping of texts."""
+        return asdict(self)
+
+
+def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
+    """All problems of a dataset: first those of its layout, then those of its images in the order of the manifest.
+
+    Every image is decoded; `tick` is called once an image.
+    """
+    problems = list(layout_problems(manifest))
+    if manifest.root is None:
+        return problems
+    if manifest.vectors:
+        x, _ = ordered_vectors(manifest)
+        tick(len(x))
+        return problems + list(duplicates(manifest, [hashlib.sha256(row.tobytes()).hexdigest() for row in x]))
+    checksums: list[str] = []
+    with open_source(manifest) as source:
+
+        def look(path: str) -> tuple[str, Problem | None]:
+            try:
+                data = source.read(path)
+            except BadImage as bad:
+                return "", Problem(bad.kind, path, bad.detail)
+            checksum = hashlib.sha256(data).hexdigest()
+            try:
+                brightest = decode(data).info.get(BRIGHTEST)
+            except BadImage as bad:
+                return checksum, Problem(bad.kind, path, bad.detail)
+            if brightest is not None and brightest < DARK:
+                return checksum, Problem("dark", path, _dark(brightest))
+            return checksum, None
+
+        for checksum, problem in ordered_map(look, manifest.paths):
+            # A broken file says enough by itself: it is no duplicate of another broken one.
+            checksums.append("" if problem and problem.kind != "dark" else checksum)
+            if problem:
+                problems.append(problem)
+            tick(1)
+    return problems + list(duplicates(manifest, checksums))
+
+
+def _dark(brightest: int) -> str:
+    return (
+        f"16-bit values up to {brightest} of 65535, read as {(brightest >> 8) + 1} shades of grey; "
+        "stretch them over all 16 bits, or save 8-bit images"
+    )
+
+
+def layout_problems(manifest: Manifest) -> Iterator[Problem]:
+    """What can be told without opening an image."""
+    table, noun = manifest.count_table(), manifest.noun
+    for domain, row in zip(manifest.domain_names, table.tolist(), strict=True):
+        for label, count in zip(manifest.classes, row, strict=True):
+            if count == 0:
+                yield Problem("empty class", f"{domain}/{label}", f"the domain {domain!r} has no {noun} of {label!r}")
+    known = {f"{domain}/{label}" for domain in manifest.domain_names for label in manifest.classes}
+    for folder in manifest.empty_folders:
+        if folder not in known:
+            yield Problem("empty class", folder, "the folder holds no image")
+    for kind, names in (("similar labels", manifest.classes), ("similar domains", manifest.domain_names)):
+        for group in similar(names):
+            yield Problem(kind, group[0], differing(group))
+    for path in manifest.misplaced:
+        yield Problem("misplaced", path, "not at domain/class/image, so it is left out")
+    for path in manifest.others:
+        yield Problem("other format", path, "a picture of a format that is not read, so it is left out; convert it")
+
+
+def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[Problem]:
+    """Samples whose bytes occur in another domain too: what is learnt there would leak into the test."""
+    first: dict[str, int] = {}
+    what = "numbers" if manifest.vectors else "bytes"
+    for index, checksum in enumerate(checksums):
+        if not checksum:
+            continue
+        earlier = first.setdefault(checksum, index)
+        if manifest.domains[earlier] != manifest.domains[index]:
+            detail = f"the same {what} as {manifest.paths[earlier]}"
+            yield Problem("duplicate", manifest.paths[index], detail)

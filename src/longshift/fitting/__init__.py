@@ -1,0 +1,12 @@
+"""The product for own data: `longshift fit`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.fitting.fit_run import FitResult as FitResult, fit as fit
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

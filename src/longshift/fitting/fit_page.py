@@ -1,0 +1,136 @@
+"""The HTML report of a fit, from the parts of the report package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from longshift.fitting.data_summary import Look
+from longshift.fitting.fit_summary import Summary
+from longshift.fitting.plan import Job, Plan
+from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, ClassScore
+from longshift.report import (
+    Cell,
+    Column,
+    Page,
+    Record,
+    Row,
+    Section,
+    SplitPicture,
+    Table,
+    class_section,
+    confusion_section,
+    paragraphs,
+    run_section,
+    split_section,
+    stack,
+    table_html,
+    validation_section,
+    weak_section,
+    write_page,
+)
+
+
+def write_report(
+    path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]]
+) -> None:
+    """Write report.html."""
+    write_page(fit_page(path, look, plan, summary, runs), path)
+
+
+def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]]) -> Page:
+    """The page; `path` is where it will lie, for links to the runs."""
+    records = [
+        Record(job.folder, job.method, look.name, job.config.setting, job.site, 0, result, "validation")
+        for job, result in runs
+        if job.site
+    ]
+    own = [record for record in records if record.method == plan.method]
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record.method, []).append(record)
+    data = split_section([SplitPicture("All sites", look.classes, look.sites, look.counts.tolist())], "data")
+    warnings = look.warnings()
+    seen = paragraphs(*look.sentences(), *warnings)
+    sections = [
+        Section("A site nobody has seen", table_html(site_table(summary)), _site_intro(summary), "sites"),
+        Section("Classes at unseen sites", table_html(class_table(summary)), "Weakest first.", "class-table"),
+        weak_section(own, name="weak", noun="site", most=MOST, advise=True),
+        class_section(groups, "classes", "site"),
+        confusion_section(own, "confusions"),
+        Section(
+            "The data", stack(seen, data.body), "Samples of each class, by the site they come from.", "data", wide=True
+        ),
+        validation_section(groups, "training"),
+        run_section(records, path, len(records)),
+    ]
+    facts = [
+        ("Data", f"{look.total} {look.noun}, {len(look.sites)} sites, {len(look.classes)} classes"),
+        ("Method", summary.title),
+        ("Network", plan.reason),
+        ("Training", plan.training(len(runs))),
+        ("Expected at a new site", summary.accuracy.words()),
+        ("Averaged over classes", summary.balanced.words()),
+    ]
+    return Page(f"{look.name}: what to expect at a new site", summary.sentences, sections, facts)
+
+
+def site_table(summary: Summary) -> Table:
+    """Sites by models: accuracy, and accuracy averaged over classes."""
+    columns = tuple(
+        Column(title, name, higher_is_better=None) for name in summary.scores for title in ("right", "over classes")
+    )
+    rows = []
+    for index, score in enumerate(summary.own):
+        cells = []
+        for scores in summary.scores.values():
+            cells += [Cell(100 * scores[index].accuracy), Cell(100 * scores[index].balanced)]
+        rows.append(Row(score.site, score.site, "", tuple(cells)))
+    means: list[float] = []
+    for scores in summary.scores.values():
+        means += [
+            100 * float(np.mean([s.accuracy for s in scores])),
+            100 * float(np.mean([s.balanced for s in scores])),
+        ]
+    rows.append(Row("mean", "mean", "mean", tuple(Cell(value) for value in means)))
+    return Table(
+        "sites", "sites", "Accuracy at each site while it was held out", columns, tuple(rows), head="Held-out site",
+        caption="right: percent of the site's samples. over classes: percent of each class at that site, averaged, so "
+        "that rare classes count as much as common ones. mean: each site counts the same.",
+    )  # fmt: skip
+
+
+def class_table(summary: Summary) -> Table:
+    """Each class at all held-out sites together."""
+    columns = (
+        Column("samples", higher_is_better=None),
+        Column("right", higher_is_better=None),
+        Column("right, %", higher_is_better=None),
+    )
+    rows = tuple(
+        Row(
+            score.name,
+            score.name + _remark(score),
+            "",
+            (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)),
+        )
+        for score in summary.classes
+    )
+    return Table(
+        "recall", "recall", "Each class at sites not seen in training", columns, rows, head="Class",
+        caption=f"{CLASS_ACCURACY}.",
+    )  # fmt: skip
+
+
+def _remark(score: ClassScore) -> str:
+    if score.alone:
+        return f" (only at {score.alone}: not learnt while it was held out)"
+    return f" (mistakes: mostly {score.taken_for})" if score.taken_for else ""
+
+
+def _site_intro(summary: Summary) -> str:
+    worst = summary.worst_site
+    return f"Lowest: {worst.site}, with {100 * worst.accuracy:.0f} % right when the model had not seen it."

@@ -1,0 +1,310 @@
+"""`fit`: from a folder of one's own to a model, an honest estimate and a report; broken off, it goes on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from longshift.data import Manifest, load_dataset
+from longshift.errors import LongshiftError
+from longshift.files import write_json
+from longshift.fitting.data_summary import Look, look_at
+from longshift.fitting.fit_page import write_report
+from longshift.fitting.fit_summary import Summary, summarise
+from longshift.fitting.model_card import write_card
+from longshift.fitting.plan import (
+    Job,
+    Plan,
+    earlier_plan,
+    keep_plan,
+    longest_steps,
+    pace_within,
+    seconds_per_step,
+    usual_steps,
+)
+from longshift.fitting.request_checks import Draft, make_draft
+from longshift.fitting.site_scores import SiteScore, site_score
+from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model
+from longshift.progress import Tick
+from longshift.settings import NO_TARGET
+from longshift.text import counted
+from longshift.training import (
+    Bar,
+    Interrupted,
+    RunFolder,
+    Runtime,
+    Task,
+    Trainer,
+    alone_in,
+    make_task,
+    no_bar,
+    read_result,
+    resolve_device,
+)
+
+Say = Callable[[str], None]
+SPARE_BYTES = 200 * 2**20
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """Where everything lies, and what was found."""
+
+    folder: Path
+    look: Look
+    plan: Plan
+    summary: Summary
+
+    @property
+    def report(self) -> Path:
+        """The HTML page."""
+        return self.folder / "report.html"
+
+    @property
+    def card(self) -> Path:
+        """The model card."""
+        return self.folder / "MODEL_CARD.md"
+
+    def model(self, device: str = "auto") -> LoadedModel:
+        """The final model."""
+        return load_model(self.folder, device=device)
+
+
+def fit(
+    data: str | Path,
+    *,
+    target: str | None = None,
+    method: str = "ndcl",
+    out: str | Path | None = None,
+    minutes: float | None = None,
+    compare: bool = False,
+    steps: int | None = None,
+    backbone: str = "auto",
+    weights: str | Path | None = None,
+    pretrained: bool | None = None,
+    image_size: int = 0,
+    average: Literal["none", "ema", "swa"] = "none",
+    hparams: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    runtime: Runtime | None = None,
+    bar: Bar = no_bar,
+    say: Say = lambda text: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> FitResult:
+    """Train on all sites of a dataset after holding out each in turn (or only `target`) for an honest estimate.
+
+    `data` is what `load_dataset` takes: a folder site/class/image, a table, or a file of embeddings. Everything is
+    written to `out` (by default fits/NAME); the same call goes on where an earlier one was broken off. `minutes`
+    limits the time, `compare` also trains ERM, BSoftmax and NDCL-plus and says whether the method was worth it.
+    """
+    runtime = runtime or Runtime()
+    manifest = load_dataset(data)
+    folder = Path(out) if out else Path("fits") / folder_name(manifest.name)
+    _need_room(folder)
+    request = {
+        "data": str(data), "target": target, "method": method, "steps": steps, "backbone": backbone,
+        "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
+        "average": average, "hparams": dict(hparams or {}), "seed": seed, "minutes": minutes,
+    }  # fmt: skip
+    with alone_in(folder):
+        # Mistakes in the request come to light before every image is opened.
+        plan = earlier_plan(folder / PLAN, request)
+        gpu = resolve_device(runtime.device).type == "cuda"
+        draft = make_draft(manifest, request, gpu) if plan is None else None
+        early = _stoppable(bar, stop)
+        with early(f"looking at {manifest.name}", len(manifest)) as tick:
+            look = look_at(manifest, tick)
+        for sentence in (*look.sentences(), *look.warnings()):
+            say(sentence)
+        tasks = _Tasks(runtime.cache, early)
+        if draft is not None:
+            plan = _make_plan(manifest, draft, request, runtime, tasks, compare, folder)
+            keep_plan(folder / PLAN, request, plan)
+        assert plan is not None
+        return _fit(folder, manifest, look, plan, tasks, runtime, compare, bar, say, stop)
+
+
+def folder_name(name: str) -> str:
+    """The name of a dataset as one of a folder: letters of any script stay, so that two names give two folders."""
+    return re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "data"
+
+
+def _fit(
+    folder: Path, manifest: Manifest, look: Look, plan: Plan, tasks: _Tasks, runtime: Runtime, compare: bool,
+    bar: Bar, say: Say, stop: Callable[[], bool],
+) -> FitResult:  # fmt: skip
+    if plan.fingerprint != manifest.fingerprint():
+        raise LongshiftError(
+            f"the files of {manifest.name} changed since the fit in {folder} began. Choose another --out, or remove "
+            "that folder, and run again."
+        )
+    jobs = plan.jobs(folder, compare)
+    say(plan.reason)
+    say(plan.training(len(jobs)))
+    finished = sum(RunFolder(job.folder).finished() for job in jobs)
+    if finished:
+        say(f"{finished} of the {counted(len(jobs), 'run')} were finished before and are kept.")
+    results = _train_all(jobs, tasks, runtime, bar, stop, folder)
+    scores = _scores(jobs, results)
+    summary = summarise(look, plan, scores, results[jobs[-1].folder])
+    _keep_record(RunFolder(jobs[-1].folder), summary)
+    for sentence in summary.sentences:
+        say(sentence)
+    done = FitResult(folder, look, plan, summary)
+    write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs])
+    write_card(done.card, look, plan, summary, results[jobs[-1].folder])
+    write_json(folder / "fit.json", {"schema": 1, "data": plan.base["data"], **summary.to_json()})
+    return done
+
+
+def _keep_record(final: RunFolder, summary: Summary) -> None:
+    """The model's own files say how it did at unseen sites: they may be copied without the rest."""
+    try:
+        keep_unseen(final.description, summary.unseen)
+    except LongshiftError as error:
+        raise LongshiftError(f"{error}. Remove {final.path} and run the same command to train it again.") from error
+
+
+class _Tasks:
+    """Splits of one dataset: it is read and decoded once."""
+
+    def __init__(self, cache: Path | None, bar: Bar) -> None:
+        self.cache, self.bar = cache, bar
+        self.known: Task | None = None
+
+    def get(self, job: Job) -> Task:
+        self.known = make_task(job.config, self.cache, self.bar, self.known)
+        return self.known
+
+
+def _make_plan(
+    manifest: Manifest, draft: Draft, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool,
+    folder: Path,
+) -> Plan:  # fmt: skip
+    """How many steps: by the size of the data, or by the time that is given."""
+    usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
+    name = draft.config.method_class.info.name
+    plan = Plan(name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint())
+    steps = usual
+    if request["minutes"] is not None:
+        jobs = plan.jobs(folder, compare)
+        with _threads(1 if manifest.vectors else 0):
+            per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
+        asked = request["steps"] is not None
+        longest = usual if asked else longest_steps(usual, draft.config)
+        pace = pace_within(request["minutes"], len(jobs), per_step, usual, longest, asked)
+        steps, plan = pace.steps, replace(plan, pace=pace.words)
+    return replace(plan, base={**draft.base, "steps": steps, "eval_every": max(steps // 10, 1)})
+
+
+def _train_all(
+    jobs: list[Job], tasks: _Tasks, runtime: Runtime, bar: Bar, stop: Callable[[], bool], out: Path
+) -> dict[Path, dict[str, Any]]:
+    results: dict[Path, dict[str, Any]] = {}
+    vectors = tasks.get(jobs[0]).manifest.vectors
+    # Decoding has a bar of its own, which must not run inside that of training.
+    tasks.bar = no_bar
+    for job in jobs:
+        if RunFolder(job.folder).finished():
+            results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
+    # Only what is left is counted, so that the time left is not reckoned from what took none.
+    left = sum(job.config.steps for job in jobs if job.folder not in results)
+    with bar("fitting", left) as tick, _threads(1 if vectors else 0):
+        for number, job in enumerate(jobs, start=1):
+            if job.folder in results:
+                continue
+            task = tasks.get(job)
+            keep = replace(
+                runtime,
+                keep_model=job.site == NO_TARGET,
+                save_predictions=job.site != NO_TARGET and not task.manifest.vectors,
+            )
+            try:
+                with alone_in(job.folder):
+                    trainer = Trainer(job.config, task, job.folder, keep, stop)
+                    results[job.folder] = trainer.run(_noted(tick, f"{number}/{len(jobs)} {job.label}"), resume=True)
+            except Interrupted:
+                raise Interrupted(
+                    f"stopped in run {number} of {len(jobs)}; nothing is lost. "
+                    f"Go on with the same command: it finds what is done in {out}"
+                ) from None
+    for job in jobs:
+        if not results[job.folder]["selected"]:
+            raise LongshiftError(
+                f"{job.label}: the loss became infinite or NaN before the first evaluation; "
+                f"try a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
+            )
+    return results
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Inside, PyTorch computes with this many threads (0: as before).
+
+    The products of a small network on vectors are too small to share out: on a machine that has other work to do,
+    two threads that wait for each other took ten times as long as one.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
+    """A bar over work before the training, which has nothing to save and can stop anywhere."""
+
+    @contextmanager
+    def stoppable(label: str, total: int) -> Iterator[Tick]:
+        with bar(label, total) as tick:
+
+            def checked(done: int = 1, note: str = "") -> None:
+                if stop():
+                    raise Interrupted(f"stopped while {label}; nothing was trained yet. The same command starts again")
+                tick(done, note)
+
+            yield checked
+
+    return stoppable
+
+
+def _noted(tick: Tick, label: str) -> Tick:
+    def noted(done: int = 1, note: str = "") -> None:
+        tick(done, f"{label} {note}".rstrip())
+
+    return noted
+
+
+def _scores(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> dict[str, list[SiteScore]]:
+    """Scores by the name of the model as printed: "NDCL", "NDCL + EMA", "ERM"."""
+    scores: dict[str, list[SiteScore]] = {}
+    for job in jobs:
+        if job.site == NO_TARGET:
+            continue
+        title, result = job.config.method_class.info.title, results[job.folder]
+        scores.setdefault(title, []).append(site_score(job.site, result["selected"]))
+        if result.get("averaged"):
+            name = f"{title} + {job.config.average.upper()}"
+            scores.setdefault(name, []).append(site_score(job.site, result["averaged"]))
+    return scores
+
+
+def _need_room(folder: Path) -> None:
+    """Refuse early what would fail late."""
+    place = folder.resolve()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < SPARE_BYTES:
+        raise LongshiftError(
+            f"only {free / 2**20:.0f} MiB are free in {place}, a fit needs at least {SPARE_BYTES / 2**20:.0f}; "
+            "free some space or choose another --out"
+        )

@@ -1,0 +1,62 @@
+"""What a request amounts to, and what is wrong with it: said before any time is spent on the images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from longshift.data import Manifest, some
+from longshift.errors import UsageError, unknown_name
+from longshift.fitting.network_choice import choose_network, try_network
+from longshift.fitting.plan import usual_batch
+from longshift.settings import NO_TARGET, find_target
+from longshift.training import RunConfig, parse_run_config
+
+VALIDATION = 5  # samples of a class and site; small classes give a third
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan that lacks only the number of steps."""
+
+    sites: tuple[str, ...]  # held out in turn
+    base: dict[str, Any]  # values of RunConfig that all runs share
+    config: RunConfig  # of the final model
+    reason: str  # why this network
+
+
+def make_draft(manifest: Manifest, request: dict[str, Any], gpu: bool) -> Draft:
+    """Check sites, method, hyper-parameters and network, the quick things first."""
+    sites = manifest.domain_names
+    if request["target"] is not None:
+        sites = (_held_out(manifest, request["target"]),)
+    base: dict[str, Any] = {
+        "data": request["data"], "setting": "Natural", "shrink": True, "validation": VALIDATION,
+        "hparams": request["hparams"], "average": request["average"], "schedules": "scaled",
+        "split_seed": request["seed"], "train_seed": request["seed"],
+    }  # fmt: skip
+    own = {"method": request["method"], "target": NO_TARGET}
+    parse_run_config({**base, **own}, "the fit")
+    chosen, reason = choose_network(
+        manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"]
+    )
+    base |= chosen
+    config = parse_run_config({**base, **own}, "the fit")
+    try_network(config, manifest)
+    if "batch_size" not in request["hparams"]:
+        batch = usual_batch(len(manifest), len(manifest.domain_names), config)
+        base["hparams"] = {**request["hparams"], "batch_size": batch}
+        config = config.model_copy(update={"hparams": base["hparams"]})
+    return Draft(sites, base, config, reason)
+
+
+def _held_out(manifest: Manifest, target: str) -> str:
+    if not target.strip():
+        raise UsageError(f"--target: expected one of {', '.join(manifest.domain_names)}, got an empty name")
+    try:
+        return find_target(manifest, target)
+    except UsageError as error:
+        # A person with four hospitals is helped more by their names than by the one closest in spelling.
+        hint = unknown_name(f"site of {manifest.name}", target, manifest.domain_names)
+        more = "" if "known:" in hint else f" The sites are {some(manifest.domain_names, 20)}."
+        raise UsageError(f"--target: {hint}{more}") from error

@@ -1,0 +1,178 @@
+"""What held-out sites say about a site nobody has seen: estimates, weak points, whether a method was worth it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from longshift.report import LEVEL, share_interval, weak_below, weak_indices
+from longshift.text import counted
+
+WORTH = 0.005  # half a point
+MOST = 5  # weak classes that are named
+CLASS_ACCURACY = "Of all samples of a class at the held-out sites together, the share that is recognised"
+
+
+@dataclass(frozen=True)
+class SiteScore:
+    """How a model that never saw a site does there."""
+
+    site: str
+    n: int
+    accuracy: float
+    balanced: float  # mean over the classes that the site has
+    seen: float | None  # accuracy on held-out samples of the sites it was trained on
+    per_class: Mapping[str, float | None]
+    confusion: tuple[tuple[int, ...], ...]
+
+
+def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
+    """From the evaluations in a run's result ("selected" or "averaged")."""
+    target = evaluations["target"]
+    present = [value for value in target["per_class"].values() if value is not None]
+    test = evaluations.get("test")
+    return SiteScore(
+        site,
+        int(target["n"]),
+        float(target["accuracy"]),
+        float(np.mean(present)),
+        float(test["accuracy"]) if test else None,
+        dict(target["per_class"]),
+        tuple(tuple(row) for row in target["confusion"]),
+    )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An expected value for a new site with an interval that holds with probability `LEVEL`."""
+
+    mean: float
+    low: float
+    high: float
+    sites: int
+
+    def words(self) -> str:
+        """In percent: "81 % (80 % interval 70 to 92 %, from 4 sites)"."""
+        sites = f"{self.sites} site{'s' * (self.sites > 1)}"
+        return (
+            f"{100 * self.mean:.0f} % ({100 * LEVEL:.0f} % interval {100 * self.low:.0f} to {100 * self.high:.0f} %, "
+            f"from {sites})"
+        )
+
+
+def expect(values: Sequence[float], n: int) -> Estimate:
+    """A prediction interval for one more site: Student's t over sites, but not narrower than n samples allow (Wilson).
+
+    A few sites may agree by chance; the number of samples in all then still bounds what can be known. With one site
+    nothing is known of how sites differ, so its interval is too narrow; the words must say so.
+
+    >>> expect([0.7, 0.8, 0.85, 0.6], n=400).words()
+    '74 % (80 % interval 53 to 94 %, from 4 sites)'
+    >>> expect([0.5, 0.5], n=20).words()
+    '50 % (80 % interval 36 to 64 %, from 2 sites)'
+    """
+    mean, k = float(np.mean(values)), len(values)
+    low, high = share_interval(mean, n)
+    if k > 1:
+        half = float(stats.t.ppf((1 + LEVEL) / 2, k - 1)) * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / k)
+        low, high = min(low, mean - half), max(high, mean + half)
+    return Estimate(mean, max(low, 0.0), min(high, 1.0), k)
+
+
+@dataclass(frozen=True)
+class ClassScore:
+    """How a class is recognised at unseen sites, all of them together."""
+
+    name: str
+    n: int
+    recall: float
+    taken_for: str  # the class it is most often mistaken for; "" if never
+    alone: str = ""  # the only site that has it: while that is held out, nothing is left to learn it from
+    unsure: bool = False  # so few samples that it may be called weak by chance
+
+    @property
+    def right(self) -> int:
+        """How many of the n."""
+        return round(self.recall * self.n)
+
+    def words(self) -> str:
+        """Such as "recognised 4 of 12 times (33 %), mostly taken for naevus"."""
+        taken = f", mostly taken for {self.taken_for}" if self.taken_for else ""
+        chance = ", too few to rule out chance" if self.unsure else ""
+        return f"recognised {self.right} of {counted(self.n, 'time')} ({100 * self.recall:.0f} %{chance}){taken}"
+
+
+def class_scores(
+    classes: Sequence[str], scores: Sequence[SiteScore], alone: Mapping[str, str] | None = None
+) -> list[ClassScore]:
+    """Weakest first; a class that no held-out site has is left out. `alone`: classes of one site, with that site."""
+    confusion = np.sum([np.asarray(score.confusion, dtype=np.int64) for score in scores], axis=0)
+    found = []
+    for k, name in enumerate(classes):
+        n = int(confusion[k].sum())
+        if n:
+            wrong = confusion[k].copy()
+            wrong[k] = 0
+            taken = classes[int(wrong.argmax())] if wrong.any() else ""
+            found.append(ClassScore(name, n, float(confusion[k, k]) / n, taken, (alone or {}).get(name, "")))
+    return sorted(found, key=lambda score: (score.recall, score.name))
+
+
+def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
+    """The weak ones, by the rule of all reports: under one half or 15 points below the mean, and not the best.
+
+    A class that could not be learnt while its only site was held out is not called weak: nothing is known of it.
+    """
+    learnt = [score for score in scores if not score.alone]
+    shares = [score.recall for score in learnt]
+    weak = [learnt[k] for k in weak_indices(shares)]
+    return [replace(score, unsure=share_interval(score.recall, score.n)[1] >= weak_below(shares)) for score in weak]
+
+
+def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_out: Collection[str]) -> float | None:
+    """Mean accuracy over sites without the samples of some classes, None where no site has others."""
+    rows = [k for k, name in enumerate(classes) if name not in left_out]
+    tables = [np.asarray(score.confusion, dtype=np.int64)[rows] for score in scores]
+    right = [sum(int(table[i, k]) for i, k in enumerate(rows)) / int(table.sum()) for table in tables if table.sum()]
+    return float(np.mean(right)) if right else None
+
+
+def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
+    """Whether the method was worth it, in words; the measure is accuracy averaged over classes, at unseen sites."""
+    own = [score.balanced for score in scores[method]]
+    others = {name: [s.balanced for s in rows] for name, rows in scores.items() if name != method}
+    if not others:
+        return ""
+    best = max(others, key=lambda name: float(np.mean(others[name])))
+    gains = np.array(own) - np.array(others[best])
+    mean, wins, k = float(gains.mean()), int((gains > 0).sum()), len(gains)
+    numbers = (
+        f"{100 * float(np.mean(own)):.1f} % against {100 * float(np.mean(others[best])):.1f} % for {best}, the best of "
+        f"the others (mean over classes, at sites not seen in training); better at {wins} of {k} sites"
+    )
+    # A method may win on rare classes and lose more samples of common ones; who reads one number must see both.
+    samples = f" Counting samples, {method} is right {_right(scores[method])}, {best} {_right(scores[best])}."
+    if mean > WORTH and wins * 2 > k:
+        return f"{method} was worth it: {numbers}.{_certainty(gains)}{samples}"
+    if mean < -WORTH:
+        again = f"To use {best}, fit again with --method {best.lower()} and another --out."
+        return f"{method} was not worth it here: {numbers}.{_certainty(gains)}{samples} {again}"
+    return f"{method} made no clear difference: {numbers}.{samples} The simpler method would do."
+
+
+def _right(scores: Sequence[SiteScore]) -> str:
+    return f"{100 * float(np.mean([score.accuracy for score in scores])):.1f} %"
+
+
+def _certainty(gains: np.ndarray[Any, Any]) -> str:
+    if len(gains) < 3 or float(np.std(gains)) == 0:
+        return " So few sites cannot rule out chance."
+    p = float(stats.ttest_1samp(gains, 0.0).pvalue)
+    return f" A paired t-test over sites gives p = {p:.2g}" + (
+        "." if p < 0.05 else ": with so few sites this may still be chance."
+    )

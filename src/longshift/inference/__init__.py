@@ -1,0 +1,22 @@
+"""Finished models: load, predict, evaluate, embed, export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.inference.embedding import embed as embed, write_table as write_table
+    from longshift.inference.evaluate_run import ALL_SITES as ALL_SITES, evaluate as evaluate
+    from longshift.inference.exporting import export as export
+    from longshift.inference.loading import (
+        FINAL as FINAL,
+        PLAN as PLAN,
+        LoadedModel as LoadedModel,
+        load_model as load_model,
+    )
+    from longshift.inference.model_warning import Unseen as Unseen, keep_unseen as keep_unseen
+    from longshift.inference.prediction import VECTOR_SUFFIXES as VECTOR_SUFFIXES, expand as expand, predict as predict
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -1,0 +1,89 @@
+"""Measure a finished run again, from its files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from longshift.data import load_dataset, open_store
+from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.inference.loading import Weights, model_folder, weights_file
+from longshift.metrics import expected_calibration_error, negative_log_likelihood
+from longshift.settings import NO_TARGET, load_split
+from longshift.training import (
+    SETS,
+    Bar,
+    EvaluationSource,
+    Runtime,
+    Task,
+    build_method,
+    checkpoint,
+    host_tensor,
+    judge,
+    no_bar,
+    predict_rows,
+    read_config,
+    read_model_file,
+    read_result,
+    resolve_device,
+)
+
+ALL_SITES = "this model was trained on all sites and none is left; the fit's report.html has the estimate for a new one"
+TOLERANCE = 0.005  # between devices and precisions a few samples of a thousand may change sides
+
+
+def evaluate(
+    path: Path | str,
+    sets: Sequence[str] = SETS,
+    weights: Weights = "selected",
+    runtime: Runtime | None = None,
+    bar: Bar = no_bar,
+) -> dict[str, Any]:
+    """Metrics of a run's model on its own validation, test and target sets.
+
+    The result has, per set, what `Evaluation.to_dict` gives; under "recorded" the accuracies in result.json, and
+    under "agrees" whether they are the same (to half a point, which another device may differ by). Those numbers are
+    of the plain outputs; "calibrated" has, per set, ece and nll of the probabilities that `predict` gives, which are
+    divided by the model's "temperature".
+    """
+    for name in sets:
+        if name not in SETS:
+            raise UsageError(unknown_name("set", name, SETS))
+    folder, runtime = model_folder(path), runtime or Runtime()
+    config = read_config(folder)
+    file = weights_file(folder, weights)
+    checkpoint.require_weights(file)
+    manifest = load_dataset(config.data)
+    split = load_split(folder.split, manifest)
+    with bar(f"decoding {manifest.name}", len(manifest)) as tick:
+        task = Task(manifest, split, open_store(manifest, config.size, runtime.cache, tick))
+    device = resolve_device(runtime.device)
+    described = read_model_file(folder.description)
+    method, inputs = build_method(config, task, runtime, device, described)
+    checkpoint.load_weights(file, method)
+    source = EvaluationSource(host_tensor(task.store.inputs), device)
+    recorded = (read_result(folder, recount=False) if folder.finished() else {}).get(weights) or {}
+    temperature = described.temperature if weights == "selected" else described.averaged_temperature
+    found: dict[str, Any] = {
+        "folder": str(folder.path), "weights": weights, "recorded": {}, "agrees": True,
+        "temperature": temperature, "calibrated": {},
+    }  # fmt: skip
+    for name in sets:
+        indices = split.part(name)
+        if not len(indices):
+            if len(sets) == 1:
+                why = f": {ALL_SITES}" if split.target == NO_TARGET else ""
+                raise LongshiftError(f"the {name} set of {folder.path} is empty{why}")
+            continue
+        logits = predict_rows(method, source, inputs, indices)
+        found[name] = judge(task, name, logits, folder.path.name).to_dict()
+        scaled, labels = logits.double() / temperature, task.labels(indices)
+        found["calibrated"][name] = {
+            "ece": expected_calibration_error(scaled, labels),
+            "nll": negative_log_likelihood(scaled, labels),
+        }
+        if name in recorded:
+            found["recorded"][name] = recorded[name]["accuracy"]
+            found["agrees"] &= abs(found[name]["accuracy"] - recorded[name]["accuracy"]) <= TOLERANCE
+    return found

@@ -1,0 +1,143 @@
+"""A finished run as a model: no data, no pickle, no code from the run's folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from longshift.errors import LongshiftError
+from longshift.inference.model_warning import unseen_warning
+from longshift.methods import Problem, plugins, registry
+from longshift.nn import make_backbone, make_network
+from longshift.training import Inputs, ModelFile, RunFolder, checkpoint, read_model_file, resolve_device
+
+Weights = Literal["selected", "averaged"]
+FINAL = "final"  # where `longshift fit` keeps its model
+PLAN = "plan.json"  # what it does before there is one
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedModel:
+    """A classifier ready for use: `model.logits(stored)` or `model.probabilities(stored)`."""
+
+    folder: Path
+    info: ModelFile
+    predictor: nn.Module  # in evaluation mode: normalised inputs -> logits
+    inputs: Inputs
+    device: torch.device
+    temperature: float
+    warning: str = ""  # why it must not be used, where its own record says so
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of the logits."""
+        return self.info.classes
+
+    @property
+    def size(self) -> int:
+        """Side of the images in pixels; 0 for vectors."""
+        return self.info.size
+
+    @torch.no_grad()
+    def logits(self, stored: Tensor) -> Tensor:
+        """(N, classes) on the CPU from pixels (N, size, size, 3) uint8 or vectors (N, length) float32."""
+        out: Tensor = self.predictor(self.inputs.evaluation(stored.to(self.device)))
+        return out.float().cpu()
+
+    def probabilities(self, stored: Tensor) -> Tensor:
+        """Calibrated probabilities (N, classes) in float64."""
+        return (self.logits(stored).double() / self.temperature).softmax(1)
+
+
+def model_folder(path: Path | str) -> RunFolder:
+    """The run that holds a model: the folder itself, or the final model of a `longshift fit` folder."""
+    path = Path(path)
+    if path.is_file():
+        kind = " (a pickle can run code when loaded)" if path.suffix in (".pt", ".pth", ".pkl", ".bin", ".ckpt") else ""
+        raise LongshiftError(f"{path} is a file{kind}; expected the folder of a run or of a fit")
+    if not path.is_dir():
+        raise LongshiftError(
+            f"no model at {path}: expected the folder of a run or of a fit; `longshift fit DATA --out {path}` makes one"
+        )
+    if not (path / "config.json").exists() and (path / FINAL / "config.json").exists():
+        path = path / FINAL
+    return RunFolder(path)
+
+
+def load_model(path: Path | str, weights: Weights = "selected", device: str = "auto") -> LoadedModel:
+    """Load the model of a run or fit folder."""
+    folder = model_folder(path)
+    if not folder.description.exists():
+        if (Path(path) / PLAN).exists():
+            raise LongshiftError(
+                f"{path} holds no model yet: its fit is not finished. Go on with the same `longshift fit` command"
+            )
+        below = sorted(str(p) for p in Path(path).glob("*/") if model_folder(p).description.exists())
+        if below:
+            listed = ", ".join(below[:5]) + (f" and {len(below) - 5} more" if len(below) > 5 else "")
+            raise LongshiftError(f"{path} is no model itself, but has some in it; name one: {listed}")
+        raise LongshiftError(f"{folder.path} holds no model: it has no model.json; {_why_none(folder.path)}")
+    info = read_model_file(folder.description)
+    target = resolve_device(device)
+    backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type)
+    # Dropout and precision are about training; a model is used in float32.
+    network = make_network(backbone, len(info.classes), freeze_bn=info.freeze_bn)
+    predictor: nn.Module
+    file = weights_file(folder, weights)
+    if info.predictor == "network":
+        checkpoint.load_weights(file, network, prefix="network.")
+        predictor = network
+    else:
+        if plugins.is_file_spec(info.method):
+            raise LongshiftError(
+                f"the model in {folder.path} predicts with layers of {info.method}; loading it would run that file. "
+                "Install the method as a plugin (docs/extend.md) and change its name in model.json."
+            )
+        cls = registry.get(info.method)
+        problem = Problem(len(info.classes), len(info.counts), info.counts, info.steps)
+        method = cls(network, problem, cls.Config.restore(info.hparams))
+        checkpoint.load_weights(file, method)
+        predictor = method.predictor()
+    shape = (1, 3, 1, 1)
+    inputs = Inputs(
+        torch.tensor(info.mean, device=target).reshape(shape),
+        torch.tensor(info.std, device=target).reshape(shape),
+        None,
+    )
+    temperature = info.temperature if weights == "selected" else info.averaged_temperature
+    return LoadedModel(
+        folder.path,
+        info,
+        predictor.to(target).eval(),
+        inputs,
+        target,
+        temperature,
+        unseen_warning(folder.path, weights),
+    )
+
+
+def _why_none(path: Path) -> str:
+    """What a folder without a model is, as far as can be told."""
+    whole = path.resolve().parent.parent
+    if (whole / PLAN).exists():
+        above = Path(os.path.normpath(path / os.pardir / os.pardir))
+        return (
+            f"it is a run of a fit with a site held out, which keeps no weights; the model is that of the fit, {above}"
+        )
+    if not (path / "config.json").exists():
+        return "expected the folder of a run or of a fit, as `longshift fit DATA` makes it; then come the images"
+    return "the run was made with --no-model, or is not finished"
+
+
+def weights_file(folder: RunFolder, weights: Weights) -> Path:
+    """The file of the selected or of the averaged weights."""
+    if weights == "selected":
+        return folder.model
+    if not folder.averaged.exists():
+        raise LongshiftError(f"{folder.path} has no averaged weights; train with --average ema or swa to have them")
+    return folder.averaged

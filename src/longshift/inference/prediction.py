@@ -1,0 +1,242 @@
+"""Predictions for new images or vectors: class, calibrated probability, the next best, and whether to trust it."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import io
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longshift.data import (
+    BadImage,
+    decode,
+    is_hidden,
+    is_image,
+    is_other_format,
+    list_folder,
+    ordered_map,
+    read_unlabelled,
+    resize,
+)
+from longshift.errors import LongshiftError, UsageError
+from longshift.inference.loading import LoadedModel, load_model
+from longshift.progress import Tick, silent
+
+CHUNK = 64
+UNSURE = 0.5
+VECTOR_SUFFIXES = (".npz", ".parquet")
+TOLD = {  # what people give in place of images
+    ".zip": "an archive: unpack it and give the folder",
+    ".csv": "a table: give the images themselves, or their paths, one a line, on standard input (-)",
+    ".txt": "a text: give the images themselves, or their paths, one a line, on standard input (-)",
+}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One input with its `top` classes, most probable first."""
+
+    path: str
+    top: tuple[tuple[str, float], ...]
+    unsure: bool
+
+    @property
+    def label(self) -> str:
+        """The most probable class."""
+        return self.top[0][0]
+
+    @property
+    def probability(self) -> float:
+        """Its calibrated probability."""
+        return self.top[0][1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "path": self.path,
+            "class": self.label,
+            "probability": self.probability,
+            "unsure": self.unsure,
+            "top": [{"class": name, "probability": p} for name, p in self.top],
+        }
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """All predictions, what could not be read (path, reason), and what speaks against the model."""
+
+    rows: tuple[Prediction, ...]
+    skipped: tuple[tuple[str, str], ...]
+    warning: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            **({"warning": self.warning} if self.warning else {}),
+            "predictions": [row.to_json() for row in self.rows],
+            "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
+        }
+
+    def to_csv(self) -> str:
+        """One line an input: path, class, probability, unsure, then class_2, probability_2, ..."""
+        top = len(self.rows[0].top) if self.rows else 1
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        extra = [name for k in range(2, top + 1) for name in (f"class_{k}", f"probability_{k}")]
+        writer.writerow(["path", "class", "probability", "unsure", *extra])
+        for row in self.rows:
+            rest = [value for name, p in row.top[1:] for value in (name, f"{p:.6f}")]
+            writer.writerow([row.path, row.label, f"{row.probability:.6f}", "yes" if row.unsure else "no", *rest])
+        return text.getvalue()
+
+
+def expand(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> list[str]:
+    """Files in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is.
+
+    For a model of `vectors`, a folder gives its .npz and .parquet files.
+    """
+    found: list[str] = []
+    for item in items:
+        text = os.fspath(item)
+        if os.path.isdir(text):
+            found.extend(_vector_files(text) if vectors else _image_files(text))
+        elif not os.path.lexists(text) and glob.has_magic(text):
+            matches = sorted(glob.glob(text, recursive=True))
+            found.extend([match for match in matches if _is_input(match)] or [text])
+        else:
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
+def _image_files(folder: str) -> list[str]:
+    found = list_folder(Path(folder))
+    return [os.path.join(folder, path) for path in sorted((*found.images, *found.others))]  # others: to say so
+
+
+def _vector_files(folder: str) -> list[str]:
+    return sorted(str(path) for path in Path(folder).rglob("*") if _is_vectors(path.name) and path.is_file())
+
+
+def _is_vectors(path: str) -> bool:
+    return Path(path).suffix.lower() in VECTOR_SUFFIXES
+
+
+def _is_input(path: str) -> bool:
+    known = is_image(path) or _is_vectors(path)
+    return known and os.path.isfile(path) and not is_hidden(os.path.basename(path))
+
+
+def predict(
+    model: LoadedModel | Path | str,
+    inputs: Iterable[str | os.PathLike[str]],
+    *,
+    top_k: int = 3,
+    unsure: float = UNSURE,
+    device: str = "auto",
+    tick: Tick = silent,
+) -> Predictions:
+    """Predict images (files, folders, patterns) or, for a model of vectors, the rows of .npz and .parquet files.
+
+    Inputs that cannot be read are in `skipped`, with the reason. A prediction is unsure if its calibrated
+    probability is below `unsure`. A model that was no better than guessing at unseen sites warns.
+    """
+    loaded = model if isinstance(model, LoadedModel) else load_model(model, device=device)
+    if top_k < 1:
+        raise UsageError(f"expected top_k of 1 or more, got {top_k}")
+    if not 0 <= unsure <= 1:
+        raise UsageError(f"expected unsure between 0 and 1, got {unsure}")
+    if isinstance(inputs, (str, os.PathLike)):
+        inputs = [inputs]
+    files = expand(inputs, loaded.info.vectors)
+    if loaded.warning and loaded is not model:  # who loaded it by hand has it there
+        warnings.warn(loaded.warning, UserWarning, stacklevel=2)
+    if loaded.info.vectors:
+        return _predict_vectors(loaded, files, top_k, unsure, tick)
+    return _predict_images(loaded, files, top_k, unsure, tick)
+
+
+def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure: float, tick: Tick) -> Predictions:
+    rows: list[Prediction] = []
+    skipped: list[tuple[str, str]] = []
+    names: list[str] = []
+    pixels: list[Tensor] = []
+
+    def read(path: str) -> Tensor | str:
+        if _is_vectors(path):
+            return "holds vectors, but the model takes images"
+        if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
+            return told
+        try:
+            return torch.from_numpy(resize(decode(Path(path).read_bytes()), model.size).copy())
+        except BadImage as bad:
+            if is_other_format(path):  # the decoder knows some of them after all
+                return "a format that is not read: convert it to JPEG or PNG"
+            return f"{bad.kind}: {bad.detail}"
+        except OSError as error:
+            return _why_not(path, error)
+
+    def flush() -> None:
+        if names:
+            rows.extend(rank(names, model.probabilities(torch.stack(pixels)), model.classes, top_k, unsure))
+            names.clear()
+            pixels.clear()
+
+    for path, found in zip(files, ordered_map(read, files), strict=True):
+        if isinstance(found, str):
+            skipped.append((path, found))
+        else:
+            names.append(path)
+            pixels.append(found)
+        if len(names) == CHUNK:
+            flush()
+        tick(1)
+    flush()
+    return Predictions(tuple(rows), tuple(skipped), model.warning)
+
+
+def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsure: float, tick: Tick) -> Predictions:
+    rows: list[Prediction] = []
+    skipped: list[tuple[str, str]] = []
+    for file in files:
+        if not _is_vectors(file):
+            expected = " or ".join(VECTOR_SUFFIXES)
+            skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
+            continue
+        try:
+            x, ids = read_unlabelled(Path(file))
+        except LongshiftError as error:
+            skipped.append((file, str(error)))
+            continue
+        if x.shape[1] != model.info.input_dim:
+            skipped.append((file, f"the model takes vectors of length {model.info.input_dim}, found {x.shape[1]}"))
+            continue
+        chunks = [model.probabilities(torch.from_numpy(part)) for part in np.array_split(x, -(-len(x) // 4096))]
+        rows.extend(rank([f"{file}#{name}" for name in ids], torch.cat(chunks), model.classes, top_k, unsure))
+        tick(1)
+    return Predictions(tuple(rows), tuple(skipped), model.warning)
+
+
+def _why_not(path: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no file matches this pattern" if glob.has_magic(path) else "there is no such file or folder"
+    return f"unreadable: {error.strerror or error}"
+
+
+def rank(
+    names: Sequence[str], probabilities: Tensor, classes: Sequence[str], top_k: int, unsure: float
+) -> list[Prediction]:
+    """The best classes of each row."""
+    values, order = probabilities.topk(min(top_k, len(classes)), dim=1)
+    return [
+        Prediction(name, tuple((classes[k], p) for k, p in zip(ks, ps, strict=True)), ps[0] < unsure)
+        for name, ks, ps in zip(names, order.tolist(), values.tolist(), strict=True)
+    ]

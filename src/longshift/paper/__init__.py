@@ -1,0 +1,26 @@
+"""The numbers of the NDCL paper and the recipes that reproduce them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.paper.chosen_runs import read_results as read_results
+    from longshift.paper.published_tables import overall_results as overall_results, paper_table as paper_table
+    from longshift.paper.recipe import Recipe as Recipe
+    from longshift.paper.recipe_list import all_recipes as all_recipes, find_recipes as find_recipes
+    from longshift.paper.recipe_runs import left_over as left_over, unique as unique
+    from longshift.paper.recipe_status import standing as standing
+    from longshift.paper.reproducing import Made as Made, reproduce as reproduce, retry as retry
+    from longshift.paper.run_costs import (
+        kind as kind,
+        known_costs as known_costs,
+        measure_costs as measure_costs,
+        stored_costs as stored_costs,
+    )
+    from longshift.paper.scale import FULL as FULL, adjusted as adjusted, quick_scale as quick_scale
+    from longshift.paper.workspace import Workspace as Workspace, open_workspace as open_workspace
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

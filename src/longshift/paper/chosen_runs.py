@@ -1,0 +1,126 @@
+"""Finished runs as a recipe sees them: the table of all, the chosen ones, and their predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from longshift.analysis import DomainOutputs, by_domain
+from longshift.errors import LongshiftError
+from longshift.files import read_json
+from longshift.paper.workspace import Workspace
+from longshift.report import Missing, find_missing
+from longshift.results import COLUMNS, as_frame, choose
+from longshift.sweep import FINISHED, Entry, Job, StoreFolder, scan
+from longshift.training import RunFolder, read_metrics
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The runs of one recipe."""
+
+    workspace: Workspace
+    jobs: tuple[Job, ...]
+    entries: dict[str, Entry]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All runs, also those without numbers; `method` is the row they stand in."""
+        return as_frame(self._row(job) for job in self.jobs)
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Runs without numbers."""
+        return find_missing(self.frame)
+
+    @cached_property
+    def chosen(self) -> pd.DataFrame:
+        """The best draw of each trial, by validation."""
+        if not len(self.frame) or not (self.frame["status"] == "done").any():
+            raise LongshiftError(f"none of its {len(self.jobs)} runs is finished with a number")
+        return choose(self.frame)
+
+    def _row(self, job: Job) -> dict[str, Any]:
+        entry = self.entries[job.fingerprint]
+        place = {"dataset": job.dataset, "method": job.method, "trial": job.trial, "draw": job.draw}
+        # A file of counts goes by its name, not by where it lies.
+        setting = str(job.run["setting"])
+        place["setting"] = Path(setting).stem if setting.endswith(".json") else setting
+        if entry.state in FINISHED:
+            return {**entry.row(), **place}
+        run = {name: job.run[name] for name in job.run if name in COLUMNS and name not in ("hparams", "setting")}
+        return {**run, **place, "fingerprint": job.fingerprint, "status": entry.state}
+
+    @cached_property
+    def _by_fingerprint(self) -> dict[str, Job]:
+        return {job.fingerprint: job for job in self.jobs}
+
+    def folder(self, fingerprint: str) -> RunFolder:
+        """Where a run lies."""
+        return RunFolder(self.workspace.store.job(fingerprint))
+
+    def name(self, fingerprint: str) -> str:
+        """A run in words, with the name of its folder."""
+        job = self._by_fingerprint[fingerprint]
+        return f"{job} ({job.id})"
+
+    def result(self, fingerprint: str) -> dict[str, Any]:
+        """Its result.json."""
+        found: dict[str, Any] = read_json(self.folder(fingerprint).result)
+        return found
+
+    def metrics(self, fingerprint: str) -> list[dict[str, Any]]:
+        """Its evaluations along the way."""
+        return read_metrics(self.folder(fingerprint))
+
+    def predictions(self, fingerprint: str) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of a run's predictions.npz."""
+        path = predictions_file(self.workspace, fingerprint)
+        if path is None:
+            raise LongshiftError(f"{self.name(fingerprint)}: its predictions were not kept")
+        try:
+            with np.load(path, allow_pickle=False) as found:
+                return {name: found[name] for name in found.files}
+        except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
+            raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
+
+    def outputs(
+        self, fingerprint: str, parts: Sequence[str] = ("validation", "test")
+    ) -> tuple[tuple[DomainOutputs, ...], DomainOutputs]:
+        """What the model says on the held-out samples of each source, and on the target."""
+        arrays, name = self.predictions(fingerprint), self.name(fingerprint)
+        parts = [part for part in parts if f"{part}_logits" in arrays]
+
+        def joined(what: str) -> npt.NDArray[Any]:
+            return np.concatenate([arrays[f"{part}_{what}"] for part in parts])
+
+        names = self.workspace.manifest.domain_names
+        sources = by_domain(joined("logits"), joined("labels"), joined("domains"), names, joined("features"), name)
+        target = by_domain(
+            arrays["target_logits"], arrays["target_labels"], arrays["target_domains"], names,
+            arrays["target_features"], name,
+        )[0]  # fmt: skip
+        return sources, target
+
+
+def read_results(workspace: Workspace, jobs: Iterable[Job]) -> Results:
+    """Look the runs up in the store."""
+    listed = tuple(jobs)
+    return Results(workspace, listed, scan(workspace.store, [job.fingerprint for job in listed]))
+
+
+def predictions_file(workspace: Workspace, fingerprint: str) -> Path | None:
+    """Where the predictions of a run are, if they were kept."""
+    stores: tuple[StoreFolder, ...] = (workspace.store, workspace.again)
+    for store in stores:
+        path = RunFolder(store.job(fingerprint)).predictions
+        if path.exists():
+            return path
+    return None

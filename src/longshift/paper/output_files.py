@@ -1,0 +1,52 @@
+"""What recipes make, as files: tables as Markdown, CSV and LaTeX, figures as PNG and SVG with their numbers as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from longshift.files import replacing, write_text
+from longshift.paper.recipe import Output, Picture, Recipe
+from longshift.report import NEEDS, csv_tables, escape, latex_table, markdown_table
+
+TABLE_FILES, FIGURE_FILES = ("md", "csv", "tex"), ("png", "svg", "csv", "md")
+
+
+def write_output(output: Output, folder: Path) -> list[Path]:
+    """NAME.md, NAME.csv, NAME.tex of a table; NAME.png, NAME.svg, NAME.csv, NAME.md (caption) of a figure."""
+    base = folder / output.name
+    if isinstance(output, Picture):
+        return _write_picture(output, base)
+    write_text(base.with_suffix(".md"), markdown_table(output))
+    write_text(base.with_suffix(".csv"), csv_tables([output]))
+    write_text(base.with_suffix(".tex"), NEEDS + latex_table(output))
+    return [base.with_suffix(f".{ending}") for ending in TABLE_FILES]
+
+
+def _write_picture(picture: Picture, base: Path) -> list[Path]:
+    for kind in ("png", "svg"):
+        with replacing(base.with_suffix(f".{kind}")) as temporary:
+            # Without a date the same runs give the same file.
+            metadata = {"Date": None} if kind == "svg" else {}
+            picture.figure.savefig(temporary, format=kind, dpi=160, facecolor="white", metadata=metadata)
+    write_text(base.with_suffix(".csv"), picture.data.to_csv(index=False, lineterminator="\n", float_format="%.8g"))
+    text = f"### {escape(picture.title)}\n\n![{escape(picture.title)}]({base.name}.svg)\n\n{escape(picture.caption)}\n"
+    write_text(base.with_suffix(".md"), text)
+    return [base.with_suffix(f".{kind}") for kind in FIGURE_FILES]
+
+
+def write_overview(recipes: Sequence[Recipe], made: dict[str, list[str]], notes: dict[str, str], folder: Path) -> Path:
+    """README.md: every result under the paper's label, or why it is not there."""
+    lines = ["# Results by the paper's labels", ""]
+    for recipe in recipes:
+        lines += [f"## {recipe.label}: {escape(recipe.title)} (`{recipe.name}`)", ""]
+        if recipe.name in notes:
+            lines += [f"Not made: {escape(notes[recipe.name])}", ""]
+        for name in made.get(recipe.name, []):
+            path = folder / f"{name}.md"
+            if path.exists():
+                lines += [path.read_text(encoding="utf-8").strip(), ""]
+        if recipe.name not in notes and recipe.name not in made:
+            lines += [f"Not made yet: `longshift reproduce {recipe.name}`.", ""]
+    write_text(folder / "README.md", "\n".join(lines))
+    return folder / "README.md"

@@ -1,0 +1,80 @@
+"""Run what is missing, through the machinery of sweeps: claims, resuming, worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from longshift.paper.chosen_runs import predictions_file, read_results
+from longshift.paper.recipe import Recipe
+from longshift.paper.workspace import Workspace
+from longshift.progress import Tick, silent
+from longshift.sweep import FINISHED, Board, Job, Plan, Slot, StoreFolder, SweepFolder, execute, make_board, run_local
+from longshift.training import Runtime, TaskCache
+
+Stop = Callable[[], bool]
+
+
+def unique(jobs: Iterable[Job]) -> list[Job]:
+    """Each run once, in the order of first mention."""
+    return list({job.fingerprint: job for job in reversed(list(jobs))}.values())[::-1]
+
+
+def run_jobs(
+    store: StoreFolder, jobs: Sequence[Job], slots: Sequence[Slot], runtime: Runtime, stop: Stop, tick: Tick = silent
+) -> Board:
+    """Run the jobs that have no result; with one slot in this process, else in a process a slot."""
+    board = make_board(Plan(SweepFolder(store.path, store.path), tuple(jobs)))
+    shown = [board.done + board.failed]
+
+    def show(state: Board) -> None:
+        tick(state.done + state.failed - shown[0], state.note())
+        shown[0] = state.done + state.failed
+
+    board.listener = show
+    if len(slots) > 1:
+        run_local(board, list(slots), runtime, stop)
+    else:
+        _run_here(board, store, runtime, stop)
+    return board
+
+
+def _run_here(board: Board, store: StoreFolder, runtime: Runtime, stop: Stop) -> None:
+    tasks = TaskCache(runtime.cache)
+    while not stop() and not board.trouble and (job := board.next_job()) is not None:
+        board.tell()
+        board.finish(job, execute(job, store, runtime, tasks, stop))
+    board.tell()
+
+
+def split_jobs(workspace: Workspace, asked: Sequence[Job], every: Sequence[Recipe]) -> tuple[list[Job], list[Job]]:
+    """The jobs whose predictions are kept, and the others.
+
+    Where every run counts (one draw), predictions are kept of all runs that some recipe looks into, whichever recipe
+    is asked for now. Where the best of several draws counts, only the chosen runs are run again for theirs:
+    embeddings of ten times as many runs would fill a disk.
+    """
+    if workspace.scale.draws > 1:
+        return [], list(asked)
+    wanted = {job.fingerprint for recipe in every if recipe.predictions for job in recipe.jobs(workspace)}
+    return [j for j in asked if j.fingerprint in wanted], [j for j in asked if j.fingerprint not in wanted]
+
+
+def without_predictions(workspace: Workspace, recipes: Iterable[Recipe]) -> list[Job]:
+    """The chosen runs of recipes that look into predictions, as far as theirs were not kept."""
+    found: list[Job] = []
+    for recipe in recipes:
+        if not recipe.predictions:
+            continue
+        jobs = {job.fingerprint: job for job in recipe.jobs(workspace)}
+        results = read_results(workspace, jobs.values())
+        if not any(entry.state == "done" for entry in results.entries.values()):
+            continue
+        names = [str(name) for name in results.chosen["fingerprint"].dropna()]
+        found += [jobs[name] for name in names if predictions_file(workspace, name) is None]
+    return unique(found)
+
+
+def left_over(workspace: Workspace, jobs: Sequence[Job]) -> list[Job]:
+    """Jobs that have neither a result nor an error."""
+    entries = read_results(workspace, jobs).entries
+    return [job for job in jobs if entries[job.fingerprint].state not in (*FINISHED, "failed")]

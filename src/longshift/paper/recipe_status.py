@@ -1,0 +1,108 @@
+"""Where each recipe stands: its runs, what of them is done, how long the rest takes, which files are there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from longshift.errors import LongshiftError
+from longshift.files import read_json, write_json
+from longshift.paper.chosen_runs import read_results
+from longshift.paper.recipe import Recipe
+from longshift.paper.recipe_runs import unique
+from longshift.paper.run_costs import Costs, kind
+from longshift.paper.workspace import Workspace
+from longshift.sweep import FINISHED
+from longshift.text import counted
+
+State = Literal["done", "ready", "partly", "missing", "impossible"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of `longshift reproduce --list`."""
+
+    name: str
+    label: str
+    kind: str
+    title: str
+    runs: int
+    done: int
+    failed: int
+    hours: float | None  # of what is left; None: not known
+    needs: str  # in words: what the runs are made of
+    state: State
+    files: tuple[str, ...]
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """The state, with the reason where it needs one."""
+        return f"{self.state}: {self.note}" if self.note else self.state
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {**asdict(self), "files": list(self.files), "missing": self.runs - self.done - self.failed}
+
+
+def standing(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) -> Standing:
+    """Look at the store and the folder of results."""
+    jobs = unique(recipe.jobs(workspace))
+    entries = read_results(workspace, jobs).entries
+    done = sum(entries[job.fingerprint].state in FINISHED for job in jobs)
+    failed = sum(entries[job.fingerprint].state == "failed" for job in jobs)
+    left = [job for job in jobs if entries[job.fingerprint].state not in (*FINISHED, "failed")]
+    seconds = [costs.get(kind(job)) for job in left]
+    known = [value for value in seconds if value is not None]
+    hours = sum(known) / 3600 / max(slots, 1) if len(known) == len(seconds) else None
+    ledger = read_ledger(workspace).get(recipe.name, {})
+    # A file counts only if it was made of the runs that the recipe asks for now.
+    fresh = ledger.get("runs") == sorted(job.id for job in jobs)
+    files = tuple(name for name in ledger.get("files", []) if fresh and (workspace.out / name).exists())
+    note = str(ledger.get("note", "")) if fresh else ""
+    state: State
+    if note and not files:
+        state = "impossible"
+    elif files and not left:
+        state = "done"
+    elif not left:
+        state = "ready"
+    else:
+        state = "partly" if done else "missing"
+    return Standing(
+        recipe.name, recipe.label, recipe.kind, recipe.title, len(jobs), done, failed, hours,
+        needs(workspace, jobs), state, files, note,
+    )  # fmt: skip
+
+
+def needs(workspace: Workspace, jobs: Sequence[Any]) -> str:
+    """What the runs are made of."""
+    if not jobs:
+        return f"{workspace.name} only, no runs"
+    rows = {job.method for job in jobs}
+    settings = {str(job.run["setting"]) for job in jobs}
+    targets = {str(job.run["target"]) for job in jobs}
+    trials = {job.trial for job in jobs}
+    draws = {job.draw for job in jobs}
+    parts = (("row", rows), ("setting", settings), ("target", targets), ("trial", trials), ("draw", draws))
+    whole = math.prod(len(values) for _, values in parts) == len(jobs)  # else not every row has every setting, say
+    shape = (" x " if whole else ", ").join(counted(len(values), name) for name, values in parts)
+    return f"{workspace.name}: {shape}" if whole else f"{workspace.name}: {counted(len(jobs), 'run')} of {shape}"
+
+
+def read_ledger(workspace: Workspace) -> dict[str, Any]:
+    """What was made of which runs."""
+    try:
+        found: dict[str, Any] = read_json(workspace.out / "made.json")
+    except LongshiftError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def write_ledger(workspace: Workspace, name: str, jobs: Sequence[Any], files: Sequence[str], note: str = "") -> None:
+    """Remember what a recipe made, of which runs."""
+    ledger = read_ledger(workspace)
+    ledger[name] = {"files": list(files), "runs": sorted({job.id for job in jobs}), "note": note}
+    write_json(workspace.out / "made.json", dict(sorted(ledger.items())))

@@ -1,0 +1,237 @@
+"""Figs. 8 and 9: how long tails that run against each other mislead alignment, and how small domains are absorbed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import auc, roc_curve
+
+from longshift.analysis import DomainOutputs, centroid_distances, prior_discrepancy, wasserstein
+from longshift.errors import LongshiftError
+from longshift.metrics import FloatArray, probabilities
+from longshift.paper.chosen_runs import Results
+from longshift.paper.drawing.failures import Absorption, Misalignment, draw_absorption, draw_misalignment
+from longshift.paper.recipe import Impossible, Output, Picture, Recipe
+from longshift.paper.toy_counts import (
+    PAPER_LEVEL,
+    PAPER_RATIO,
+    PAPER_SIZES,
+    Absorbed,
+    Counts,
+    Mirrored,
+    absorbed_counts,
+    mirrored_counts,
+)
+from longshift.paper.workspace import Workspace
+from longshift.report import method_title
+from longshift.sweep import Job
+
+GRID = np.linspace(0.0, 1.0, 101)
+ROLES = ("major", "medium", "minority")
+CURVE_POINTS = 20
+
+
+@dataclass(frozen=True)
+class ToyRow:
+    """A row of a study: what it is called, the method, and whether it is trained on the balanced counts."""
+
+    label: str
+    method: str
+    balanced: bool = False
+
+
+def toy_rows(methods: Sequence[str]) -> list[ToyRow]:
+    """ERM on balanced counts, then each method on the imbalanced ones."""
+    return [ToyRow("ERM (balanced)", "erm", True), *(ToyRow(method_title(m), m) for m in methods)]
+
+
+def toy_domains(workspace: Workspace) -> tuple[list[str], str]:
+    """The last domain is the target, as sketch is in PACS; the others are sources."""
+    names = list(workspace.manifest.domain_names)
+    return names[:-1], names[-1]
+
+
+def _jobs(workspace: Workspace, rows: Sequence[ToyRow], name: str, tail: Counts, level: Counts, val: int) -> list[Job]:
+    _, target = toy_domains(workspace)
+    files = {
+        False: workspace.counts_file(name, tail, val),
+        True: workspace.counts_file(f"{name}-balanced", level, val),
+    }
+    every = max(1, workspace.scale.steps // CURVE_POINTS)
+    return [
+        workspace.job(row.method, files[row.balanced], target, label=row.label, eval_every=every)
+        for row in rows
+        if row.method in workspace.methods
+    ]
+
+
+def _run_of(results: Results, label: str) -> str | None:
+    found = results.chosen.loc[results.chosen["method"] == label, "fingerprint"].dropna()
+    return str(found.iloc[0]) if len(found) else None
+
+
+def _found(results: Results, rows: Sequence[ToyRow]) -> dict[str, str]:
+    if not results.jobs:
+        raise Impossible(
+            f"none of the methods that it compares takes part; they are {', '.join(r.method for r in rows)}"
+        )
+    runs = {row.label: _run_of(results, row.label) for row in rows}
+    return {label: run for label, run in runs.items() if run is not None}
+
+
+# -- long tails that run against each other ------------------------------------------------------------------------
+
+ALIGNED = toy_rows(("erm", "mmd", "rdm", "tcri"))
+
+
+def _mirrored(workspace: Workspace) -> Mirrored:
+    return mirrored_counts(workspace.totals, toy_domains(workspace)[0])
+
+
+def mirrored_jobs(workspace: Workspace) -> list[Job]:
+    """One run a row."""
+    try:
+        counts = _mirrored(workspace)
+    except Impossible:
+        return []
+    return _jobs(workspace, ALIGNED, "mirrored", counts.tail, counts.level, counts.validation)
+
+
+def class_rates(domain: DomainOutputs, order: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """One-against-rest ROC of each class at common false positive rates, and its area; NaN without both kinds."""
+    p = probabilities(domain.logits, domain.name)
+    curves, areas = np.full((len(order), len(GRID)), np.nan), np.full(len(order), np.nan)
+    for row, k in enumerate(order):
+        truth = domain.labels == k
+        if truth.any() and not truth.all():
+            x, y, _ = roc_curve(truth, p[:, k])
+            curves[row], areas[row] = np.interp(GRID, x, y), auc(x, y)
+            curves[row, 0] = 0.0
+    return GRID, curves, areas
+
+
+def misalignment(results: Results, fingerprint: str, counts: Mirrored) -> Misalignment:
+    """ROC, centroid distances and Wasserstein distances on the balanced validation set."""
+    sources, _ = results.outputs(fingerprint, parts=("validation",))
+    named = {domain.name: domain for domain in sources}
+    pair = [named[counts.first], named[counts.second]]
+    classes = results.workspace.manifest.classes
+    order = [classes.index(name) for name in counts.classes]
+    heads = [d.features()[d.labels == k] for d, k in zip(pair, (order[0], order[-1]), strict=True)]
+    return Misalignment(
+        {d.name: class_rates(d, order) for d in pair},
+        {d.name: centroid_distances(d.features(), d.labels, len(classes))[order] for d in pair},
+        wasserstein(pair[0].features(), pair[1].features()).value,
+        wasserstein(heads[0], heads[1]).value,
+    )
+
+
+def _misaligned(results: Results) -> list[Output]:
+    counts = _mirrored(results.workspace)
+    rows = {label: misalignment(results, run, counts) for label, run in _found(results, ALIGNED).items()}
+    table = [
+        {
+            "method": label, "domain": domain, "class": name, "training_samples": _counts(counts, label)[domain][name],
+            "auc": row.rates[domain][2][k], "centroid_distance": row.centroids[domain][k],
+            "distance_of_domains": row.between_domains, "distance_of_largest_classes": row.between_heads,
+        }
+        for label, row in rows.items()
+        for domain in row.rates
+        for k, name in enumerate(counts.classes)
+    ]  # fmt: skip
+    said = f"the paper: {PAPER_RATIO}:1"
+    size = f"{counts.ratio:g}:1" + (f", all that the data allow; {said}" if counts.ratio < PAPER_RATIO else f", {said}")
+    heading = f"Long tails that run against each other ({counts.ratio:g}:1), {results.workspace.name}"
+    caption = (
+        f"{counts.first} has most of {counts.classes[0]} and least of {counts.classes[-1]}, {counts.second} the reverse"
+        f" ({size}); balanced: the same number of samples in each domain, spread evenly. All on the balanced validation"
+        f" set ({counts.validation} a class and domain): ROC of each class against the rest, distance of each class's"
+        " mean embedding to its domain's, and 2-Wasserstein distances of embeddings. One run each, default"
+        f" hyper-parameters. {' '.join(results.missing.sentences())}"
+    ).strip()
+    figure = draw_misalignment(rows, counts.classes, heading)
+    return [Picture("failure-misaligned", heading, figure, caption, pd.DataFrame(table))]
+
+
+def _counts(counts: Mirrored, label: str) -> Counts:
+    return counts.level if label == ALIGNED[0].label else counts.tail
+
+
+# -- small domains among large ones --------------------------------------------------------------------------------
+
+ABSORBED = toy_rows(("erm", "tcri"))
+
+
+def _absorbed(workspace: Workspace) -> Absorbed:
+    return absorbed_counts(workspace.totals, toy_domains(workspace)[0])
+
+
+def absorbed_jobs(workspace: Workspace) -> list[Job]:
+    """One run a row."""
+    try:
+        counts = _absorbed(workspace)
+    except Impossible:
+        return []
+    return _jobs(workspace, ABSORBED, "absorbed", counts.uneven, counts.level, counts.validation)
+
+
+def absorption(results: Results, fingerprint: str, counts: Absorbed) -> Absorption:
+    """Validation loss of each source while training; distances between domains for the selected weights."""
+    metrics = results.metrics(fingerprint)
+    losses: dict[str, list[float]] = {}
+    for source in counts.sources:
+        values = [row["validation"].get("nll_per_domain", {}).get(source) for row in metrics]
+        if any(value is None for value in values):
+            raise LongshiftError(
+                f"{results.name(fingerprint)}: its evaluations lack the loss of each domain; run it again"
+            )
+        losses[source] = [float(value) for value in values]
+    sources, target = results.outputs(fingerprint)
+    ordered = sorted(sources, key=lambda d: counts.sources.index(d.name))
+    found = prior_discrepancy(ordered, target)
+    return Absorption([int(row["step"]) for row in metrics], losses, found.names, found.distances)
+
+
+def _absorbing(results: Results) -> list[Output]:
+    counts = _absorbed(results.workspace)
+    rows = {label: absorption(results, run, counts) for label, run in _found(results, ABSORBED).items()}
+    table = [
+        {"method": label, "what": "validation loss", "from": source, "to": "", "step": step, "value": value}
+        for label, row in rows.items()
+        for source, losses in row.losses.items()
+        for step, value in zip(row.steps, losses, strict=True)
+    ] + [
+        {"method": label, "what": "distance", "from": a, "to": b, "step": "", "value": row.distances[i, j]}
+        for label, row in rows.items()
+        for i, a in enumerate(row.names)
+        for j, b in enumerate(row.names)
+        if i < j
+    ]
+    sizes, paper = "/".join(map(str, counts.sizes)), "/".join(map(str, PAPER_SIZES))
+    scaled = "" if counts.sizes == PAPER_SIZES else f" (the paper: {paper} and {PAPER_LEVEL}; scaled to these data)"
+    heading = f"Small domains among large ones ({sizes} samples a class), {results.workspace.name}"
+    caption = (
+        f"{sizes} samples a class from {', '.join(counts.sources)} against {counts.level_size} from each when "
+        f"balanced{scaled}. Left: cross-entropy on the balanced validation set of each source. Right: 2-Wasserstein "
+        "distance between the embeddings of held-out samples, weights chosen by validation. One run each, default "
+        f"hyper-parameters. {' '.join(results.missing.sentences())}"
+    ).strip()
+    figure = draw_absorption(rows, dict(zip(counts.sources, ROLES, strict=True)), heading)
+    return [Picture("failure-absorbed", heading, figure, caption, pd.DataFrame(table))]
+
+
+def failure_recipes() -> list[Recipe]:
+    """Those in this file."""
+    return [
+        Recipe(
+            "failure-misaligned", "Fig. 8", "failure mode: long tails that run against each other", "figure",
+            mirrored_jobs, _misaligned, predictions=True,
+        ),
+        Recipe(
+            "failure-absorbed", "Fig. 9", "failure mode: small domains absorbed by large ones", "figure",
+            absorbed_jobs, _absorbing, predictions=True,
+        ),
+    ]  # fmt: skip

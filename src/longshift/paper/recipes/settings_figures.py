@@ -1,0 +1,118 @@
+"""Figs. 6 and 7 and Tab. 5: the imbalance itself, as bars and as ratios. No runs needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import pandas as pd
+
+from longshift.paper.chosen_runs import Results
+from longshift.paper.drawing.bars import draw_negatives
+from longshift.paper.recipe import Output, Picture, Recipe, no_runs
+from longshift.paper.recipes.main_tables import mild, mild_note
+from longshift.paper.workspace import Workspace
+from longshift.report import Cell, Column, Row, Table
+from longshift.settings import SplitRecipe, draw_settings, make_split, ratios, recipe_of, setting_for
+
+
+def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None) -> list[SplitRecipe]:
+    """The training set of each target, all targets of the dataset."""
+    found = []
+    for target in workspace.manifest.domain_names:
+        made = setting_for(workspace.manifest, setting, target, benchmark=workspace.benchmark, ratio=ratio)
+        found.append(recipe_of(make_split(workspace.manifest, made, 0, shrink=True), workspace.manifest))
+    return found
+
+
+def _bars(results: Results, name: str, setting: str) -> list[Output]:
+    recipes = split_recipes(results.workspace, setting)
+    rows = [
+        {"target": r.target, "source": source, "class": label, "count": int(r.counts[d, k]), "group": r.shots[k]}
+        for r in recipes
+        for d, source in enumerate(r.sources)
+        for k, label in enumerate(r.classes)
+    ]
+    caption = (
+        "One panel a target. Shades mark the classes with many, medium and few samples; CR: the largest class over the "
+        "smallest, DR: the largest source over the smallest."
+    )
+    title = f"Training samples per class and source under {setting}, {results.workspace.name}"
+    return [Picture(name, title, draw_settings(recipes), caption, pd.DataFrame(rows))]
+
+
+def _ratios(results: Results) -> list[Output]:
+    workspace = results.workspace
+    name, ratio = mild(workspace)
+    parts = {name: split_recipes(workspace, name, ratio)}
+    parts |= {setting: split_recipes(workspace, setting) for setting in ("TotalHeavyTail", "Duality")}
+    most = max(len(r.sources) for found in parts.values() for r in found)
+    titles = ["CR", "DR", *(f"ECR {d + 1}" for d in range(most))]
+    columns = tuple(
+        Column(title, setting, {"setting": setting, "measure": title}, None) for setting in parts for title in titles
+    )
+    rows = []
+    for i, target in enumerate(workspace.manifest.domain_names):
+        cells: list[Cell] = []
+        for found in parts.values():
+            values = ratios(found[i].counts, found[i].sources)
+            cells += [_ratio(v) for v in (values.cr, values.dr, *values.ecr.values())]
+            cells += [Cell(note="fewer sources")] * (most - len(values.ecr))
+        rows.append(Row(target, target, "", tuple(cells)))
+    caption = (
+        "Largest over smallest: classes summed over the sources (CR), sources summed over the classes (DR), classes "
+        "within each source in the order of the names, unless noted (ECR)."
+    )
+    notes = (*_other_orders(parts, workspace), *mild_note(workspace))
+    title = f"Imbalance ratios of the training sets, {workspace.name}"
+    return [Table("ratios", "ratios", title, columns, tuple(rows), caption, notes=notes, head="Target")]
+
+
+def _other_orders(parts: Mapping[str, Sequence[SplitRecipe]], workspace: Workspace) -> Iterator[str]:
+    """The sources behind ECR 1, 2, ... of settings that have them in an order of their own, as published counts may."""
+    names = workspace.manifest.domain_names
+    for setting, recipes in parts.items():
+        own = [r for r in recipes if r.sources != tuple(name for name in names if name in r.sources)]
+        if own:
+            listed = "; ".join(f"{', '.join(r.sources)} for the target {r.target}" for r in own)
+            yield f"Sources of the ECR columns under {setting}: {listed}."
+
+
+def _ratio(value: float) -> Cell:
+    return Cell(note="a class or a source has no sample") if math.isinf(value) else Cell(value, digits=2)
+
+
+def _negatives(results: Results) -> list[Output]:
+    workspace = results.workspace
+    found = split_recipes(workspace, "TotalHeavyTail")[workspace.manifest.domain_names.index(workspace.targets[0])]
+    positives = found.counts.sum(axis=0)
+    order = sorted(range(len(found.classes)), key=lambda k: (-int(positives[k]), k))
+    names, values = [found.classes[k] for k in order], positives[order]
+    rest = values.sum() - values
+    heading = f"Samples of each class and of all others under TotalHeavyTail, {workspace.name}"
+    caption = (
+        f"Training set with target {found.target}. The positives of a class follow the long tail "
+        f"({values.max() / max(values.min(), 1):.3g}:1); its negatives are many and nearly the same for every class "
+        f"({rest.max() / max(rest.min(), 1):.3g}:1)."
+    )
+    data = pd.DataFrame({"class": names, "positives": values, "negatives": rest})
+    return [Picture("negatives", heading, draw_negatives(names, values, rest, heading), caption, data)]
+
+
+def settings_recipes() -> list[Recipe]:
+    """Those in this file."""
+
+    def bars(name: str, label: str, setting: str) -> Recipe:
+        return Recipe(
+            name, label, f"training samples under {setting}", "figure", no_runs,
+            lambda results: _bars(results, name, setting),
+        )  # fmt: skip
+
+    return [
+        Recipe("negatives", "Fig. 2", "long-tailed positives, abundant negatives", "figure", no_runs, _negatives),
+        Recipe(
+            "ratios", "Tab. 5", "imbalance ratios of the settings", "table", no_runs, _ratios, paper="setting_ratios"
+        ),
+        bars("settings-totalheavytail", "Fig. 6", "TotalHeavyTail"),
+        bars("settings-duality", "Fig. 7", "Duality"),
+    ]

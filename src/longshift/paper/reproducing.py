@@ -1,0 +1,158 @@
+"""The whole of `longshift reproduce`: run what is missing, make tables and figures, remember what was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from longshift.errors import LongshiftError
+from longshift.files import write_text
+from longshift.paper.chosen_runs import Results, read_results
+from longshift.paper.compare import paper_rows
+from longshift.paper.output_files import write_output, write_overview
+from longshift.paper.recipe import Impossible, Output, Picture, Recipe
+from longshift.paper.recipe_list import all_recipes
+from longshift.paper.recipe_runs import left_over, run_jobs, split_jobs, unique, without_predictions
+from longshift.paper.recipe_status import read_ledger, write_ledger
+from longshift.paper.workspace import Workspace
+from longshift.progress import Tick, silent
+from longshift.sweep import Slot, SweepStopped, forgive, read_failure
+from longshift.training import Runtime
+
+Bar = Callable[[str, int], AbstractContextManager[Tick]]
+
+
+@contextmanager
+def no_bar(label: str, total: int) -> Iterator[Tick]:
+    """Shows nothing."""
+    yield silent
+
+
+@dataclass
+class Made:
+    """What came of it: files by recipe, recipes that make no sense here, recipes that failed."""
+
+    files: dict[str, list[Path]] = field(default_factory=dict)
+    impossible: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    failed_runs: dict[str, str] = field(default_factory=dict)  # run -> its error
+
+
+def reproduce(
+    workspace: Workspace,
+    recipes: Sequence[Recipe],
+    slots: Sequence[Slot],
+    runtime: Runtime,
+    stop: Callable[[], bool] = lambda: False,
+    bar: Bar = no_bar,
+) -> Made:
+    """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest."""
+    run_missing(workspace, recipes, slots, runtime, stop, bar)
+    made = Made(failed_runs=failed_runs(workspace, recipes))
+    with bar("tables and figures", len(recipes)) as tick:
+        for recipe in recipes:
+            _make(workspace, recipe, made)
+            tick(1, recipe.name)
+    write_overview(
+        all_recipes(),
+        {name: _stems(entry["files"]) for name, entry in read_ledger(workspace).items() if entry["files"]},
+        {**made.failed, **made.impossible},
+        workspace.out,
+    )
+    return made
+
+
+def failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> dict[str, str]:
+    """Runs of the recipes that raised an error, in words, with the error."""
+    jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
+    results = read_results(workspace, jobs)
+    bad = [job for job in jobs if results.entries[job.fingerprint].state == "failed"]
+    return {results.name(job.fingerprint): read_failure(workspace.store, job.fingerprint) for job in bad}
+
+
+def retry(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
+    """Let failed runs run again; how many there were."""
+    names = {job.fingerprint for recipe in recipes for job in recipe.jobs(workspace)}
+    return forgive(workspace.store, names) + forgive(workspace.again, names)
+
+
+def run_missing(
+    workspace: Workspace,
+    recipes: Sequence[Recipe],
+    slots: Sequence[Slot],
+    runtime: Runtime,
+    stop: Callable[[], bool] = lambda: False,
+    bar: Bar = no_bar,
+) -> None:
+    """All runs of the recipes; then, once more, the chosen ones whose predictions are needed and were not kept."""
+    asked = left_over(workspace, unique(job for recipe in recipes for job in recipe.jobs(workspace)))
+    kept, others = split_jobs(workspace, asked, all_recipes())
+    workspace.write_settings()
+    with bar("runs", len(asked)) as tick:
+        for jobs, predictions in ((kept, True), (others, False)):
+            if jobs:
+                board = run_jobs(workspace.store, jobs, slots, _runtime(runtime, predictions), stop, tick)
+                _check(board.trouble, len(left_over(workspace, asked)) if stop() else 0)
+    again = without_predictions(workspace, recipes)
+    if again:
+        with bar("runs for their predictions", len(again)) as tick:
+            board = run_jobs(workspace.again, again, slots, _runtime(runtime, True), stop, tick)
+            _check(board.trouble, board.total - board.done - board.failed)
+
+
+def _runtime(runtime: Runtime, predictions: bool) -> Runtime:
+    return replace(runtime, keep_model=False, save_predictions=predictions)
+
+
+def _check(trouble: str, left: int) -> None:
+    if trouble:
+        raise LongshiftError(f"{trouble}\nEverything finished is kept; go on with the same command.")
+    if left:
+        raise SweepStopped(f"stopped with {left} runs left; go on with the same command")
+
+
+def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:
+    jobs = list(recipe.jobs(workspace))
+    try:
+        results = read_results(workspace, jobs)
+        outputs = [with_origin(output, results) for output in recipe.make(results)]
+        files = [path for output in outputs for path in write_output(output, workspace.out)]
+        files += _write_paper(workspace, recipe)
+        made.files[recipe.name] = files
+        write_ledger(workspace, recipe.name, jobs, [path.name for path in files])
+    except Impossible as error:
+        made.impossible[recipe.name] = str(error)
+        write_ledger(workspace, recipe.name, jobs, [], str(error))
+    except LongshiftError as error:
+        made.failed[recipe.name] = str(error)
+
+
+def _write_paper(workspace: Workspace, recipe: Recipe) -> list[Path]:
+    """NAME-paper.csv: what the paper prints for this dataset."""
+    rows = paper_rows(recipe.paper, workspace.benchmark)
+    if rows.empty:
+        return []
+    path = workspace.out / f"{recipe.name}-paper.csv"
+    write_text(path, rows.to_csv(index=False, lineterminator="\n"))
+    return [path]
+
+
+def with_origin(output: Output, results: Results) -> Output:
+    """The output with a line that says what runs it stands on; what follows without runs needs none."""
+    if not results.jobs:
+        return output
+    frame, scale = results.frame, results.workspace.scale
+    trials, draws = frame["trial"].nunique(), frame["draw"].nunique()
+    steps = sorted({int(job.run["steps"]) for job in results.jobs})
+    shape = ", ".join(f"{n} {word if n == 1 else word + 's'}" for n, word in ((trials, "trial"), (draws, "draw")))
+    made_by = [name for name in (*sorted(set(frame["device"])), *sorted(set(frame["commit"]))) if name]
+    line = f"Runs of {' or '.join(map(str, steps))} steps, {shape} ({scale.name} scale); {', '.join(made_by)}."
+    if isinstance(output, Picture):
+        return replace(output, caption=f"{output.caption} {line}")
+    return replace(output, notes=(*output.notes, line))
+
+
+def _stems(files: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(Path(name).stem for name in files))

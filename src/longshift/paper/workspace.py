@@ -1,0 +1,147 @@
+"""Where recipes work: one dataset, one folder of results, one store of runs that all recipes share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from longshift.data import DIGITS, Manifest, load_dataset
+from longshift.errors import UsageError
+from longshift.files import content_hash, write_text
+from longshift.methods import registry
+from longshift.paper.scale import Scale, evaluations
+from longshift.report import order_methods
+from longshift.settings import find_target, recognise, usable_counts
+from longshift.sweep import Job, StoreFolder, hparam_seed, shared
+from longshift.training import choose_size, parse_run_config
+
+
+@dataclass(frozen=True, eq=False)
+class Workspace:
+    """A dataset and what of it is run. `methods` and `targets` are what the recipes may choose from."""
+
+    data: str
+    benchmark: str | None
+    manifest: Manifest
+    out: Path
+    scale: Scale
+    methods: tuple[str, ...]
+    targets: tuple[str, ...]
+    run: Mapping[str, Any] = field(default_factory=dict)  # keys of every run, on top of the scale's
+    documents: dict[Path, str] = field(default_factory=dict)  # files of counts that runs name
+    named: dict[tuple[Any, ...], Job] = field(default_factory=dict)  # recipes share runs, and naming one takes a while
+
+    @property
+    def name(self) -> str:
+        """What the dataset is called in tables."""
+        return self.benchmark or self.manifest.name
+
+    @property
+    def store(self) -> StoreFolder:
+        """The runs."""
+        return StoreFolder(self.out / "store")
+
+    @property
+    def again(self) -> StoreFolder:
+        """Chosen runs that had to be run once more because their predictions had not been kept."""
+        return StoreFolder(self.out / "predictions")
+
+    @property
+    def study_targets(self) -> tuple[str, ...]:
+        """Targets of the studies of parameters."""
+        return self.targets[: self.scale.study_targets or None]
+
+    @cached_property
+    def totals(self) -> dict[str, dict[str, int]]:
+        """Samples of each class in each domain that may be trained on."""
+        return {domain: dict(row) for domain, row in usable_counts(self.manifest).items()}
+
+    def chosen_methods(self, wanted: Sequence[str]) -> list[str]:
+        """Those of the wanted methods that take part."""
+        return [name for name in wanted if name in self.methods]
+
+    def job(
+        self, method: str, setting: str, target: str, trial: int = 0, draw: int = 0, label: str = "",
+        hparams: Mapping[str, Any] | None = None, **keys: Any,
+    ) -> Job:  # fmt: skip
+        """One run; `label` is the row it stands in where that is not the method's own."""
+        asked = (method, setting, target, trial, draw, label, repr(hparams), repr(keys))
+        if asked not in self.named:
+            self.named[asked] = self._job(method, setting, target, trial, draw, label, hparams or {}, keys)
+        return self.named[asked]
+
+    def _job(
+        self, method: str, setting: str, target: str, trial: int, draw: int, label: str,
+        hparams: Mapping[str, Any], keys: Mapping[str, Any],
+    ) -> Job:  # fmt: skip
+        schedules = "scaled" if self.scale.shorten else "given"
+        values = {"schedules": schedules, **self.scale.run, **self.run, **keys}
+        steps = int(values.get("steps", self.scale.steps))
+        own = {**shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **hparams}
+        every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
+        asked = parse_run_config(
+            {
+                **values, "data": self.data, "benchmark": self.benchmark, "setting": setting, "target": target,
+                "method": method, "hparams": own, "steps": steps, "eval_every": every,
+                "split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw),
+            }
+        )  # fmt: skip
+        config = choose_size(asked)
+        return Job(config.fingerprint(), self.name, label or method, trial, draw, config.model_dump())
+
+    def grid(
+        self, methods: Sequence[str], settings: Sequence[str], hparams: Mapping[str, Any] | None = None,
+        label: str = "", **keys: Any,
+    ) -> list[Job]:  # fmt: skip
+        """All targets, trials and draws of the scale for some methods and settings, in the order of a sweep."""
+        return [
+            self.job(method, setting, target, trial, draw, label, hparams, **keys)
+            for trial in range(self.scale.trials)
+            for draw in range(self.scale.draws)
+            for setting in settings
+            for target in self.targets
+            for method in methods
+        ]
+
+    def counts_file(self, name: str, counts: Mapping[str, Mapping[str, int]], validation: int) -> str:
+        """The file that a run names for these training counts; written only when something is run."""
+        document = {"counts": counts, "validation": validation}
+        path = self.out / "settings" / f"{name}-{content_hash(document)[:8]}.json"  # the name tells the content
+        self.documents[path] = json.dumps(document, indent=1) + "\n"
+        return str(path)
+
+    def write_settings(self) -> None:
+        """Write the files of counts that runs have named."""
+        for path, text in self.documents.items():
+            if not path.exists():
+                write_text(path, text)
+
+
+def open_workspace(
+    data: str,
+    scale: Scale,
+    out: Path | None = None,
+    benchmark: str | None = None,
+    methods: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    run: Mapping[str, Any] | None = None,
+) -> Workspace:
+    """Load the dataset and resolve names; nothing is written."""
+    manifest = load_dataset(data)
+    known = recognise(manifest, benchmark)
+    if len(manifest.domain_names) < 3:
+        raise UsageError(
+            f"the recipes compare source domains and need 3 domains at least, found {len(manifest.domain_names)} "
+            f"in {manifest.name}"
+        )
+    place = known or (DIGITS if data == DIGITS else Path(data).stem)
+    names = order_methods(registry.get(name).info.name for name in methods or registry.without_presets())
+    wanted = [find_target(manifest, name, known) for name in targets] or list(manifest.domain_names)
+    if not targets and scale.targets:
+        wanted = wanted[: scale.targets]
+    folder = out or Path("reproduce") / place / ("quick" if scale.name == "quick" else "")
+    return Workspace(data, known, manifest, folder, scale, tuple(names), tuple(dict.fromkeys(wanted)), dict(run or {}))

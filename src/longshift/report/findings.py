@@ -1,0 +1,172 @@
+"""The summary in plain words: who won, how sure that is, where it is weak, what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from longshift.report.missing_runs import Missing
+from longshift.report.ranking import SURE, Lead, Standing
+from longshift.report.titles import RULES, is_averaged, method_title
+from longshift.results import averages, per_target
+from longshift.text import counted
+
+
+def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[str]:
+    """Sentences, most important first."""
+    rule = str(chosen["rule"].iloc[0])
+    chosen = chosen[chosen["method"].isin(result.order)]
+    sentences = [_winner(result), *_how_sure(result), *_weak(chosen, result)]
+    if rule != "validation":
+        sentences.append(f"Selection: {rule} ({RULES[rule]}).")
+    if result.left_out:
+        names = in_words([method_title(name) for name in result.left_out])
+        sentences.append(f"Not ranked, since they lack some of the cases: {names}.")
+    sentences.append(aside_words(result))
+    if missing.count:
+        sentences.append(
+            f"Not complete: {missing.in_short()}; tables mark every cell that stands on less than its neighbours."
+        )
+    return [sentence for sentence in sentences if sentence]
+
+
+def aside_words(result: Standing) -> str:
+    """Which rows of the tables were not to be ranked; nothing if all were."""
+    averaged = sum(map(is_averaged, result.aside))
+    variants = len(result.aside) - averaged
+    parts = [counted(variants, "variant")] if variants else []
+    parts += [f"averaged weights of {counted(averaged, 'row')}"] if averaged else []
+    return f"Not ranked, only in the tables: {' and '.join(parts)}." if parts else ""
+
+
+def _winner(result: Standing) -> str:
+    name, mean = method_title(result.winner), 100 * result.mean[result.winner]
+    if len(result.order) == 1:
+        return f"{name} reaches {mean:.1f} % on unseen domains (mean over {counted(result.cases, 'case')})."
+    if not result.comparable:
+        return (
+            "The methods cannot be compared: no target has numbers of all of them. Highest mean over the targets it "
+            f"has: {name} with {mean:.1f} %."
+        )
+    over = f"on average over {counted(result.cases, 'case')}"
+    if result.cases_left_out:
+        over += f" that all of them have ({result.cases_left_out} left out)"
+    if result.above:
+        best = max(result.above, key=lambda method: result.mean[method])
+        return (
+            f"Ranks and means disagree: {name} ranks first of {len(result.order)} methods on unseen domains, "
+            f"with {mean:.1f} % {over}; {method_title(best)} has the higher mean, {100 * result.mean[best]:.1f} %."
+        )
+    if result.level:
+        same = [result.winner, *result.level]
+        numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
+        shared = [method_title(m) for m in same if _same_rank(result, m)]
+        first = f"{in_words(shared)} share the first rank" if len(shared) > 1 else f"{name} ranks first"
+        but = f"and {name} is not" if len(shared) > 1 else "but is not"
+        return (
+            f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on "
+            f"unseen domains: {in_words(numbers)} {over}. {first} on average, {but} ahead by more than "
+            "the larger of two standard errors, of the difference and of the other's mean."
+        )
+    second = method_title(result.order[1])
+    first = ""
+    if result.comparisons > 1:
+        first = f" It is first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
+    once = result.lead is not None and result.lead.stderr is None and result.lead.whole
+    chance = result.lead is None or not _sure(result.lead)
+    lead = ""
+    if result.lead is not None:
+        ahead = f"{100 * result.lead.mean:.1f} points ahead of {second}"
+        trials = "the one trial" if result.lead.stderr is None else "the trials"
+        # The mean is of all trials of the winner, the lead of those that the second has too.
+        lead = f", {ahead}" if result.lead.whole else f"; in {trials} that both have throughout it is {ahead}"
+    best = "comes first, in one trial," if once else "comes first" if chance else "is the best"
+    return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
+
+
+def _sure(lead: Lead) -> bool:
+    return lead.p is not None and lead.p < SURE
+
+
+def _same_rank(result: Standing, method: str) -> bool:
+    """Whether a method's average rank is the winner's; with a single case, whether its mean is."""
+    by = result.mean if result.significance is None else result.significance.test.ranks
+    return math.isclose(by[method], by[result.winner])
+
+
+def _how_sure(result: Standing) -> list[str]:
+    if len(result.order) == 1:
+        return ["There is only one method, so nothing can be said about which is better."]
+    name, second = method_title(result.winner), method_title(result.order[1])
+    sentences: list[str] = []
+    lead = result.lead
+    if lead is not None and lead.stderr is not None:
+        judged = "more than trials differ by chance" if _sure(lead) else "which may be chance: do not rely on it"
+        sentences.append(
+            f"How sure: {name} minus {second} is {100 * lead.mean:+.1f} points with a standard error of "
+            f"{100 * lead.stderr:.1f} over trials, {judged}."
+        )
+    elif lead is not None:
+        both = f"that {name} and {second} both have{'' if lead.whole else ' throughout'}"
+        sentences.append(f"How sure: one trial only {both}, so the spread between trials is unknown. Run more trials.")
+    found = result.significance
+    if found is None:
+        return [*sentences, f"No significance test: {result.why_not}."]
+    p = f"p {_p(found.test.f_p)}"
+    over = counted(found.test.cases, "case")
+    if not found.differs:
+        return [*sentences, f"Over {over} a Friedman test sees no difference between the methods at all ({p})."]
+    worse = [method_title(m) for m in found.worse_than(result.winner)]
+    rest = len(found.test.ranks) - 1 - len(worse)
+    better = f"{name} is significantly better than {in_words(worse)}" if worse else f"{name} stands out from none"
+    also = f", not than the other {rest if rest > 1 else ''}".rstrip() if worse and rest else ""
+    return [
+        *sentences,
+        f"Over {over} the methods differ (Friedman test, {p}); by Nemenyi's test {better}{also} "
+        f"(critical difference of average ranks {found.critical_difference:.2f}).",
+    ]
+
+
+def _weak(chosen: pd.DataFrame, result: Standing) -> list[str]:
+    name = method_title(result.winner)
+    own = averages(chosen[chosen["method"] == result.winner], ["target_many", "target_few", "target_accuracy"]).mean(
+        numeric_only=True
+    )
+    sentences = []
+    many, few = own["target_many"], own["target_few"]
+    if pd.notna(many) and pd.notna(few):
+        if few < many:
+            sentences.append(
+                f"Where {name} is weak: classes with few training samples reach {100 * few:.1f} %, "
+                f"{100 * (many - few):.1f} points less than those with many."
+            )
+        else:
+            sentences.append(
+                f"{name} reaches {100 * few:.1f} % on classes with few training samples, {100 * many:.1f} % on those "
+                "with many."
+            )
+    single = per_target(chosen, ["target_accuracy"]).dropna(subset=["target_accuracy"])
+    mine = single[single["method"] == result.winner]
+    if len(mine) > 1:
+        worst = mine.sort_values("target_accuracy", kind="stable").iloc[0]
+        place = f"{worst['target']} ({worst['dataset']}, {worst['setting']})"
+        sentences.append(f"The hardest target for {name} is {place} with {100 * worst['target_accuracy']:.1f} %.")
+    best = single.loc[single.groupby(["dataset", "setting", "target"])["target_accuracy"].idxmax()]
+    others = best[best["method"] != result.winner]
+    if len(others) and len(result.order) > 1:
+        names = in_words([method_title(m) for m in dict.fromkeys(others["method"])], 4)
+        sentences.append(f"Another method is better on {len(others)} of {counted(len(best), 'case')} ({names}).")
+    return sentences
+
+
+def in_words(names: Sequence[str], most: int = 6) -> str:
+    """Such as "A, B and C"; beyond `most`, how many more."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"

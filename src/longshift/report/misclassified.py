@@ -1,0 +1,110 @@
+"""Pictures that were got wrong, from a run's kept predictions and its dataset, as small data URIs."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from longshift.data import BadImage, Manifest, decode, load_dataset, open_source, open_store
+from longshift.errors import LongshiftError
+from longshift.metrics import probabilities
+from longshift.report.run_records import Record
+
+SIDE = 96
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A sample that was got wrong."""
+
+    index: int  # in the manifest
+    true: str
+    predicted: str
+    confidence: float  # calibrated, as `longshift predict` would say it
+    domain: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A wrong sample with its image."""
+
+    uri: str
+    true: str
+    predicted: str
+    confidence: float
+    domain: str
+
+
+def wrong_samples(record: Record, manifest: Manifest, part: str = "target") -> list[Wrong]:
+    """The wrong samples of a set, surest first; an error if the dataset is not the one of the run.
+
+    How sure is calibrated on the run's validation set, as the probabilities of a model are.
+    """
+    found = record.predictions()
+    if found is None or f"{part}_logits" not in found:
+        raise LongshiftError("the run kept no predictions")
+    indices, labels = found[f"{part}_indices"], found[f"{part}_labels"]
+    if len(indices) and (
+        int(indices.max()) >= len(manifest)
+        or not np.array_equal(manifest.labels[indices], labels)
+        or list(manifest.classes) != record.classes
+    ):
+        raise LongshiftError(f"the dataset {manifest.name} has changed since the run")
+    shares: npt.NDArray[np.float64] = np.asarray(probabilities(found[f"{part}_logits"] / record.temperature(found)))
+    predicted = shares.argmax(axis=1)
+    sure = shares.max(axis=1)
+    order = [int(i) for i in np.argsort(-sure, kind="stable") if predicted[i] != labels[i]]
+    return [
+        Wrong(
+            int(indices[i]),
+            manifest.classes[int(labels[i])],
+            manifest.classes[int(predicted[i])],
+            float(sure[i]),
+            manifest.domain_names[int(manifest.domains[indices[i]])],
+        )
+        for i in order
+    ]
+
+
+def load_manifest(data: str) -> Manifest:
+    """The dataset of a run; an error that fits into a sentence if it is not there."""
+    try:
+        return load_dataset(data)
+    except LongshiftError as error:
+        raise LongshiftError(f"the images of {data} are not there ({str(error).splitlines()[0]})") from error
+
+
+def pictures(samples: Sequence[Wrong], manifest: Manifest) -> list[Picture]:
+    """Thumbnails; images that cannot be read are left out."""
+    if manifest.root is None:
+        pixels = open_store(manifest, 32).inputs
+        return [_picture(sample, Image.fromarray(pixels[sample.index])) for sample in samples]
+    made = []
+    with open_source(manifest) as source:
+        for sample in samples:
+            try:
+                made.append(_picture(sample, decode(source.read(manifest.paths[sample.index]))))
+            except BadImage:
+                continue
+    return made
+
+
+def _picture(sample: Wrong, image: Image.Image) -> Picture:
+    image = image.convert("RGB")
+    image.thumbnail((SIDE, SIDE))
+    out = io.BytesIO()
+    # Small drawings stay sharp as PNG; photographs are a tenth of the size as JPEG.
+    if max(image.size) < SIDE:
+        image.save(out, "PNG", optimize=True)
+        kind = "png"
+    else:
+        image.save(out, "JPEG", quality=80)
+        kind = "jpeg"
+    uri = f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode('ascii')}"
+    return Picture(uri, sample.true, sample.predicted, sample.confidence, sample.domain)

@@ -1,0 +1,71 @@
+"""Methods against one of them: differences in the same (target, trial), so that easy and hard targets cancel."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from longshift.errors import UsageError, unknown_name
+from longshift.report.table import Cell, Column, Row, Table, number
+from longshift.report.titles import RULES, family, method_title, order_datasets, order_methods, order_settings
+from longshift.results import standard_error
+from longshift.text import counted
+
+MEASURES = {"validation_accuracy": "Validation", "target_accuracy": "Target", "target_few": "Few"}
+PAIR = ["dataset", "setting", "target", "trial"]
+ALL = "all"
+
+
+def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
+    """One table: each method minus `against`, for every dataset and setting and, if there are several, over all."""
+    known = order_methods(chosen["method"])
+    spelt = {word.casefold(): name for name in reversed(known) for word in (method_title(name), name)}
+    if against.casefold() not in spelt:
+        raise UsageError(f"--against: {unknown_name('row', against, known)}")
+    against = against if against in known else spelt[against.casefold()]
+    places = [
+        (dataset, setting)
+        for setting in order_settings(chosen["setting"])
+        for dataset in order_datasets(chosen.loc[chosen["setting"] == setting, "dataset"])
+    ]
+    parts = {place: chosen[(chosen["dataset"] == place[0]) & (chosen["setting"] == place[1])] for place in places}
+    if len(places) > 1:
+        parts[ALL, ALL] = chosen
+    several = chosen["dataset"].nunique() > 1
+    columns = tuple(
+        Column(title, _heading(place, several), {"dataset": place[0], "setting": place[1], "measure": measure}, None)
+        for place in parts
+        for measure, title in MEASURES.items()
+    )
+    rows = tuple(
+        Row(method, method_title(method), family(method), tuple(
+            _cell(part, method, against, measure) for part in parts.values() for measure in MEASURES
+        ))
+        for method in known if method != against
+    )  # fmt: skip
+    width = len(MEASURES)
+    most = max((cell.runs for row in rows for cell in row.cells[: width * len(places)]), default=0)
+    every = max((cell.runs for row in rows for cell in row.cells[width * len(places) :]), default=0)
+    each = f"in each {'dataset and setting' if several else 'setting'} and {every} over all" if len(places) > 1 else ""
+    rule = str(chosen["rule"].iloc[0])
+    caption = (
+        f"Points of accuracy: on the validation set, on the target, and on its few-shot classes. Each trial on each "
+        f"target is a pair, the method minus {method_title(against)}; mean ± standard error over pairs, "
+        f"{' '.join(filter(None, (counted(most, 'pair'), each, 'at most')))}. Selection: {rule} ({RULES[rule]})."
+    )
+    return [Table("paired", "paired", f"Paired differences from {method_title(against)}", columns, rows, caption, rule)]
+
+
+def _heading(place: tuple[str, str], several: bool) -> str:
+    dataset, setting = place
+    return "All" if place == (ALL, ALL) else f"{dataset}, {setting}" if several else setting
+
+
+def _cell(part: pd.DataFrame, method: str, against: str, measure: str) -> Cell:
+    mine, other = (part[part["method"] == name].set_index(PAIR)[measure] for name in (method, against))
+    gaps = (mine - other).dropna()
+    if gaps.empty:
+        return Cell(note="no pair with both numbers")
+    stderr = number(standard_error(gaps))
+    return Cell(
+        100 * float(gaps.mean()), None if stderr is None else 100 * stderr, digits=2, signed=True, runs=len(gaps)
+    )

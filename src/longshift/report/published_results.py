@@ -1,0 +1,194 @@
+"""Measured numbers beside published ones: differences, and whether the methods come in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+from scipy import stats
+
+from longshift.report.table import Cell, Column, Row, Table, slug
+from longshift.report.titles import family, method_title
+from longshift.text import counted
+
+MEASURES = {"target_accuracy": "average", "target_many": "many", "target_medium": "medium", "target_few": "few"}
+PLACED = ("average", "target", "worst")  # kinds of tables whose columns are of one dataset and setting
+PublishedKey = tuple[str, str, str, str, str]  # kind, dataset, setting, target or group, method
+
+
+@dataclass(frozen=True)
+class PublishedCorrelation:
+    """Pearson's r of a quantity with target accuracy, its p-value, and over how many points of what."""
+
+    r: float
+    p: float
+    points: int
+    place: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """Numbers from elsewhere. `source` names it; values are (mean, standard error or None) in percent."""
+
+    source: str
+    backbone: str  # that they were measured with
+    values: Mapping[PublishedKey, tuple[float, float | None]]
+    correlations: Mapping[str, PublishedCorrelation] = field(default_factory=dict)  # by measure
+
+
+def published(
+    source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone: str = "ResNet-50",
+    correlations: Mapping[str, PublishedCorrelation] | None = None,
+) -> Published:  # fmt: skip
+    """From frames with columns method, dataset, setting, group (or target), mean, stderr.
+
+    Targets of `worst` must be spelled as the measured ones are.
+    """
+    values: dict[PublishedKey, tuple[float, float | None]] = {}
+    for kind, frame, part in (("average", averages, "group"), ("worst", worst, "target")):
+        columns = [frame[name] for name in ("dataset", "setting", part, "method", "mean", "stderr")]
+        for dataset, setting, detail, method, mean, stderr in zip(*columns, strict=True):
+            key = (kind, str(dataset), str(setting), str(detail), str(method))
+            values[key] = (float(mean), None if pd.isna(stderr) else float(stderr))
+    return Published(source, backbone, values, correlations or {})
+
+
+def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], str]:
+    """Tables of measured, published and difference, one of agreement, and sentences that sum it up."""
+    found: list[Table] = []
+    agreement: list[Row] = []
+    for table in tables:
+        for place, columns in _by_dataset(table):
+            made = _beside(table, place, columns, against)
+            if made is not None:
+                found.append(made)
+                agreement += _agreement(made)
+    here = sorted({(c.key["dataset"], c.key["setting"]) for t in tables for c in t.columns if t.kind in PLACED})
+    there = sorted({key[1:3] for key in against.values})
+    if not found:
+        return [], (
+            f"Nothing to compare: {against.source} has no number for these datasets, settings and methods. "
+            f"Measured: {_places(here)}. Published: {_places(there)}."
+        )
+    heads = (
+        Column("methods (n)", "", {"measure": "methods"}, None),
+        Column("mean difference", "", {"measure": "mean_difference"}, None),
+        Column("mean |difference|", "", {"measure": "mean_absolute_difference"}, None),
+        Column("Spearman", "", {"measure": "spearman"}, None),
+        Column("Kendall", "", {"measure": "kendall"}, None),
+    )
+    summary = Table(
+        "agreement", "agreement", f"Agreement with {against.source}", heads, tuple(agreement),
+        "Differences are measured minus published, in points; Spearman's and Kendall's "
+        "coefficients compare the order of the n methods (1: the same, 0: unrelated, -1: reversed).",
+        head="Column",
+    )  # fmt: skip
+    differences = [cell.value for table in found for row in table.rows for cell in row.cells[2::3]]
+    shown = [abs(round(value, 1)) for value in differences if value is not None]
+    inside = sum(value <= 1 for value in shown)
+    sentences = [
+        f"{inside} of {counted(len(shown), 'number')} {'lies' if inside == 1 else 'lie'} within one point of "
+        f"{against.source} (measured there with {against.backbone}).",
+        *_orders(agreement),
+    ]
+    alone = [place for place in here if place not in there]
+    if alone:
+        sentences.append(f"{against.source[:1].upper()}{against.source[1:]} has no numbers for {_places(alone)}.")
+    return [summary, *found], " ".join(sentences)
+
+
+def _orders(agreement: Sequence[Row]) -> Iterator[str]:
+    """Rank correlation of the methods' averages, setting by setting."""
+    for row in agreement:
+        place, _, column = row.title.rpartition(": ")
+        methods, rho, tau = (row.cells[j].value for j in (0, 3, 4))
+        if column == "Average" and methods is not None and rho is not None and tau is not None:
+            yield f"{place}: order of {methods:.0f} methods, Spearman {rho:.2f}, Kendall {tau:.2f}."
+
+
+def _by_dataset(table: Table) -> Iterator[tuple[tuple[str, str], list[int]]]:
+    if table.kind not in ("average", "worst"):
+        return
+    places: dict[tuple[str, str], list[int]] = {}
+    for j, column in enumerate(table.columns):
+        places.setdefault((column.key["dataset"], column.key["setting"]), []).append(j)
+    yield from places.items()
+
+
+def _beside(table: Table, place: tuple[str, str], columns: list[int], against: Published) -> Table | None:
+    dataset, setting = place
+    rows, used = [], 0
+    for row in table.rows:
+        cells: list[Cell] = []
+        for j in columns:
+            column, cell = table.columns[j], row.cells[j]
+            detail = MEASURES.get(column.key["measure"]) if table.kind == "average" else column.key["target"]
+            there = against.values.get((table.kind, dataset, setting, str(detail), row.name))
+            other = Cell(*there) if there else Cell(note=f"not in {against.source}")
+            known = there is not None and cell.value is not None
+            used += known
+            difference = Cell(cell.value - there[0], signed=True) if there and cell.value is not None else Cell()
+            plain = Cell(cell.value, cell.stderr, None, cell.note, trials=cell.trials, runs=cell.runs)
+            cells += [plain, other, difference]
+        if any(cell.value is not None for cell in cells[1::3]):
+            rows.append(Row(row.name, method_title(row.name), family(row.name), tuple(cells)))
+    if not used:
+        return None
+    titles = [
+        Column(title, table.columns[j].title, {**table.columns[j].key, "part": title}, None)
+        for j in columns
+        for title in ("measured", "published", "difference")
+    ]
+    what = "target accuracy" if table.kind == "average" else "worst-domain in-distribution accuracy"
+    return Table(
+        f"paper-{table.kind}-{slug(dataset)}-{slug(setting)}", "paper",
+        f"{dataset} under {setting}: {what} (%) beside {against.source}", tuple(titles), tuple(rows),
+        f"Selection: {table.rule}. Differences are measured minus published, in points; {against.source} used "
+        f"{against.backbone}.",
+        table.rule, (*_absent(table, rows, against), *table.notes),
+    )  # fmt: skip
+
+
+def _absent(table: Table, rows: Sequence[Row], against: Published) -> Iterator[str]:
+    """Which rows have nothing beside them."""
+    kept = {row.name for row in rows}
+    names = [row.title for row in table.rows if row.name not in kept]
+    if names:
+        yield f"Not in {against.source}: {', '.join(names)}."
+
+
+def _agreement(table: Table) -> Iterator[Row]:
+    for j in range(0, len(table.columns), 3):
+        pairs = [
+            (row.cells[j].value, row.cells[j + 1].value) for row in table.rows if row.cells[j + 2].value is not None
+        ]
+        values = [(a, b) for a, b in pairs if a is not None and b is not None]
+        if not values:
+            continue
+        differences = pd.Series([a - b for a, b in values])
+        rho, tau = rank_correlation([a for a, _ in values], [b for _, b in values])
+        why = "" if rho is not None else "fewer than 3 methods, or all equal"
+        cells = (
+            Cell(len(values), digits=0),
+            Cell(float(differences.mean()), signed=True),
+            Cell(float(differences.abs().mean())),
+            Cell(rho, digits=2, note=why),
+            Cell(tau, digits=2, note=why),
+        )
+        key, column = table.columns[j].key, table.columns[j]
+        worst = " (worst domain)" if key["measure"] == "test_worst_domain" else ""
+        name = f"{key['dataset']}, {key['setting']}: {column.group}{worst}"
+        yield Row(name, name, f"{key['dataset']} {key['setting']}", cells)
+
+
+def rank_correlation(measured: Sequence[float], there: Sequence[float]) -> tuple[float | None, float | None]:
+    """Spearman's rho and Kendall's tau-b; None for fewer than three pairs or where one side is all equal."""
+    if len(measured) < 3 or len(set(measured)) < 2 or len(set(there)) < 2:
+        return None, None
+    rho, tau = stats.spearmanr(measured, there).statistic, stats.kendalltau(measured, there).statistic
+    return float(rho), float(tau)
+
+
+def _places(places: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{dataset} under {setting}" for dataset, setting in places) or "nothing"

@@ -1,0 +1,188 @@
+"""Who won, by how much, and how sure that is: numbers for the summary and the rank diagram."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import pandas as pd
+from scipy import stats
+
+from longshift.analysis import Friedman, friedman, nemenyi_critical_difference, rank_groups, rank_table
+from longshift.report.table import number
+from longshift.report.titles import is_averaged, is_variant, order_methods
+from longshift.results import averages, per_target, standard_error
+
+SURE = 0.05
+PLACE = ["dataset", "setting", "target"]
+Among = Literal["methods", "variants", "all"]  # who is ranked: methods; and their variants; and averaged weights
+AMONG: tuple[Among, ...] = get_args(Among)
+
+
+@dataclass(frozen=True)
+class Significance:
+    """The Friedman test over all cases, and which ranks lie too close to tell apart."""
+
+    test: Friedman
+    critical_difference: float
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the methods differ at all."""
+        return self.test.f_p < SURE
+
+    def worse_than(self, method: str) -> list[str]:
+        """Methods whose rank is worse by more than the critical difference."""
+        own = self.test.ranks[method]
+        return [name for name, rank in self.test.ranks.items() if rank - own > self.critical_difference]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far one method is ahead of another: mean over the trials that both have, on the same splits."""
+
+    mean: float
+    stderr: float | None  # over trials; None with one trial
+    p: float | None  # of a paired t-test over trials
+    other_stderr: float | None  # of the other method's own mean
+    whole: bool  # whether all runs of both are in it: none is of a trial or case that the other lacks
+
+    @property
+    def within_error(self) -> bool:
+        """Whether it is no more than a standard error, of the difference or of the other's number."""
+        return self.mean <= 0 or self.mean <= max(self.stderr or 0.0, self.other_stderr or 0.0)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Methods from best to worst by average rank over the cases they all have."""
+
+    order: tuple[str, ...]
+    mean: dict[str, float]  # target accuracy in [0, 1], averaged over cases
+    firsts: dict[str, int]  # comparisons (dataset and setting) where the method is first
+    comparisons: int
+    cases: int  # (dataset, setting, target)
+    comparable: bool  # whether the ranked methods have numbers for the same cases
+    left_out: tuple[str, ...]  # methods that are not ranked: they lack cases
+    aside: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
+    cases_left_out: int  # cases that too many methods lack
+    lead: Lead | None  # of the first over the second
+    level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
+    above: tuple[str, ...]  # methods with a mean above the first by more than a standard error
+    significance: Significance | None
+    why_not: str  # why there is no test
+
+    @property
+    def winner(self) -> str:
+        """The method with the best average rank."""
+        return self.order[0]
+
+
+def standing(chosen: pd.DataFrame, among: Among = "variants") -> Standing:
+    """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested.
+
+    Averaged weights are further weights of the same runs: ranked beside their own method they would crowd the others
+    apart, so only `among="all"` ranks them.
+    """
+    chosen, aside = split_aside(chosen, among)
+    single = per_target(chosen, ["target_accuracy"])
+    scores = single.set_index([*PLACE, "method"])["target_accuracy"].unstack("method")
+    scores = scores.dropna(axis=1, how="all").dropna(axis=0, how="all")
+    scores = scores[order_methods(str(name) for name in scores.columns)]
+    complete = methods_first(scores)
+    usable = complete if complete.shape[1] >= min(2, scores.shape[1]) else scores
+    same = not usable.isna().any().any()
+    mean = {str(name): float(usable[name].mean()) for name in usable.columns}
+    if len(usable.columns) > 1 and same and len(usable) > 1:
+        ranks = rank_table(usable).mean()
+        order = sorted(mean, key=lambda name: (float(ranks[name]), -mean[name]))
+    else:
+        order = sorted(mean, key=lambda name: -mean[name])
+    together = averages(chosen[chosen["method"].isin(order)], ["target_accuracy"])
+    firsts = dict.fromkeys(order, 0)
+    comparisons = 0
+    for _, part in together.groupby(["dataset", "setting"]):
+        values = part.set_index("method")["target_accuracy"].dropna()
+        comparisons += bool(len(values))
+        for name in values.index[values.round(3) == values.round(3).max()] if len(values) else []:
+            firsts[str(name)] += 1
+    leads = {name: _lead(chosen, order[0], name, usable.index) for name in order[1:]} if same else {}
+    level = tuple(name for name, lead in leads.items() if lead is not None and lead.within_error)
+    above = tuple(name for name, lead in leads.items() if lead is not None and lead.mean < -(lead.stderr or 0.0))
+    found, why = significance(complete)
+    left = tuple(str(name) for name in scores.columns if name not in usable.columns)
+    return Standing(
+        tuple(order), mean, firsts, comparisons, len(usable), same, left, aside, len(scores) - len(usable),
+        leads.get(order[1]) if len(order) > 1 else None, level, above, found, why,
+    )  # fmt: skip
+
+
+def split_aside(chosen: pd.DataFrame, among: Among) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The runs of the rows that are ranked, and the names of the others; where none would be left, all are ranked."""
+    names = order_methods(str(name) for name in chosen["method"].unique())
+    aside = tuple(
+        name for name in names if (among != "all" and is_averaged(name)) or (among == "methods" and is_variant(name))
+    )
+    kept = chosen[~chosen["method"].isin(aside)]
+    return (kept, aside) if kept["target_accuracy"].notna().any() else (chosen, ())
+
+
+def methods_first(scores: pd.DataFrame) -> pd.DataFrame:
+    """Without gaps; variants that were run in some of the cases only never cost the methods a case."""
+    plain = without_gaps(scores[[name for name in scores.columns if not is_variant(str(name))]])
+    if plain.shape[1] < 2:
+        return without_gaps(scores)
+    there = scores.loc[plain.index]
+    return there[[name for name in there.columns if name in plain.columns or is_full_variant(there[name])]]
+
+
+def is_full_variant(column: pd.Series[float]) -> bool:
+    """Whether it is of a variant, and has every case."""
+    return is_variant(str(column.name)) and bool(column.notna().all())
+
+
+def without_gaps(scores: pd.DataFrame) -> pd.DataFrame:
+    """Cases x methods without a gap: again and again the method or case that lacks the largest share is left out."""
+    while scores.isna().any().any():
+        methods, cases = scores.isna().mean(axis=0), scores.isna().mean(axis=1)
+        if methods.max() >= cases.max():
+            scores = scores.drop(columns=methods.idxmax())
+        else:
+            scores = scores.drop(index=[cases.idxmax()])
+    return scores
+
+
+def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
+    """Friedman and Nemenyi on cases x methods without gaps, or the reason why not."""
+    cases, methods = scores.shape
+    if methods < 2:
+        return None, "fewer than two methods have all their runs, so there is nothing to test"
+    if cases < 2:
+        return None, f"a test over cases (dataset, setting and target) needs at least 2, found {cases}"
+    test = friedman(scores)
+    difference = nemenyi_critical_difference(methods, cases, SURE)
+    return Significance(test, difference, rank_groups(test.ranks, difference)), ""
+
+
+def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -> Lead | None:
+    """Over the cases given; None if the two have no trial of one of them in common."""
+    one, other = (
+        chosen[chosen["method"] == name].set_index([*PLACE, "trial"])["target_accuracy"].dropna().unstack("trial")
+        for name in (first, second)
+    )
+    one, other = (table.loc[table.index.isin(cases)] for table in (one, other))
+    gap = (one - other).dropna(axis="index", how="all").dropna(axis="columns", how="all")
+    if gap.notna().all().any():  # a trial that lacks some cases would bend the mean
+        gap = gap.dropna(axis=1)
+    by_trial = gap.mean().dropna()
+    if by_trial.empty:
+        return None
+    values = by_trial.to_numpy(dtype=float)
+    p = None
+    if len(values) > 1:  # the limit where all trials differ by the same amount, which a t-test cannot divide by
+        same = float(values.mean() == 0)
+        p = number(stats.ttest_1samp(values, 0.0).pvalue) if values.std() > 0 else same
+    theirs = other.reindex_like(gap).where(gap.notna()).mean()
+    whole = all(table.notna().sum().sum() == gap.notna().sum().sum() for table in (one, other))
+    return Lead(float(values.mean()), number(standard_error(by_trial)), p, number(standard_error(theirs)), whole)

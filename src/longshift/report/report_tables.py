@@ -1,0 +1,236 @@
+"""From runs to tables: average/many/medium/few, per target, worst domain, cost; and from elsewhere the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from longshift.errors import LongshiftError
+from longshift.report.missing_runs import Missing, find_missing, of
+from longshift.report.paired_differences import paired_tables
+from longshift.report.run_lengths import length_tables, why_no_lengths
+from longshift.report.table import Cell, Column, Row, Table, number, slug, with_places
+from longshift.report.theory import theory_tables, why_no_theory
+from longshift.report.titles import GROUPS, RULES, family, method_title, order_datasets, order_methods, order_settings
+from longshift.results import Rule, averages, choose, per_target
+from longshift.text import counted
+
+KINDS = ("average", "target", "worst", "cost", "theory", "length")
+PAIRED = "paired"  # only where it is said against which method
+SPREAD = "mean ± standard error over trials"
+
+
+def build_tables(
+    frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation", against: str = ""
+) -> list[Table]:
+    """The tables of the given kinds, made from runs as `collect(path, missing=True)` gives them.
+
+    `against`: the method that those of the kind "paired" are compared with.
+    """
+    if frame.empty or not (frame["status"] == "done").any():
+        states = ", ".join(f"{n} {s}" for s, n in frame["status"].value_counts().items()) or "none at all"
+        raise LongshiftError(f"no finished run to report on; found {states}. See `longshift sweep status`.")
+    missing, chosen = find_missing(frame), choose(frame, rule)
+    builders: dict[str, Callable[[], list[Table]]] = {
+        "average": lambda: average_tables(chosen, missing),
+        "target": lambda: target_tables(chosen, missing),
+        "worst": lambda: worst_tables(chosen, missing),
+        "cost": lambda: cost_tables(frame),
+        "theory": lambda: theory_tables(chosen),
+        "length": lambda: length_tables(frame),
+        PAIRED: lambda: paired_tables(chosen, against),
+    }
+    return unique_names([table for kind in kinds for table in builders[kind]()])
+
+
+def left_out(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation") -> dict[str, str]:
+    """Kinds of tables that these runs lack the numbers for, with a line that says so."""
+    checks: dict[str, Callable[[], str]] = {
+        "theory": lambda: why_no_theory(choose(frame, rule)),
+        "length": lambda: why_no_lengths(frame),
+    }
+    found = {kind: checks[kind]() for kind in kinds if kind in checks}
+    return {kind: line for kind, line in found.items() if line}
+
+
+def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
+    """One table a setting: average, many, medium and few of each dataset, averaged over targets."""
+    found = averages(chosen, [f"target_{m}" for m in GROUPS])
+    tables = []
+    for setting in order_settings(found["setting"]):
+        part = found[found["setting"] == setting]
+        columns = [
+            Column(title, dataset, {"dataset": dataset, "setting": setting, "target": "", "measure": f"target_{m}"})
+            for dataset in order_datasets(part["dataset"])
+            for m, title in GROUPS.items()
+        ]
+        targets = {str(d): f["target"].nunique() for d, f in chosen[chosen["setting"] == setting].groupby("dataset")}
+        over = ", ".join(f"{targets[d]} of {d}" for d in order_datasets(targets))
+        tables.append(
+            _table(
+                f"average-{slug(setting)}", "average", f"Target accuracy (%) under {setting}",
+                f"Averaged inside each trial over the targets ({over}); {SPREAD}.",
+                columns, part, chosen[chosen["setting"] == setting], of(missing, setting=setting),
+            )
+        )  # fmt: skip
+    return tables
+
+
+def target_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
+    """One table a dataset and setting: accuracy on each target, and their average."""
+    single, mean = per_target(chosen, ["target_accuracy"]), averages(chosen, ["target_accuracy"])
+    found = pd.concat([single, mean.assign(target="")], ignore_index=True)
+    tables = []
+    for dataset, setting in _pairs(found):
+        part = found[(found["dataset"] == dataset) & (found["setting"] == setting)]
+        columns = [
+            Column(target or "Average", "Target" if target else "", _key(dataset, setting, target, "target_accuracy"))
+            for target in [*sorted(t for t in part["target"].unique() if t), ""]
+        ]
+        tables.append(
+            _table(
+                f"target-{slug(dataset)}-{slug(setting)}", "target",
+                f"Target accuracy (%) on {dataset} under {setting}, per target", f"{SPREAD.capitalize()}.",
+                columns, part, chosen[(chosen["dataset"] == dataset) & (chosen["setting"] == setting)],
+                of(missing, dataset=dataset, setting=setting),
+            )
+        )  # fmt: skip
+    return tables
+
+
+def worst_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
+    """One table a setting: accuracy of the worst source domain on held-out samples, per target."""
+    if (chosen["rule"] == "oracle").any():
+        return []  # source domains are not evaluated along the way
+    found = per_target(chosen, ["test_worst_domain"])
+    tables = []
+    for setting in order_settings(found["setting"]):
+        part = found[found["setting"] == setting]
+        if part["test_worst_domain"].isna().all():
+            continue
+        columns = [
+            Column(target, dataset, _key(dataset, setting, target, "test_worst_domain"))
+            for dataset in order_datasets(part["dataset"])
+            for target in sorted(part.loc[part["dataset"] == dataset, "target"].unique())
+        ]
+        caption = f"Column T: the source domain that does worst when T is the target. {SPREAD.capitalize()}."
+        tables.append(
+            _table(
+                f"worst-{slug(setting)}", "worst", f"Worst-domain in-distribution accuracy (%) under {setting}",
+                caption, columns, part, chosen[chosen["setting"] == setting], of(missing, setting=setting),
+            )
+        )  # fmt: skip
+    return tables
+
+
+def cost_tables(frame: pd.DataFrame) -> list[Table]:
+    """One table: milliseconds a training step and, where measured, GPU memory, of each dataset."""
+    good = frame[(frame["status"] == "done") & frame["seconds_per_step"].notna()]
+    if good.empty:
+        return []
+    columns: list[Column] = []
+    for dataset in order_datasets(good["dataset"]):
+        key = {"dataset": dataset, "setting": "", "target": ""}
+        columns.append(Column("ms a step", dataset, {**key, "measure": "ms_per_step"}, None))
+        if good.loc[good["dataset"] == dataset, "memory_gib"].notna().any():
+            columns.append(Column("memory (GiB)", dataset, {**key, "measure": "memory_gib"}, None))
+    rows = []
+    for method in order_methods(good["method"]):
+        cells = []
+        for column in columns:
+            part = good[(good["method"] == method) & (good["dataset"] == column.key["dataset"])]
+            step = column.key["measure"] == "ms_per_step"
+            values = (part["seconds_per_step"] * 1000 if step else part["memory_gib"]).dropna()
+            note = "" if len(values) else "no finished run"
+            mean = number(values.mean()) if len(values) else None
+            cells.append(Cell(mean, note=note, digits=1 if step else 2, runs=len(values)))
+        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
+    devices = sorted(set(good["device"]) - {""})
+    notes = [f"Measured on: {'; '.join(devices)}."] if devices else []
+    if len(devices) > 1:
+        notes.append("The runs come from different machines: times of two methods compare only if both ran on all.")
+    caption = "Mean over all finished runs, whatever their hyper-parameters; evaluation is not counted."
+    return [
+        Table(
+            "cost", "cost", "Time and memory of a training step", tuple(columns), tuple(rows), caption, "", tuple(notes)
+        )
+    ]
+
+
+def _table(
+    name: str, kind: str, title: str, caption: str, columns: Sequence[Column], found: pd.DataFrame,
+    chosen: pd.DataFrame, missing: Missing,
+) -> Table:  # fmt: skip
+    keys = ["dataset", "target"] if "target" in found else ["dataset"]
+    records = {(*(r[k] for k in keys), r["method"]): r for r in found.to_dict("records")}
+    targets = {str(name): part["target"].nunique() for name, part in chosen.groupby("dataset")}
+    depths = {place: _depth(record, targets) for place, record in records.items()}
+    trials, draws = (max(values) for values in zip(*depths.values(), strict=True))
+    rows = []
+    for method in order_methods(found["method"]):
+        cells = []
+        for column in columns:
+            place = (*(column.key[k] for k in keys), method)
+            depth = depths.get(place, (0, 0.0))
+            cells.append(_cell(records.get(place), column.key["measure"], depth, (trials, draws)))
+        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
+    notes = missing.sentences()
+    if all(cell.trials <= 1 for row in rows for cell in row.cells):
+        notes = ("One trial: there is no standard error.", *notes)
+    rule = str(found["rule"].iloc[0])
+    best = f"the best of {counted(round(draws), 'draw')} in each" if draws > 1 else "one draw in each"
+    caption = f"{caption} {counted(trials, 'trial')}, {best}, unless marked. Selection: {rule} ({RULES[rule]})."
+    return with_places(Table(name, kind, title, tuple(columns), tuple(rows), caption, rule, notes))
+
+
+def _depth(row: Mapping[Hashable, Any], targets: Mapping[str, int]) -> tuple[int, float]:
+    """Trials behind a number, and draws that each was the best of, on average."""
+    trials = int(row["trials"])
+    parts = 1 if row.get("target") else targets[str(row["dataset"])]
+    return trials, float(row["runs"]) / (trials * parts) if trials else 0.0
+
+
+def _cell(row: Mapping[Hashable, Any] | None, measure: str, depth: tuple[int, float], most: tuple[int, float]) -> Cell:
+    """A number of the paper's kind: percent, one decimal, with a note if less stands behind it than elsewhere."""
+    if row is None:
+        return Cell(note="not run here")
+    value, stderr = number(row[measure]), number(row[f"{measure}_stderr"])
+    (trials, draws), runs, lost = depth, int(row["runs"]), int(row["trials_missing"])
+    if value is None:
+        return Cell(note="no class in this group" if trials else "no complete trial", trials=trials, runs=runs)
+    notes = []
+    if trials < most[0] or lost:
+        notes.append(f"{trials} of {counted(max(most[0], trials + lost), 'trial')}")
+    if row["missing"] or row["diverged"]:
+        if not notes:
+            parts = [f"{row[k]} {w}" for k, w in (("missing", "not finished"), ("diverged", "diverged")) if row[k]]
+            notes.append(f"chosen among fewer draws ({', '.join(parts)})")
+    elif draws < most[1]:
+        notes.append(f"{draws:.3g} of {counted(round(most[1]), 'draw')}")
+    spread = None if stderr is None else 100 * stderr
+    return Cell(100 * value, spread, note=", ".join(notes), trials=trials, runs=runs)
+
+
+def _key(dataset: str, setting: str, target: str, measure: str) -> dict[str, str]:
+    return {"dataset": dataset, "setting": setting, "target": target, "measure": measure}
+
+
+def _pairs(found: pd.DataFrame) -> Iterable[tuple[str, str]]:
+    there = set(zip(found["dataset"], found["setting"], strict=True))
+    for setting in order_settings(found["setting"]):
+        for dataset in order_datasets(found["dataset"]):
+            if (dataset, setting) in there:
+                yield dataset, setting
+
+
+def unique_names(tables: Sequence[Table]) -> list[Table]:
+    """Two datasets may differ only in signs that a file name does not keep; their tables get numbers."""
+    seen: dict[str, int] = {}
+    result = []
+    for table in tables:
+        seen[table.name] = seen.get(table.name, 0) + 1
+        result.append(replace(table, name=f"{table.name}-{seen[table.name]}") if seen[table.name] > 1 else table)
+    return result

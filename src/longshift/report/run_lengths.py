@@ -1,0 +1,187 @@
+"""Were the runs long enough? Validation accuracy along training, and what its last third still brought."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from longshift.errors import LongshiftError
+from longshift.report.once import run_names
+from longshift.report.table import Cell, Column, Row, Table, number
+from longshift.report.titles import family, is_averaged, method_title, order_datasets, order_methods, order_settings
+from longshift.results import standard_error
+
+CURVE = "validation_curve"  # JSON: [[step, accuracy], ...]
+SPREAD = "mean ± standard error over runs"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: the rows it stands in, validation accuracy by step, and the step that was chosen."""
+
+    methods: tuple[str, ...]  # several where a variant comes to the same run as another row
+    accuracy: Mapping[int, float]
+    chosen: int | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of equal length of one dataset and setting."""
+
+    title: str
+    dataset: str
+    setting: str
+    length: int  # steps
+    runs: tuple[Run, ...]
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps where every run was evaluated: a step that only some have would bend the mean."""
+        return sorted(set.intersection(*(set(run.accuracy) for run in self.runs)))
+
+    def values(self, step: int) -> list[float]:
+        """Accuracy of every run at a step."""
+        return [run.accuracy[step] for run in self.runs]
+
+    def third(self, number: int) -> int | None:
+        """The last evaluation inside the first `number` thirds of the training."""
+        inside = [step for step in self.steps if 3 * step <= number * self.length]
+        return max(inside) if inside else None
+
+    def gains(self, number: int, method: str | None = None) -> list[float]:
+        """What the third number 2 or 3 brought each run (of one method); empty if it has no evaluation before it."""
+        start, end = self.third(number - 1), self.third(number)
+        if start is None or end is None or start == end:
+            return []
+        return [r.accuracy[end] - r.accuracy[start] for r in self.runs if method is None or method in r.methods]
+
+    def chosen_late(self) -> list[float]:
+        """1 for every run whose chosen step lies in the last third, 0 for the others."""
+        return [float(3 * run.chosen > 2 * self.length) for run in self.runs if run.chosen is not None]
+
+
+def curve_groups(frame: pd.DataFrame) -> list[Group]:
+    """All finished runs with a curve, each once, whatever their hyper-parameters, by dataset, setting and length."""
+    if CURVE not in frame:
+        return []
+    found: dict[tuple[str, str, int], dict[str, Run]] = {}
+    good = frame[(frame["status"] == "done") & frame[CURVE].notna() & (frame[CURVE] != "") & frame["steps"].notna()]
+    for row, key in zip(good.to_dict("records"), run_names(good), strict=True):
+        if is_averaged(str(row["method"])):
+            continue  # the same training as the row of its method
+        accuracy = _read(str(row[CURVE]), str(row["fingerprint"]))
+        step = row["selected_step"]
+        run = Run((str(row["method"]),), accuracy, None if pd.isna(step) else int(step))
+        if accuracy:
+            runs = found.setdefault((str(row["dataset"]), str(row["setting"]), int(row["steps"])), {})
+            runs[key] = replace(runs[key], methods=(*runs[key].methods, *run.methods)) if key in runs else run
+    datasets = order_datasets(dataset for dataset, _, _ in found)
+    groups = []
+    for setting in order_settings(setting for _, setting, _ in found):
+        for dataset in datasets:
+            lengths = sorted(n for d, s, n in found if (d, s) == (dataset, setting))
+            for length in lengths:
+                words = [dataset] if len(datasets) > 1 else []
+                words += [setting, *([f"{length} steps"] if len(lengths) > 1 else [])]
+                group = tuple(found[dataset, setting, length].values())
+                groups.append(Group(", ".join(words), dataset, setting, length, group))
+    return [group for group in groups if group.steps]
+
+
+def _read(text: str, name: str) -> dict[int, float]:
+    try:
+        return {int(step): float(accuracy) for step, accuracy in json.loads(text)}
+    except (ValueError, TypeError) as error:
+        raise LongshiftError(
+            f"{CURVE} of the run {name[:16]}: expected [[step, accuracy], ...], found {text[:60]!r}"
+        ) from error
+
+
+def why_no_lengths(frame: pd.DataFrame) -> str:
+    """One line if there is no curve, else nothing."""
+    if curve_groups(frame):
+        return ""
+    return f"Length of the runs: left out, since these runs have no curves of validation accuracy ({CURVE})."
+
+
+def length_tables(frame: pd.DataFrame) -> list[Table]:
+    """Three tables: each setting in short, the last third method by method, and the curves themselves."""
+    groups = curve_groups(frame)
+    return [_short(groups), _by_method(groups), _curves(groups)] if groups else []
+
+
+def _short(groups: Sequence[Group]) -> Table:
+    parts: dict[str, tuple[str, Callable[[Group], Cell]]] = {
+        "runs": ("runs", lambda g: Cell(len(g.runs), digits=0, runs=len(g.runs))),
+        "steps": ("steps", lambda g: Cell(g.length, digits=0, runs=len(g.runs))),
+        "one_third": ("after 1/3", lambda g: _at(g, g.third(1))),
+        "two_thirds": ("after 2/3", lambda g: _at(g, g.third(2))),
+        "end": ("at the end", lambda g: _at(g, g.steps[-1])),
+        "middle_gain": ("gain, second third", lambda g: _gain(g.gains(2))),
+        "last_gain": ("gain, last third", lambda g: _gain(g.gains(3))),
+        "chosen_late": ("chosen late (%)", lambda g: _mean(g.chosen_late(), 0, spread=False)),
+    }
+    columns = tuple(Column(title, "", {"measure": measure}, None) for measure, (title, _) in parts.items())
+    rows = tuple(
+        Row(group.title, group.title, "", tuple(make(group) for _, make in parts.values())) for group in groups
+    )
+    caption = (
+        f"Accuracy (%) on the balanced validation set of the training domains, all finished runs; {SPREAD}. Gains in "
+        "points, each run against itself; thirds end at the last evaluation inside them. Chosen late: share of runs "
+        "whose chosen step lies in the last third; of flat and noisy curves that is about 33 %."
+    )
+    return Table("length", "length", "Length of the runs: validation accuracy along training", columns, rows, caption,
+                 head="Setting")  # fmt: skip
+
+
+def _by_method(groups: Sequence[Group]) -> Table:
+    columns = tuple(
+        Column(group.title, "", {"dataset": group.dataset, "setting": group.setting, "measure": "last_gain"}, None)
+        for group in groups
+    )
+    rows = []
+    for method in order_methods(name for group in groups for run in group.runs for name in run.methods):
+        cells = []
+        for group in groups:
+            there = any(method in run.methods for run in group.runs)
+            cells.append(_gain(group.gains(3, method)) if there else Cell(note="no finished run"))
+        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
+    return Table(
+        "length-methods", "length", "Gain of validation accuracy in the last third, method by method", columns,
+        tuple(rows), f"In points; {SPREAD}.", long=True,
+    )  # fmt: skip
+
+
+def _curves(groups: Sequence[Group]) -> Table:
+    columns = tuple(
+        Column(group.title, "", {"dataset": group.dataset, "setting": group.setting, "measure": "validation"}, None)
+        for group in groups
+    )
+    rows = []
+    for step in sorted({step for group in groups for step in group.steps}):
+        cells = [_at(group, step) if step in group.steps else Cell(note="not all runs have it") for group in groups]
+        rows.append(Row(str(step), str(step), "", tuple(cells)))
+    return Table(
+        "length-curves", "length", "Validation accuracy (%) by step", columns, tuple(rows),
+        f"Mean over all finished runs; {SPREAD}.", head="Step", long=True,
+    )  # fmt: skip
+
+
+def _at(group: Group, step: int | None) -> Cell:
+    return Cell(note="no evaluation so early") if step is None else _mean(group.values(step), 1)
+
+
+def _gain(gains: Sequence[float]) -> Cell:
+    return _mean(gains, 2, signed=True) if gains else Cell(note="no evaluation in it or before it")
+
+
+def _mean(values: Sequence[float], digits: int, signed: bool = False, spread: bool = True) -> Cell:
+    if not values:
+        return Cell(note="not recorded")
+    stderr = number(standard_error(pd.Series(values))) if spread else None
+    scaled = None if stderr is None else 100 * stderr
+    return Cell(100 * float(np.mean(values)), scaled, digits=digits, signed=signed, runs=len(values))

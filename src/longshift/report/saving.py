@@ -1,0 +1,60 @@
+"""All tables of a report as files in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from longshift.files import write_text
+from longshift.report.csv_format import csv_tables
+from longshift.report.latex_format import NEEDS, latex_document, latex_table
+from longshift.report.markdown_format import markdown_table
+from longshift.report.missing_runs import Missing
+from longshift.report.table import Table
+from longshift.results import write_runs_csv
+
+
+def save_tables(
+    tables: Sequence[Table], runs: pd.DataFrame, missing: Missing, folder: Path, lines: Sequence[str] = ()
+) -> list[Path]:
+    """tables.md, tables.tex (a document), latex/NAME.tex (to include), KIND.csv, runs.csv, missing.csv.
+
+    `lines` stand at the end of the Markdown.
+    """
+    pages = [*map(markdown_table, tables), *(f"{line}\n" for line in lines)]
+    texts = {"tables.md": "\n".join(pages), "tables.tex": latex_document(tables)}
+    texts |= {f"latex/{table.name}.tex": NEEDS + latex_table(table) for table in tables}
+    for kind in dict.fromkeys(table.kind for table in tables):
+        texts[f"{kind}.csv"] = csv_tables(table for table in tables if table.kind == kind)
+    texts["missing.csv"] = missing.frame.to_csv(index=False, lineterminator="\n")
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    write_runs_csv(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv")
+    return [folder / name for name in (*texts, "runs.csv")]
+
+
+def as_json(table: Table) -> dict[str, object]:
+    """A table for machines: full precision, names beside numbers."""
+    return {
+        "name": table.name,
+        "kind": table.kind,
+        "title": table.title,
+        "selection": table.rule,
+        "notes": list(table.notes),
+        "cells": [
+            {
+                **column.key,
+                "method": row.name,
+                "mean": cell.value,
+                "stderr": cell.stderr,
+                "place": cell.place,
+                "trials": cell.trials,
+                "runs": cell.runs,
+                "note": cell.note,
+            }
+            for row in table.rows
+            for column, cell in zip(table.columns, row.cells, strict=True)
+        ],
+    }

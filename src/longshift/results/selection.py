@@ -1,0 +1,169 @@
+"""Which runs count, and what the tables show of them. Pure functions on the table of `collect`.
+
+Rules (always named beside the numbers they give):
+  validation  the step and the draw with the best accuracy on the balanced validation set of the training domains.
+              The protocol's rule; the only one that uses nothing of the target.
+  last        the weights of the last step; the draw with the best validation accuracy of the last step.
+  oracle      the step and the draw with the best accuracy on the target itself: an upper bound, no result.
+
+Where the validation set could not be balanced (a class has too few samples, or a domain lacks it), validation accuracy
+means the mean of the class accuracies, for steps and draws alike.
+
+Of each trial the best draw counts; then mean and standard error over trials. An average over targets is taken
+within each trial first. Runs that diverged or failed are never candidates; they are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.results.run_summary import BALANCED, MEASURES, METRICS
+
+Rule = Literal["validation", "last", "oracle"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+CELL = ["dataset", "setting", "target", "method"]
+TABLE = ["dataset", "setting", "method"]
+
+
+def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
+    """The best draw of each trial: one row per dataset, setting, target, method and trial.
+
+    Columns: these keys, `rule`, the chosen `draw`, `step` and `fingerprint`, `candidates` (draws that count),
+    `diverged` and `missing` (draws that do not), and `MEASURES` at the chosen step (only the target's for "oracle").
+    Of equal draws the lowest number wins. A trial without candidates is there with no numbers.
+    """
+    if rule not in RULES:
+        raise UsageError(unknown_name("selection rule", rule, RULES))
+    good = frame[frame["status"] == "done"]
+    good = good.assign(score=_score(good, rule))
+    if rule == "oracle" and len(good) and good["score"].isna().all():
+        raise LongshiftError(
+            'no oracle numbers: the target was not evaluated along the way. Run the sweep with evaluate = "full" '
+            "under [run]."
+        )
+    good = good[good["score"].notna()]
+    keys = [*CELL, "trial"]
+    ordered = good.sort_values([*keys, "score", "draw"], ascending=[True] * len(keys) + [False, True], kind="stable")
+    best = ordered.drop_duplicates(keys).set_index(keys)
+    groups = frame.groupby(keys, observed=True, sort=True)["status"]
+    chosen = pd.DataFrame(
+        {
+            "candidates": good.groupby(keys, observed=True)["status"].size(),
+            "diverged": groups.apply(lambda s: int((s == "diverged").sum())),
+            "missing": groups.apply(lambda s: int((~s.isin(["done", "diverged"])).sum())),
+        },
+        index=groups.size().index,
+    )
+    chosen["candidates"] = chosen["candidates"].fillna(0).astype(int)
+    chosen.insert(0, "rule", rule)
+    chosen["draw"] = best["draw"]
+    chosen["fingerprint"] = best["fingerprint"]
+    chosen["step"] = best[{"validation": "selected_step", "last": "steps", "oracle": "oracle_step"}[rule]]
+    prefix = {"validation": "", "last": "last_", "oracle": "oracle_"}[rule]
+    numbers = {
+        name: best[prefix + name] if prefix + name in best else pd.Series(np.nan, index=best.index) for name in MEASURES
+    }
+    return chosen.join(pd.DataFrame(numbers)).reset_index()
+
+
+def _score(runs: pd.DataFrame, rule: Rule) -> pd.Series[float]:
+    """What draws are compared by. Tables of earlier versions have the plain accuracy only."""
+    if rule == "oracle":
+        return runs["oracle_target_accuracy"]
+    prefix = "last_" if rule == "last" else ""
+    accuracy = runs[f"{prefix}validation_accuracy"]
+    found = runs[prefix + BALANCED].fillna(accuracy) if prefix + BALANCED in runs else accuracy
+    return found.round(12)  # as many digits as the engine looks at: rounding errors decide no tie
+
+
+def per_target(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
+    """Mean and standard error over trials for each dataset, setting, target and method.
+
+    Columns: keys, `rule`, `trials` (with numbers), `trials_missing`, `runs` (that the best were chosen from),
+    `diverged`, `missing`, and for each measure `NAME` and `NAME_stderr`.
+    """
+    return _over_trials(chosen.assign(runs=chosen["candidates"]), CELL, measures)
+
+
+def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
+    """As `per_target`, with the mean over targets taken inside each trial first.
+
+    A trial counts only if it has numbers for every target of its dataset and setting: the mean over some of the
+    targets is a mean of something else. Trials left out are in `trials_missing`.
+    """
+    places = ["dataset", "setting"]
+    expected = chosen.groupby(places, observed=True)["target"].nunique()
+    keys = [*TABLE, "trial"]
+    groups = chosen.groupby(keys, observed=True, sort=True)
+    means = groups[list(measures)].mean()  # a target without e.g. few-shot classes has no such number
+    means["rule"] = groups["rule"].first()
+    means["runs"] = groups["candidates"].sum()
+    for name in ("diverged", "missing"):
+        means[name] = groups[name].sum()
+    means["complete"] = groups["candidates"].apply(lambda s: int((s > 0).sum()))
+    means = means.reset_index()
+    needed = [expected[(d, s)] for d, s in zip(means["dataset"], means["setting"], strict=True)]
+    complete = means["complete"] == needed
+    means["candidates"] = complete.astype(int)
+    means["runs"] = means["runs"].where(complete, 0)
+    means.loc[~complete, list(measures)] = np.nan
+    return _over_trials(means, TABLE, measures)
+
+
+def _over_trials(frame: pd.DataFrame, keys: list[str], measures: Sequence[str]) -> pd.DataFrame:
+    groups = frame.groupby(keys, observed=True, sort=True)
+    table = pd.DataFrame({"rule": groups["rule"].first()})
+    table["trials"] = groups["candidates"].apply(lambda s: int((s > 0).sum()))
+    table["trials_missing"] = groups.size() - table["trials"]
+    table["runs"] = groups["runs"].sum()
+    table["diverged"] = groups["diverged"].sum()
+    table["missing"] = groups["missing"].sum()
+    means = groups[list(measures)].mean()
+    errors = groups[list(measures)].agg(standard_error)
+    columns = {
+        name: part[measure] for measure in measures for name, part in ((measure, means), (f"{measure}_stderr", errors))
+    }
+    return table.join(pd.DataFrame(columns)).reset_index()
+
+
+def standard_error(values: pd.Series[float]) -> float:
+    """As in the published tables: standard deviation with divisor n, over the square root of n; NaN below two values.
+
+    With three trials it is 0.82 times the unbiased one; significance tests do not use it.
+    """
+    present = values.dropna()
+    return float(present.std(ddof=0) / np.sqrt(len(present))) if len(present) > 1 else float("nan")
+
+
+def missing_runs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The runs that no number can come from, with their status (needs `collect(path, missing=True)`)."""
+    return frame.loc[frame["status"] != "done", [*CELL, "trial", "draw", "status", "fingerprint"]]
+
+
+def best_runs(frame: pd.DataFrame) -> pd.DataFrame:
+    """The run with the best validation accuracy of each dataset, setting, target and method, over trials and draws."""
+    good = frame[(frame["status"] == "done") & frame["validation_accuracy"].notna()]
+    ordered = good.assign(score=_score(good, "validation")).sort_values(
+        [*CELL, "score", "trial", "draw"],
+        ascending=[True] * len(CELL) + [False, True, True],
+        kind="stable",
+    )
+    return ordered.drop_duplicates(CELL).drop(columns="score").reset_index(drop=True)
+
+
+__all__ = [
+    "METRICS",
+    "RULES",
+    "Rule",
+    "averages",
+    "best_runs",
+    "choose",
+    "missing_runs",
+    "per_target",
+    "standard_error",
+]

@@ -1,0 +1,59 @@
+"""The winning hyper-parameters as files for `longshift train --config`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from longshift.files import write_text
+from longshift.results import best_runs
+from longshift.sweep.jobs import Plan
+from longshift.training import RunConfig
+
+
+def write_best(plan: Plan, frame: pd.DataFrame, out: Path) -> list[Path]:
+    """OUT/DATASET/SETTING/TARGET/METHOD.toml for the run with the best validation accuracy of each.
+
+    The file names the very run that won, seeds included, with its hyper-parameters written out.
+    """
+    runs = {job.fingerprint: job.run for job in plan.jobs}
+    written = []
+    for row in best_runs(frame).to_dict("records"):
+        path = out.joinpath(*(_safe(str(row[key])) for key in ("dataset", "setting", "target")))
+        path /= f"{_safe(str(row['method']))}.toml"
+        head = (
+            f"# The best of the runs of {row['method']} by accuracy on the balanced validation set: "
+            f"{row['validation_accuracy']:.4f} (trial {row['trial']}, draw {row['draw']}).\n"
+            f"# longshift train --config {path}\n"
+        )
+        run = runs[str(row["fingerprint"])]
+        write_text(path, head + run_toml(run, RunConfig.model_validate(run).method_config().to_dict()))
+        written.append(path)
+    return written
+
+
+def run_toml(run: dict[str, Any], hparams: dict[str, Any]) -> str:
+    """A run as TOML: what differs from the defaults, and all hyper-parameters."""
+    defaults = {name: field.default for name, field in RunConfig.model_fields.items()}
+    lines = [
+        f"{name} = {_value(value)}"
+        for name, value in run.items()
+        if name != "hparams"
+        and value is not None
+        and (value != defaults[name] or name in ("data", "method", "setting"))
+    ]
+    return (
+        "\n".join([*lines, "", "[hparams]", *(f"{name} = {_value(value)}" for name, value in hparams.items())]) + "\n"
+    )
+
+
+def _value(value: object) -> str:
+    # TOML strings, whole numbers and booleans are written as in JSON; a float keeps all its digits.
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name).lstrip(".") or "_"

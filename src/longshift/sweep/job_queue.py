@@ -1,0 +1,194 @@
+"""What a launcher has to do and how far it is; shared by all launchers."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from longshift.errors import LongshiftError
+from longshift.files import write_text
+from longshift.sweep.job_status import job_entries
+from longshift.sweep.job_store import FINISHED, state_of, write_failure
+from longshift.sweep.jobs import Job, Plan
+from longshift.sweep.run_job import Outcome
+from longshift.sweep.sweep_folder import StoreFolder, SweepFolder
+
+LOOK_AGAIN = 1.0  # seconds until a job that runs elsewhere is looked at again
+
+
+@dataclass
+class Board:
+    """The jobs of a sweep as one `run` command sees them."""
+
+    store: StoreFolder
+    total: int
+    waiting: deque[Job]
+    done: int = 0
+    failed: int = 0
+    finished_here: int = 0
+    in_table: int = 0  # finished by the table of runs beside the sweep file, not by the store
+    running: set[str] = field(default_factory=set)
+    elsewhere: list[Job] = field(default_factory=list)
+    deaths: dict[str, int] = field(default_factory=dict)
+    trouble: str = ""  # what ended the sweep early
+    listener: Callable[[Board], None] = lambda board: None
+    _looked: float = 0.0
+    _told: tuple[int, ...] = ()
+
+    def next_job(self) -> Job | None:
+        """A job that nobody runs, or None for now."""
+        self._look_elsewhere()
+        while self.waiting:
+            job = self.waiting.popleft()
+            state = state_of(self.store, job.fingerprint)
+            if state in ("waiting", "corrupt"):
+                self.running.add(job.fingerprint)
+                return job
+            self._file(job, state)
+        return None
+
+    def _look_elsewhere(self) -> None:
+        if self.waiting or not self.elsewhere or time.monotonic() - self._looked < LOOK_AGAIN:
+            return
+        self._looked = time.monotonic()
+        again, self.elsewhere = self.elsewhere, []
+        for job in again:
+            state = state_of(self.store, job.fingerprint)
+            if state in ("waiting", "corrupt"):
+                self.waiting.append(job)
+            else:
+                self._file(job, state)
+
+    def _file(self, job: Job, state: str) -> None:
+        if state in FINISHED:
+            self.done += 1
+        elif state == "failed":
+            self.failed += 1
+        else:
+            self.elsewhere.append(job)
+
+    def finish(self, job: Job, outcome: Outcome) -> None:
+        """Take note of what came of a job."""
+        self.running.discard(job.fingerprint)
+        if outcome.kind == "done":
+            self.done += 1
+            self.finished_here += 1
+        elif outcome.kind == "failed":
+            self.failed += 1
+        elif outcome.kind == "busy":
+            self.elsewhere.append(job)
+        elif outcome.kind == "full":
+            self.trouble = self.trouble or outcome.message
+            self.waiting.appendleft(job)
+        else:
+            self.waiting.appendleft(job)
+
+    def died(self, job: Job, why: str, most: int) -> None:
+        """The process that ran a job is gone: the job gets another chance, but not for ever."""
+        self.running.discard(job.fingerprint)
+        self.deaths[job.fingerprint] = self.deaths.get(job.fingerprint, 0) + 1
+        if self.deaths[job.fingerprint] < most:
+            self.waiting.appendleft(job)
+            return
+        write_failure(self.store, job.fingerprint, f"its worker died {most} times, the last time: {why}")
+        self.failed += 1
+
+    def tell(self) -> None:
+        """Tell the listener, if anything has changed.
+
+        Launchers call it when free workers have a new job: between two jobs of a worker, too few would seem to run.
+        """
+        state = (self.done, self.failed, len(self.running), len(self.elsewhere))
+        if state != self._told:
+            self._told = state
+            self.listener(self)
+
+    @property
+    def open(self) -> bool:
+        """Whether there is anything left that may still be run."""
+        return bool(self.waiting or self.running or self.elsewhere)
+
+    def note(self) -> str:
+        """Running, failed, run elsewhere; the time left is for who shows the progress."""
+        parts = [f"{len(self.running)} running"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.elsewhere:
+            parts.append(f"{len(self.elsewhere)} run elsewhere")
+        return ", ".join(parts)
+
+
+def make_board(plan: Plan, listener: Callable[[Board], None] = lambda board: None) -> Board:
+    """What is left to do of a plan."""
+    runs = plan.runs
+    entries = job_entries(plan)
+    board = Board(plan.folder.store, len(runs), deque(), listener=listener)
+    board.in_table = sum(entry.elsewhere for entry in entries.values())
+    for job in runs:
+        state = entries[job.fingerprint].state
+        if state in FINISHED:
+            board.done += 1
+        elif state == "failed":
+            board.failed += 1
+        else:
+            board.waiting.append(job)
+    return board
+
+
+class CancelWatch:
+    """Notices that `cancel` was called since it was made."""
+
+    def __init__(self, folder: SweepFolder) -> None:
+        self._path = folder.cancel
+        self._before = self._read()
+        self._looked, self._asked = time.monotonic(), False
+
+    def _read(self) -> str:
+        try:
+            return self._path.read_text()
+        except OSError:
+            return ""
+
+    def __call__(self) -> bool:
+        """Whether it was."""
+        if not self._asked and time.monotonic() - self._looked > 0.5:
+            self._looked = time.monotonic()
+            self._asked = self._read() not in ("", self._before)
+        return self._asked
+
+
+def ask_to_cancel(folder: SweepFolder) -> None:
+    """Make every `run` of this sweep stop after its current steps, with checkpoints."""
+    write_text(folder.cancel, uuid.uuid4().hex + "\n")
+
+
+def time_is_up(minutes: float) -> Callable[[], bool]:
+    """Whether so many minutes have passed since this call."""
+    end = time.monotonic() + 60 * minutes
+    return lambda: time.monotonic() >= end
+
+
+def any_of(checks: Iterable[Callable[[], bool]]) -> Callable[[], bool]:
+    """Whether one of the checks says yes."""
+    kept = tuple(checks)
+    return lambda: any(check() for check in kept)
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words: 45 s, 12 min, 3 h 20 min, 5 days."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172800:
+        return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+    return f"{seconds / 86400:.1f} days"
+
+
+class SweepStopped(LongshiftError):
+    """The sweep was asked to stop; everything is saved."""
+
+    exit_code = 130

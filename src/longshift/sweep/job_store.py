@@ -1,0 +1,210 @@
+"""The store: which jobs are finished, failed, running or waiting.
+
+A job is finished when its folder has a valid result.json. Reading 20,000 of them takes long, so the row of each is
+kept in index.tsv with the size and time stamp of the file it was read from; a row whose file has changed is not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from json import dumps, loads
+from pathlib import Path
+from typing import Any, Literal
+
+from longshift.errors import LongshiftError
+from longshift.files import cannot_write, read_json, write_json
+from longshift.results import BALANCED, BadResult, read_summary
+from longshift.sweep import job_claims as claims
+from longshift.sweep.sweep_folder import StoreFolder, job_id
+
+State = Literal["done", "diverged", "failed", "running", "corrupt", "waiting"]
+STATES: tuple[State, ...] = ("done", "diverged", "failed", "running", "corrupt", "waiting")
+FINISHED: tuple[State, ...] = ("done", "diverged")
+NEWEST = ('"validation_curve": ', f'"{BALANCED}": ')  # columns that came last to a row of the index
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a job stands; `line` is its row as JSON if it is finished; `elsewhere`: the store has no result of it."""
+
+    state: State
+    line: str = ""
+    elsewhere: bool = False
+
+    def row(self) -> dict[str, Any]:
+        """The row of a finished job."""
+        found: dict[str, Any] = loads(self.line)
+        return found
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A line of the index."""
+
+    size: int
+    stamp: int
+    entry: Entry
+
+
+def scan(store: StoreFolder, fingerprints: Iterable[str]) -> dict[str, Entry]:
+    """Where each job stands, in one pass over the store."""
+    known, fresh = read_index(store), []
+    there = _names(store.jobs)
+    claimed = _names(store.claims)
+    found: dict[str, Entry] = {}
+    for fingerprint in fingerprints:
+        name = job_id(fingerprint)
+        if name in there:
+            entry, line = _finished(store, fingerprint, known.get(fingerprint))
+            if line:
+                fresh.append(line)
+            if entry is None and store.failure(fingerprint).exists():
+                entry = Entry("failed")
+            if entry is not None:
+                found[fingerprint] = entry
+                continue
+        running = name in claimed and claims.is_held(store.claims / name)
+        found[fingerprint] = Entry("running" if running else "waiting")
+    if fresh:
+        # Only a cache: a store that may be read but not written is no reason to fail.
+        with contextlib.suppress(LongshiftError, OSError):
+            append_index(store, fresh)
+    return found
+
+
+def state_of(store: StoreFolder, fingerprint: str) -> State:
+    """Where one job stands."""
+    entry, _ = _finished(store, fingerprint, None)
+    if entry is not None:
+        return entry.state
+    if store.failure(fingerprint).exists():
+        return "failed"
+    return "running" if claims.is_held(store.claim(fingerprint)) else "waiting"
+
+
+def _finished(store: StoreFolder, fingerprint: str, known: Indexed | None) -> tuple[Entry | None, str]:
+    """The entry of a job that has a result, and its line for the index where that is new."""
+    folder = store.job(fingerprint)
+    try:
+        stat = os.stat(f"{folder}/result.json")
+    except OSError:
+        return None, ""
+    if known is not None and (known.size, known.stamp) == (stat.st_size, stat.st_mtime_ns):
+        return known.entry, ""
+    try:
+        row = read_summary(folder, fingerprint)
+    except BadResult:
+        return Entry("corrupt"), ""
+    text = dumps(row)
+    line = f"{fingerprint}\t{stat.st_size}\t{stat.st_mtime_ns}\t{row['status']}\t{text}\n"
+    return Entry(row["status"], text), line
+
+
+def record_finished(store: StoreFolder, fingerprint: str) -> None:
+    """Put a job that has just finished into the index."""
+    _, line = _finished(store, fingerprint, None)
+    if line:
+        append_index(store, [line])
+
+
+def read_index(store: StoreFolder) -> dict[str, Indexed]:
+    """All lines of the index; half-written ones are passed over, of two for one job the later counts."""
+    found: dict[str, Indexed] = {}
+    try:
+        file = store.index.open(encoding="utf-8", errors="replace")
+    except OSError:
+        return found
+    with file:
+        for line in file:
+            parts = line.rstrip("\n").split("\t", 4)
+            # A row by a version that did not know these columns is read anew from its run.
+            whole = len(parts) == 5 and parts[4].endswith("}") and all(name in parts[4] for name in NEWEST)
+            if whole and parts[3] in FINISHED:
+                state: State = "done" if parts[3] == "done" else "diverged"
+                with contextlib.suppress(ValueError):
+                    found[parts[0]] = Indexed(int(parts[1]), int(parts[2]), Entry(state, parts[4]))
+    return found
+
+
+def append_index(store: StoreFolder, lines: Iterable[str]) -> None:
+    """Add lines; a line that a killed process left unfinished is closed first."""
+    try:
+        store.path.mkdir(parents=True, exist_ok=True)
+        with store.index.open("a+b") as file:
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            end = file.seek(0, os.SEEK_END)
+            if end:
+                file.seek(end - 1)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+            file.write("".join(lines).encode())
+    except OSError as error:
+        raise cannot_write(store.index, error) from error
+
+
+def quarantine(store: StoreFolder, fingerprint: str) -> Path | None:
+    """Move a result that cannot be trusted out of the way; None if there is nothing wrong."""
+    folder = store.job(fingerprint)
+    if not (folder / "result.json").exists():
+        return None
+    try:
+        read_summary(folder, fingerprint)
+    except BadResult as error:
+        place = store.quarantine / f"{job_id(fingerprint)}-{time.time_ns()}"
+        place.mkdir(parents=True)
+        (place / "why.txt").write_text(f"{error}\n", encoding="utf-8")
+        shutil.move(folder / "result.json", place / "result.json")
+        # What was trained from the same run goes too: the job starts again from nothing.
+        for leftover in ("metrics.jsonl", "resume.pt"):
+            if (folder / leftover).exists():
+                shutil.move(folder / leftover, place / leftover)
+        return place
+    return None
+
+
+def write_failure(store: StoreFolder, fingerprint: str, error: str, traceback: str = "") -> None:
+    """Keep what went wrong with a job."""
+    value = {
+        "schema": 1, "fingerprint": fingerprint, "error": error, "traceback": traceback,
+        "machine": claims.machine(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }  # fmt: skip
+    write_json(store.failure(fingerprint), value)
+
+
+def read_failure(store: StoreFolder, fingerprint: str) -> str:
+    """The error of a failed job, in one line."""
+    try:
+        text = str(read_json(store.failure(fingerprint))["error"])
+    except (LongshiftError, KeyError, TypeError):
+        return "its failure.json cannot be read"
+    return text.strip().splitlines()[0] if text.strip() else "no message"
+
+
+def forgive(store: StoreFolder, fingerprints: Iterable[str]) -> int:
+    """Let failed jobs run again; how many there were."""
+    count = 0
+    for fingerprint in fingerprints:
+        with contextlib.suppress(FileNotFoundError):
+            store.failure(fingerprint).unlink()
+            count += 1
+    return count
+
+
+def _names(folder: Path) -> set[str]:
+    return set(_entries(folder))
+
+
+def _entries(folder: Path) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                yield entry.name
+    except FileNotFoundError:
+        return

@@ -1,0 +1,181 @@
+"""The local launcher: worker processes, one job at a time each.
+
+A worker holds the lock of its job, so whatever kills it frees the job. It stops cleanly when it is told to, and when
+the process that started it is gone: its end of the pipe closes then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import queue
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from longshift.errors import LongshiftError
+from longshift.sweep.job_queue import Board
+from longshift.sweep.jobs import Job
+from longshift.sweep.run_job import Outcome
+from longshift.sweep.sweep_folder import StoreFolder
+from longshift.sweep.worker_slots import Slot
+from longshift.training import Runtime, TrackerKind
+
+MOST_DEATHS = 3  # of workers of one job
+READY, STOP = "ready", "stop"
+
+
+def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtime, track: TrackerKind | None) -> None:
+    """The life of a worker process."""
+    # Ctrl-C, `timeout` and schedulers reach the whole group; the parent decides what it means. SIGTERM is caught, not
+    # ignored: torch ends its compiling processes with it, and they would inherit that it is ignored.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    import torch
+
+    from longshift.sweep.run_job import execute
+    from longshift.training import TaskCache
+
+    torch.set_num_threads(slot.threads)
+    stop, jobs = threading.Event(), queue.SimpleQueue[Job | None]()
+
+    def listen() -> None:
+        while True:
+            try:
+                message = connection.recv()
+            except (EOFError, OSError):
+                message = STOP
+            if message == STOP:
+                stop.set()
+                jobs.put(None)
+                return
+            jobs.put(message)
+
+    threading.Thread(target=listen, daemon=True).start()
+    tasks = TaskCache(runtime.cache)
+    runtime = dataclasses.replace(runtime, device=slot.device)
+    _tell(connection, READY)
+    while (job := jobs.get()) is not None:
+        outcome = execute(job, store, runtime, tasks, stop.is_set, track)
+        _tell(connection, outcome)
+        if outcome.kind == "failed" and slot.device != "cpu":
+            return  # an error on a GPU can spoil the process for the next job; a new one takes over
+
+
+def _tell(connection: Connection, message: object) -> None:
+    with contextlib.suppress(OSError):  # the other side is gone; whoever reads from it notices as well
+        connection.send(message)
+
+
+@dataclass
+class Worker:
+    """A worker process as its parent sees it."""
+
+    slot: Slot
+    process: SpawnProcess
+    connection: Connection
+    ready: bool = False
+    job: Job | None = None
+
+
+def run_local(
+    board: Board,
+    slots: list[Slot],
+    runtime: Runtime,
+    stop: Callable[[], bool] = lambda: False,
+    track: TrackerKind | None = None,
+) -> None:
+    """Run all jobs of the board; returns when nothing is left, when asked to stop, or in trouble (see the board)."""
+    pool = Pool(board, runtime, track)
+    for slot in slots[: len(board.waiting)]:
+        pool.start(slot)
+    stopping = False
+    try:
+        while pool.workers:
+            if not stopping and (stop() or board.trouble or not board.open):
+                stopping = True
+                for worker in pool.workers:
+                    _tell(worker.connection, STOP)
+            if not stopping:
+                pool.hand_out()
+            board.tell()
+            wait([source for w in pool.workers for source in (w.connection, w.process.sentinel)], timeout=0.2)
+            for slot in pool.receive():
+                if not stopping:
+                    pool.start(slot)
+        board.tell()
+    finally:
+        for worker in pool.workers:
+            worker.process.kill()
+
+
+class Pool:
+    """The worker processes of one `run` command."""
+
+    def __init__(self, board: Board, runtime: Runtime, track: TrackerKind | None) -> None:
+        self.board, self.workers, self.stillborn = board, list[Worker](), 0
+        self._runtime, self._track = runtime, track
+        # A forked child would inherit locks and CUDA; a spawned one starts clean.
+        self._context = multiprocessing.get_context("spawn")
+
+    def start(self, slot: Slot) -> None:
+        """Start a worker."""
+        ours, theirs = self._context.Pipe()
+        arguments = (theirs, slot, self.board.store, self._runtime, self._track)
+        process = self._context.Process(target=work, args=arguments, daemon=True)
+        process.start()
+        theirs.close()  # so that our end sees when the worker is gone
+        self.workers.append(Worker(slot, process, ours))
+
+    def hand_out(self) -> None:
+        """Give each idle worker a job."""
+        for worker in self.workers:
+            if worker.ready and worker.job is None:
+                worker.job = self.board.next_job()
+                if worker.job is None:
+                    return
+                _tell(worker.connection, worker.job)
+
+    def receive(self) -> list[Slot]:
+        """Hear what the workers have to say; the slots of those that are gone."""
+        freed = []
+        for worker in list(self.workers):
+            gone = not worker.process.is_alive()  # asked before reading: what it said last is then in the pipe
+            try:
+                while worker.connection.poll():
+                    self._hear(worker, worker.connection.recv())
+            except (EOFError, OSError):
+                worker.process.join(timeout=5)
+                gone = True
+            if gone:
+                self._bury(worker)
+                freed.append(worker.slot)
+        return freed
+
+    def _hear(self, worker: Worker, message: object) -> None:
+        if message == READY:
+            worker.ready = True
+        elif isinstance(message, Outcome) and worker.job is not None:
+            job, worker.job = worker.job, None
+            self.board.finish(job, message)
+
+    def _bury(self, worker: Worker) -> None:
+        self.workers.remove(worker)
+        worker.connection.close()
+        why = _cause(worker.process.exitcode)
+        if worker.job is not None:
+            self.board.died(worker.job, why, MOST_DEATHS)
+        self.stillborn = 0 if worker.ready else self.stillborn + 1
+        if self.stillborn >= MOST_DEATHS:
+            raise LongshiftError(f"{self.stillborn} workers in a row could not start ({why}); see the messages above")
+
+
+def _cause(code: int | None) -> str:
+    if code is not None and code < 0:
+        hint = " (often: the machine ran out of memory)" if -code == signal.SIGKILL else ""
+        return f"killed by signal {-code}{hint}"
+    return f"exit code {code}"

@@ -1,0 +1,149 @@
+"""Run one job in this process: claim it, train it (from its checkpoint if there is one), keep what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import shutil
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from longshift.errors import LongshiftError
+from longshift.files import cannot_write
+from longshift.sweep import job_claims as claims
+from longshift.sweep.job_store import FINISHED, quarantine, record_finished, state_of, write_failure
+from longshift.sweep.jobs import Job
+from longshift.sweep.sweep_file import run_config
+from longshift.sweep.sweep_folder import StoreFolder
+from longshift.training import (
+    Interrupted,
+    RunFolder,
+    Runtime,
+    TaskCache,
+    TrackerKind,
+    Trainer,
+    load_resume,
+    open_tracker,
+    resolve_device,
+)
+
+Kind = Literal["done", "failed", "stopped", "busy", "full"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, disk full."""
+
+    kind: Kind
+    message: str = ""
+
+
+def execute(
+    job: Job,
+    store: StoreFolder,
+    runtime: Runtime,
+    tasks: TaskCache,
+    stop: Callable[[], bool] = lambda: False,
+    track: TrackerKind | None = None,
+) -> Outcome:
+    """Run a job unless it is finished, has failed, or runs elsewhere."""
+    try:
+        claim = claims.take(store.claim(job.fingerprint))
+    except OSError as error:
+        return _trouble(error, job, store)
+    if claim is None:
+        return Outcome("busy")
+    with claim:
+        quarantine(store, job.fingerprint)
+        state = state_of(store, job.fingerprint)
+        if state in FINISHED:
+            return Outcome("done", "it was finished before")
+        if state == "failed":
+            return Outcome("failed", "it failed before")
+        try:
+            _train(job, store, runtime, tasks, stop, track)
+            record_finished(store, job.fingerprint)
+        except Interrupted as error:
+            return Outcome("stopped", str(error))
+        except Exception as error:  # whatever a method raises belongs to its job, not to the sweep
+            return _trouble(error, job, store)
+        return Outcome("done")
+
+
+def _train(
+    job: Job,
+    store: StoreFolder,
+    runtime: Runtime,
+    tasks: TaskCache,
+    stop: Callable[[], bool],
+    track: TrackerKind | None,
+) -> None:
+    config = run_config(job.run)
+    if config.fingerprint() != job.fingerprint:
+        raise LongshiftError(
+            f"the plan names this run {job.fingerprint[:16]}, but here it is {config.fingerprint()[:16]}: "
+            "this machine has another version of longshift or of the method"
+        )
+    folder = store.job(job.fingerprint)
+    device = resolve_device(runtime.device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.cuda.reset_peak_memory_stats(device)
+    _drop_damaged_checkpoint(RunFolder(folder).resume)
+    tracker = open_tracker(track, folder, config, store.path) if track else contextlib.nullcontext()
+    try:
+        with tracker as tracking:
+            on_row = tracking.row if tracking else lambda row: None
+            result = Trainer(config, tasks.get(config), folder, runtime, stop, on_row).run(resume=True)
+            if tracking:
+                tracking.finish(result)
+    finally:
+        gc.collect()  # a trainer refers to itself; its memory must be back before the next job
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _drop_damaged_checkpoint(path: Path) -> None:
+    """A checkpoint that a power cut spoilt costs a restart of the job, not the job."""
+    if path.exists():
+        try:
+            load_resume(path, torch.device("cpu"))
+        except LongshiftError:
+            path.unlink(missing_ok=True)
+
+
+def _trouble(error: Exception, job: Job, store: StoreFolder) -> Outcome:
+    if disk_full(error, store.path):
+        cause = OSError(errno.ENOSPC, "disk full")
+        return Outcome("full", str(cannot_write(store.job(job.fingerprint), cause)))
+    text = str(error) if isinstance(error, LongshiftError) else f"{type(error).__name__}: {error}"
+    try:
+        write_failure(store, job.fingerprint, text, traceback.format_exc())
+    except LongshiftError as unwritten:
+        return Outcome("full", str(unwritten)) if disk_full(unwritten, store.path) else Outcome("failed", text)
+    return Outcome("failed", text)
+
+
+def disk_full(error: BaseException | None, folder: Path) -> bool:
+    """Whether an error comes from a full disk. Libraries that write with their own code hide the error number."""
+    words = ("No space left", "PytorchStreamWriter", "unexpected pos", "file write failed", "disk is full")
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if "No space left" in str(error) or (any(word in str(error) for word in words) and _no_room(folder)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _no_room(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < 64 * 2**20
+    except OSError:
+        return False

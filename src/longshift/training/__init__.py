@@ -1,0 +1,52 @@
+"""From a request to a finished run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longshift.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from longshift.training import checkpoint as checkpoint
+    from longshift.training.assemble import build_method as build_method
+    from longshift.training.batch_source import EvaluationSource as EvaluationSource, host_tensor as host_tensor
+    from longshift.training.batches import Inputs as Inputs
+    from longshift.training.checkpoint import load_resume as load_resume
+    from longshift.training.device import resolve_device as resolve_device
+    from longshift.training.folder_lock import alone_in as alone_in
+    from longshift.training.interrupt import graceful_stop as graceful_stop
+    from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
+    from longshift.training.run_config import (
+        SMALL_IMAGE as SMALL_IMAGE,
+        RunConfig as RunConfig,
+        Runtime as Runtime,
+        parse_run_config as parse_run_config,
+    )
+    from longshift.training.run_folder import (
+        SCHEMA as SCHEMA,
+        RunFolder as RunFolder,
+        read_config as read_config,
+        read_metrics as read_metrics,
+        read_result as read_result,
+    )
+    from longshift.training.score_sets import SETS as SETS, judge as judge, predict_rows as predict_rows
+    from longshift.training.task import (
+        Bar as Bar,
+        Task as Task,
+        choose_size as choose_size,
+        declare_benchmark as declare_benchmark,
+        make_task as make_task,
+        name_target as name_target,
+        no_bar as no_bar,
+        say_network as say_network,
+    )
+    from longshift.training.task_cache import TaskCache as TaskCache
+    from longshift.training.trackers import (
+        TrackerKind as TrackerKind,
+        open_tracker as open_tracker,
+        tracker_kind as tracker_kind,
+    )
+    from longshift.training.trainer import Interrupted as Interrupted, Trainer as Trainer
+    from longshift.training.warmup import begin_ahead as begin_ahead
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

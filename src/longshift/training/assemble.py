@@ -1,0 +1,98 @@
+"""From a run's configuration to its parts: network, method, input pipeline, where samples come from, how steps run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from longshift.methods import Method
+from longshift.nn import VectorMLP, fold_frozen_norms, make_backbone, make_network
+from longshift.rng import HostDraws
+from longshift.training.augmentation import Augmentation, augment_with, compiled_augment
+from longshift.training.batch_source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
+from longshift.training.batches import Inputs, training_set
+from longshift.training.device import compiles, resolve_precision, tune, use_graphs
+from longshift.training.graph_rng import TapedDraws
+from longshift.training.loss_log import TermLog
+from longshift.training.model_file import ModelFile
+from longshift.training.run_config import RunConfig, Runtime
+from longshift.training.steppers import GraphStepper, PlainStepper, Stepper
+from longshift.training.task import Task
+from longshift.training.warmup import keep_compiled
+
+
+def build_method(
+    config: RunConfig, task: Task, runtime: Runtime, device: torch.device, saved: ModelFile | None = None
+) -> tuple[Method, Inputs]:
+    """Network, method and input pipeline, from the train seed alone, on the device.
+
+    With `saved`, a finished run's description, only the structure is built: all weights are about to be loaded.
+    """
+    fresh = saved is None
+    hparams = config.method_config()
+    precision = resolve_precision(runtime, device)
+    tune(device, precision)
+    vectors = task.store.inputs.ndim == 2
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.train_seed)
+        backbone = make_backbone(
+            config.backbone_name,
+            pretrained=config.pretrained and fresh,
+            weights=Path(config.weights) if config.weights and fresh else None,
+            input_dim=task.store.inputs.shape[1] if vectors else 0,
+            pad_type=saved.pad_type if saved else "",
+        )
+        if isinstance(backbone.module, VectorMLP) and fresh:
+            backbone.module.fit_inputs(torch.from_numpy(task.store.inputs[task.split.train]))
+        network = make_network(
+            backbone,
+            len(task.split.classes),
+            dropout=hparams.dropout,
+            freeze_bn=config.freeze_bn,
+            precision=precision,
+        )
+        method = config.method_class(network, task.problem(config.steps, config.pooled), hparams)
+    method.to(device=device)
+    method.to(memory_format=torch.channels_last)
+    if config.freeze_bn and not vectors:
+        fold_frozen_norms(network.featurizer, torch.rand(2, 3, config.size, config.size, device=device))
+    if compiles(runtime, device, config.steps):
+        keep_compiled(runtime.cache)
+        network.compile_featurizer()
+    shape = (1, 3, 1, 1)
+    inputs = Inputs(
+        torch.tensor(saved.mean if saved else backbone.mean, device=device).reshape(shape),
+        torch.tensor(saved.std if saved else backbone.std, device=device).reshape(shape),
+        Augmentation() if config.augmented else None,
+        compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
+    )
+    return method, inputs
+
+
+def build_source(
+    config: RunConfig, task: Task, runtime: Runtime, device: torch.device, inputs: Inputs, batch_size: int
+) -> Source:
+    """Training samples on the device where they fit, streamed from the host where not; `batch_size` is per domain."""
+    train, sources = task.split.train, len(task.split.sources)
+    domains = task.training_domains(train, config.pooled)
+    samples = training_set(train, task.labels(train), domains, 1 if config.pooled else sources)
+    pool = host_tensor(task.store.inputs)
+    # A batch is as large either way: only where its samples come from differs.
+    per_domain = batch_size * (sources if config.pooled else 1)
+    if not runtime.stream and fits(pool, device):
+        return ResidentSource(resident_pool(pool, task.store.fingerprint, device), samples, per_domain, inputs, device)
+    return StreamedSource(pool, samples, per_domain, inputs, device, config.train_seed)
+
+
+def build_stepper(
+    config: RunConfig, runtime: Runtime, device: torch.device, method: Method, source: Source, log: TermLog
+) -> Stepper:
+    """Steps of the method, which is started here: captured where it and the device allow it."""
+    if use_graphs(runtime, device) and method.capturable:
+        taped = TapedDraws(config.train_seed, 0, device)
+        method.start(taped)
+        return GraphStepper(method, source, taped, log, config.steps)
+    draws = HostDraws(config.train_seed, 0, device)
+    method.start(draws)
+    return PlainStepper(method, source, draws, log)

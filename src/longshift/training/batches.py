@@ -1,0 +1,83 @@
+"""From a split to batches: which samples a step sees, and how pixels become network input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longshift.array_types import IntArray
+from longshift.methods import Batch
+from longshift.rng import Draws
+from longshift.training.augmentation import UNIFORMS, Augmentation, augment_with
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """The training samples, domain-major: positions `starts[d] ... starts[d] + sizes[d] - 1` are domain d's."""
+
+    indices: IntArray  # (N,) rows of the store
+    y: IntArray  # (N,)
+    starts: IntArray  # (D,)
+    sizes: IntArray  # (D,)
+
+    @property
+    def domains(self) -> int:
+        """Number of source domains."""
+        return len(self.sizes)
+
+
+def training_set(indices: IntArray, y: IntArray, d: IntArray, domains: int) -> TrainingSet:
+    """Sort samples by domain and remember where each domain starts."""
+    order = np.argsort(d, kind="stable")
+    sizes = np.bincount(d, minlength=domains).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
+    return TrainingSet(indices[order], y[order], starts, sizes)
+
+
+def draw_positions(train: TrainingSet, per_domain: int, draws: Draws) -> Tensor:
+    """Positions (D * per_domain,) in the training set, with replacement: a domain of 3 samples fills a batch of 32."""
+    low = train.starts[:, None]
+    return draws.integers(low, low + train.sizes[:, None], train.domains, per_domain).reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Turns stored samples into network inputs: pixels to [0, 1], augmentation, then (x - mean) / std."""
+
+    mean: Tensor  # (1, 3, 1, 1), on the device; unused for vectors
+    std: Tensor
+    recipe: Augmentation | None
+    augment: Callable[[Tensor, Tensor, Augmentation], Tensor] = augment_with
+
+    def evaluation(self, stored: Tensor) -> Tensor:
+        """No augmentation."""
+        if stored.dtype != torch.uint8:
+            return stored
+        return self._normalise(_pixels(stored))
+
+    def training(self, stored: Tensor, draws: Draws) -> Tensor:
+        """With augmentation, if there is a recipe."""
+        if stored.dtype != torch.uint8:
+            return stored
+        images = _pixels(stored)
+        if self.recipe is not None:
+            images = self.augment(images, draws.uniform(images.shape[0], UNIFORMS), self.recipe)
+        return self._normalise(images)
+
+    def _normalise(self, images: Tensor) -> Tensor:
+        return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+
+
+def _pixels(stored: Tensor) -> Tensor:
+    """(B, H, W, 3) uint8 to (B, 3, H, W) float in [0, 1]; a view in channels-last order."""
+    return stored.permute(0, 3, 1, 2).to(torch.get_default_dtype()) / 255
+
+
+def make_batch(x: Tensor, y: Tensor, domains: int) -> Batch:
+    """A batch from inputs and labels in domain-major order."""
+    d = torch.arange(domains, device=y.device).repeat_interleave(y.shape[0] // domains)
+    return Batch(x, y, d, domains)

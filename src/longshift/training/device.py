@@ -1,0 +1,59 @@
+"""Which device, which precision, and the settings that make it fast."""
+
+from __future__ import annotations
+
+import torch
+
+from longshift.errors import UsageError
+from longshift.nn import Precision
+from longshift.training.run_config import Runtime
+
+COMPILE_FROM = 1500  # steps; compiling ResNet-50 takes about half a minute
+
+
+def resolve_device(name: str) -> torch.device:
+    """A device by name; "auto" is the first GPU, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UsageError(f"unknown device {name!r}; expected auto, cpu, cuda or cuda:N") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"device {name!r} was asked for, but this machine has no usable CUDA GPU; try --device cpu")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"device {name!r} was asked for, but there are {torch.cuda.device_count()} GPUs, from cuda:0")
+    return device
+
+
+def resolve_precision(runtime: Runtime, device: torch.device) -> Precision:
+    """bf16 where the GPU computes in it, else fp32."""
+    if runtime.precision == "auto":
+        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    return runtime.precision
+
+
+def use_graphs(runtime: Runtime, device: torch.device) -> bool:
+    """Whether steps are captured as CUDA graphs."""
+    if runtime.graphs == "on" and device.type != "cuda":
+        raise UsageError("CUDA graphs were asked for, but the run is on the CPU; drop --graphs on")
+    return device.type == "cuda" and runtime.graphs != "off"
+
+
+def compiles(runtime: Runtime, device: torch.device, steps: int) -> bool:
+    """Whether backbone and augmentation are compiled; by default on a GPU, for runs long enough to earn it back."""
+    if runtime.compile == "auto":
+        return device.type == "cuda" and steps >= COMPILE_FROM
+    return runtime.compile == "on"
+
+
+def tune(device: torch.device, precision: Precision) -> None:
+    """Let cuDNN pick the fastest kernels for shapes that never change; keep fp32 exact when fp32 was asked for."""
+    if device.type != "cuda":
+        return
+    if device.index is not None:
+        torch.cuda.set_device(device)  # streams and graphs are made on the current device
+    torch.backends.cudnn.benchmark = True
+    # Heads and losses run in fp32 and need all of it: distances of near-equal predictions drown in TF32 rounding.
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = precision == "bf16"

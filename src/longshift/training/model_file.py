@@ -1,0 +1,126 @@
+"""model.json: what is needed to use a run's weights without its data, its starting weights or its code.
+
+It holds plain values only. Together with model.safetensors it is a model: no pickle, nothing that runs when loaded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from longshift.errors import LongshiftError
+from longshift.files import read_json, write_json
+from longshift.methods import Method
+from longshift.nn import weights_header
+from longshift.training.batches import Inputs
+from longshift.training.run_config import RunConfig
+from longshift.training.task import Task
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model's structure, its inputs and its classes."""
+
+    method: str
+    predictor: Literal["network", "method"]  # what maps inputs to logits; "method" needs the method's own layers
+    backbone: str
+    pad_type: str
+    freeze_bn: bool
+    input_dim: int  # length of a vector; 0 for images
+    size: int  # pixels; 0 for vectors
+    mean: tuple[float, ...]  # of pixels on [0, 1], per channel
+    std: tuple[float, ...]
+    classes: tuple[str, ...]
+    sources: tuple[str, ...]  # domains it was trained on
+    counts: tuple[tuple[int, ...], ...]  # training samples, sources x classes (one row if they were pooled)
+    steps: int
+    hparams: dict[str, Any]
+    temperature: float = 1.0  # probabilities are softmax(logits / temperature)
+    averaged_temperature: float = 1.0  # the same for averaged.safetensors
+
+    @property
+    def vectors(self) -> bool:
+        """Whether inputs are vectors and not images."""
+        return self.input_dim > 0
+
+
+def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs) -> ModelFile:
+    """The description of a run's model; its temperatures are not known before the end."""
+    vectors = task.store.inputs.ndim == 2
+    return ModelFile(
+        method=config.method,
+        predictor="network" if method.predictor() is method.network else "method",
+        backbone=config.backbone_name,
+        pad_type=weights_header(Path(config.weights)).pad_type if config.weights else "",
+        freeze_bn=config.freeze_bn,
+        input_dim=int(task.store.inputs.shape[1]) if vectors else 0,
+        size=0 if vectors else config.size,
+        mean=tuple(inputs.mean.reshape(-1).tolist()),
+        std=tuple(inputs.std.reshape(-1).tolist()),
+        classes=task.split.classes,
+        sources=task.split.sources,
+        counts=method.problem.counts,
+        steps=config.steps,
+        hparams=method.config.to_dict(),
+    )
+
+
+def write_model_file(path: Path, model: ModelFile) -> None:
+    """Write model.json by rename."""
+    write_json(path, {"schema": SCHEMA, **asdict(model)})
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read model.json; a file that is not one is named with what is wrong."""
+    value = read_json(path)
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise LongshiftError(f"{path} is not a model description: expected schema {SCHEMA}, found {found!r}")
+    lacking = [f.name for f in fields(ModelFile) if f.name not in value]
+    if lacking:
+        raise LongshiftError(f"{path} is damaged: it lacks {', '.join(lacking)}")
+    try:
+        found = ModelFile(
+            method=str(value["method"]),
+            predictor="network" if value["predictor"] == "network" else "method",
+            backbone=str(value["backbone"]),
+            pad_type=str(value["pad_type"]),
+            freeze_bn=bool(value["freeze_bn"]),
+            input_dim=int(value["input_dim"]),
+            size=int(value["size"]),
+            mean=tuple(float(v) for v in value["mean"]),
+            std=tuple(float(v) for v in value["std"]),
+            classes=tuple(str(name) for name in value["classes"]),
+            sources=tuple(str(name) for name in value["sources"]),
+            counts=tuple(tuple(int(n) for n in row) for row in value["counts"]),
+            steps=int(value["steps"]),
+            hparams=dict(value["hparams"]),
+            temperature=float(value["temperature"]),
+            averaged_temperature=float(value["averaged_temperature"]),
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LongshiftError(f"{path} is damaged: {error}") from error
+    wrong = _mistakes(found)
+    if wrong:
+        raise LongshiftError(f"{path} is damaged: {'; '.join(wrong)}")
+    return found
+
+
+def _mistakes(model: ModelFile) -> list[str]:
+    """Values that no run writes."""
+    scales = (*model.mean, *model.std, model.temperature, model.averaged_temperature)
+    checks = {
+        "expected two or more classes": len(model.classes) >= 2,
+        "expected a size or a length of vectors": (model.size > 0) != (model.input_dim > 0),
+        "expected a size of at most 4096 pixels": model.size <= 4096 and model.input_dim <= 2**24,
+        "expected three means and three standard deviations": len(model.mean) == len(model.std) == 3,
+        "expected finite numbers": all(math.isfinite(value) for value in scales),
+        "expected positive standard deviations": all(value > 0 for value in model.std),
+        "expected positive temperatures": min(model.temperature, model.averaged_temperature) > 0,
+        "expected one count for each class": all(len(row) == len(model.classes) for row in model.counts),
+    }
+    return [text for text, good in checks.items() if not good]

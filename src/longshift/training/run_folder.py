@@ -1,0 +1,238 @@
+"""The folder of a run: what is in it, and how it is written and read.
+
+config.json        the RunConfig and the resolved hyper-parameters
+environment.json   versions, hardware, commit
+split.json         which files were used for what
+metrics.jsonl      one line per evaluation: step, validation metrics, means of the logged terms
+result.json        the outcome; present only when the run is finished
+model.safetensors  the selected weights
+model.json         how to use them: structure, preprocessing, classes, temperature (of a fit: accuracy at unseen sites)
+averaged.safetensors  the selected averaged weights, where weights were averaged
+resume.pt          everything needed to go on; removed when the run is finished
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longshift.errors import LongshiftError
+from longshift.files import read_json, write_json, write_text
+
+if TYPE_CHECKING:  # reading results must not wait for torch
+    from longshift.methods import Value
+    from longshift.settings import Split
+    from longshift.training.run_config import RunConfig
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths inside a run's folder."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """config.json."""
+        return self.path / "config.json"
+
+    @property
+    def environment(self) -> Path:
+        """environment.json."""
+        return self.path / "environment.json"
+
+    @property
+    def split(self) -> Path:
+        """split.json."""
+        return self.path / "split.json"
+
+    @property
+    def metrics(self) -> Path:
+        """metrics.jsonl."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def result(self) -> Path:
+        """result.json."""
+        return self.path / "result.json"
+
+    @property
+    def model(self) -> Path:
+        """model.safetensors."""
+        return self.path / "model.safetensors"
+
+    @property
+    def description(self) -> Path:
+        """model.json."""
+        return self.path / "model.json"
+
+    @property
+    def averaged(self) -> Path:
+        """averaged.safetensors."""
+        return self.path / "averaged.safetensors"
+
+    @property
+    def resume(self) -> Path:
+        """resume.pt."""
+        return self.path / "resume.pt"
+
+    @property
+    def predictions(self) -> Path:
+        """predictions.npz."""
+        return self.path / "predictions.npz"
+
+    def finished(self) -> bool:
+        """Whether the run has a result."""
+        return self.result.exists()
+
+
+def write_config(folder: RunFolder, config: RunConfig) -> None:
+    """Write config.json; a folder that holds another run is refused."""
+    value: dict[str, Any] = {
+        "schema": SCHEMA,
+        "fingerprint": config.fingerprint(),
+        "run": config.model_dump(),
+        "hparams": config.method_config().to_dict(),
+    }
+    if folder.config.exists():
+        found = _read_config(folder)
+        if found.get("fingerprint") != value["fingerprint"]:
+            changed = [k for k, v in value["run"].items() if found["run"].get(k) != v]
+            if not changed:
+                changed = ["its hyper-parameters"]
+                if found.get("hparams") == value["hparams"]:  # what is left counts by its contents
+                    changed = [f"the contents of its {'weights file' if config.weights else 'table of vectors'}"]
+            raise LongshiftError(
+                f"{folder.path} holds another run (it differs in {', '.join(changed)}). "
+                "Choose another --out, or remove the folder."
+            )
+        return
+    write_json(folder.config, value)
+
+
+def read_config(folder: RunFolder) -> RunConfig:
+    """The run's configuration."""
+    from longshift.training.run_config import parse_run_config
+
+    if not folder.config.exists():
+        raise LongshiftError(f"{folder.path} is not a run: it has no config.json")
+    value = _read_config(folder)
+    return parse_run_config(value["run"], str(folder.config))
+
+
+def _read_config(folder: RunFolder) -> dict[str, Any]:
+    try:
+        value = read_json(folder.config)
+    except LongshiftError as error:
+        raise LongshiftError(f"{error}. {_again(folder)}") from error
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA or not isinstance(value.get("run"), dict):
+        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
+        raise LongshiftError(
+            f"{folder.config} is not the configuration of a run: expected schema {SCHEMA} and the run's values, "
+            f"found {found!r}. {_again(folder)}"
+        )
+    return value
+
+
+def _again(folder: RunFolder) -> str:
+    return f"Remove {folder.path} and train again with the flags of the run."
+
+
+def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) -> dict[str, Any]:
+    """What a result says of a run before anything was measured; the trainer adds the rest."""
+    return {
+        "schema": SCHEMA,
+        "status": "done",
+        "fingerprint": config.fingerprint(),
+        "run": config.model_dump(),
+        "hparams": dict(hparams),
+        "backbone": config.backbone_name,
+        "split": {
+            "fingerprint": split.fingerprint,
+            "classes": list(split.classes),
+            "sources": list(split.sources),
+            "shots": list(split.shots),
+            "counts": split.counts.tolist(),
+        },
+        "steps_done": 0,
+        "diverged_at": None,
+        "last": None,
+        "selected": None,
+        "averaged": None,
+    }
+
+
+def read_result(folder: RunFolder, fingerprint: str = "", recount: bool = True) -> dict[str, Any]:
+    """The result of a finished run; if a fingerprint is given, it must be that run's.
+
+    With `recount`, its accuracies must agree with its confusion matrices.
+    """
+    try:
+        value = read_json(folder.result)
+        wrong = _result_mistake(value, fingerprint) or (_miscounted(value) if recount else "")
+    except LongshiftError as error:
+        wrong = str(error)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        wrong = f"{type(error).__name__} {error}"
+    if wrong:
+        raise LongshiftError(
+            f"{folder.result} is damaged: {wrong}. Remove it and run the same command: only this run is made again."
+        )
+    result: dict[str, Any] = value
+    return result
+
+
+def _result_mistake(value: Any, fingerprint: str) -> str:
+    if value["schema"] != SCHEMA:
+        return f"expected schema {SCHEMA}, found {value['schema']!r}"
+    if fingerprint and value["fingerprint"] != fingerprint:
+        return f"expected the run {fingerprint[:12]}, found {str(value['fingerprint'])[:12]}"
+    if value["status"] not in ("done", "diverged"):
+        return f"expected the status done or diverged, found {value['status']!r}"
+    if value["status"] == "done" and not (value["last"] and value["selected"]):
+        return "it has no evaluation"
+    return ""
+
+
+def _miscounted(value: dict[str, Any]) -> str:
+    """The confusion matrix says all counts once more: a number that was changed on the disk shows."""
+    for which in ("last", "selected", "averaged"):
+        for name, part in (value.get(which) or {}).items():
+            if name in ("step", "posterior"):  # nothing is counted there
+                continue
+            n, right = sum(map(sum, part["confusion"])), sum(row[k] for k, row in enumerate(part["confusion"]))
+            if n != part["n"] or abs(right / n - part["accuracy"]) > 1e-9:
+                return (
+                    f"the {which} accuracy on {name} is {part['accuracy']!r} of {part['n']!r} samples, "
+                    f"but its confusion matrix has {right} right of {n}"
+                )
+    return ""
+
+
+def write_metrics(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
+    """Write metrics.jsonl whole, so that a resumed run never repeats or loses a line."""
+    write_text(folder.metrics, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl."""
+    if not folder.metrics.exists():
+        return []
+    rows = []
+    try:
+        for number, line in enumerate(folder.metrics.read_text(encoding="utf-8").splitlines(), start=1):
+            if line:
+                row = json.loads(line)
+                if not isinstance(row, dict) or not {"step", "validation"} <= row.keys():
+                    raise ValueError(f"line {number}: expected an evaluation, found {line[:40]!r}")
+                rows.append(row)
+    except (OSError, ValueError, RecursionError) as error:
+        raise LongshiftError(
+            f"{folder.metrics} is damaged: {error}. Nothing is computed from it but curves: remove it to do without."
+        ) from error
+    return rows

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from pyarrow import parquet
+
+from longshift.data import load_dataset, open_store
+from longshift.data.vectors import holds_vectors
+from longshift.data.verification import verify
+from longshift.errors import LongshiftError, UsageError
+from longshift.inference.loading import load_model
+from longshift.methods.registry import methods
+from longshift.training.run_config import RunConfig
+from longshift.training.task import make_task
+from longshift.training.trainer import Trainer
+from tests.training.runs import CPU
+
+N, D = 60, 6
+
+
+def table(n: int = N, d: int = D, seed: int = 0) -> dict[str, Any]:
+    """Shuffled samples of three classes on three sites; the first number of a vector is its row."""
+    rng = np.random.default_rng(seed)
+    label, domain = np.array(["cat", "dog", "eel"])[np.arange(n) % 3], np.array(["a", "b", "c"])[np.arange(n) // 3 % 3]
+    x = rng.normal(size=(n, d)) + 3 * (np.arange(n) % 3)[:, None] * (np.arange(d) % 3 == 1)
+    x[:, 0] = np.arange(n)
+    return {"x": x, "label": label, "domain": domain}
+
+
+def write(path: Path, form: str, **changes: Any) -> Path:
+    columns = {**table(), **changes}
+    columns = {name: value for name, value in columns.items() if value is not None}
+    if form == "npz":
+        np.savez(path.with_suffix(".npz"), **columns)
+        return path.with_suffix(".npz")
+    x = columns.pop("x")
+    if form == "lists":
+        frame = pd.DataFrame({**columns, "embedding": list(x)})
+    else:
+        frame = pd.DataFrame({**columns, **{f"f{i}": x[:, i] for i in range(x.shape[1])}})
+    frame.to_parquet(path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
+FORMS = ("npz", "lists", "columns")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("ids", [False, True])
+def test_every_form_gives_the_same_rows(tmp_path: Path, form: str, ids: bool) -> None:
+    names = np.array([f"id-{(7 * i) % N}" for i in range(N)]) if ids else None
+    path = write(tmp_path / "e", form, id=names)
+    manifest = load_dataset(path)
+    store = open_store(manifest, 0)
+    raw = table()
+    assert (manifest.name, manifest.root, manifest.vectors, store.size) == ("e", path, True, 0)
+    assert manifest.classes == ("cat", "dog", "eel")
+    assert manifest.domain_names == ("a", "b", "c")
+    assert store.inputs.shape == (N, D)
+    assert store.inputs.dtype == np.float32
+    assert not store.inputs.flags.writeable
+    rows = store.inputs[:, 0].astype(int)
+    assert sorted(rows) == list(range(N))
+    np.testing.assert_array_equal(store.inputs, raw["x"][rows].astype(np.float32))
+    assert [manifest.classes[k] for k in manifest.labels] == raw["label"][rows].tolist()
+    assert [manifest.domain_names[k] for k in manifest.domains] == raw["domain"][rows].tolist()
+    if names is not None:
+        assert list(manifest.paths) == names[rows].tolist()
+
+
+def test_forms_have_one_fingerprint(tmp_path: Path) -> None:
+    stores = [open_store(load_dataset(write(tmp_path / form, form)), 0) for form in FORMS]
+    assert len({store.fingerprint for store in stores}) == 1
+    changed = table()["x"]
+    changed[3, 2] += 1e-3
+    assert open_store(load_dataset(write(tmp_path / "o", "npz", x=changed)), 0).fingerprint != stores[0].fingerprint
+
+
+def test_whole_numbers_and_half_precision(tmp_path: Path) -> None:
+    raw = table()
+    path = write(tmp_path / "e", "npz", x=raw["x"].astype(np.float16), label=np.arange(N) % 3, domain=np.arange(N) % 2)
+    manifest = load_dataset(path)
+    assert manifest.classes == ("0", "1", "2")
+    assert open_store(manifest, 0).inputs.dtype == np.float32
+
+
+def test_a_table_of_images_is_not_one_of_vectors(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"path": ["a.png"], "label": ["x"], "domain": ["d"]})
+    frame.to_parquet(tmp_path / "images.parquet")
+    assert not holds_vectors(tmp_path / "images.parquet")
+    assert not holds_vectors(tmp_path / "absent.parquet")
+    assert holds_vectors(write(tmp_path / "e", "lists"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"label": None}, "lacks the array label: expected x, label, domain"),
+        ({"x": np.zeros(N)}, r"expected vectors as an array \(N, D\) of numbers, found shape \(60,\)"),
+        ({"x": np.array([["a"] * D] * N)}, "of numbers, found shape"),
+        ({"label": np.array(["a"] * 7)}, r"expected 60 values in `label`, one a vector, found \(7,\)"),
+        ({"label": np.array(["a"] * (N - 1) + [""])}, "1 rows with an empty label: rows 59"),
+        ({"id": np.array(["a"] * N)}, "1 ids more than once: a"),
+        ({"label": np.array(["a", None] * (N // 2), dtype=object)}, "loading them can run code"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(LongshiftError, match=message):
+        load_dataset(write(tmp_path / "e", "npz", **changes))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_that_are_none(tmp_path: Path, value: float, form: str) -> None:
+    x = table()["x"]
+    x[[2, 5], 1] = value
+    with pytest.raises(LongshiftError, match=r"2 of the 60 vectors hold NaN.*rows 2, 5"):
+        load_dataset(write(tmp_path / "e", form, x=x))
+
+
+def test_mistakes_in_parquet(tmp_path: Path) -> None:
+    base = {"label": ["a", "b"], "domain": ["x", "y"]}
+    path = tmp_path / "e.parquet"
+    for columns, message in (
+        ({"embedding": [[1.0, 2.0], [1.0]]}, "expected embeddings of one length, found lengths 1, 2"),
+        ({"embedding": [[1.0, 2.0], None]}, "1 of the 2 rows have no embedding"),
+        ({"note": ["p", "q"], "f0": [1.0, 2.0]}, "other columns: note"),
+        ({}, "no numbers"),
+    ):
+        parquet.write_table(pa.table({**base, **columns}), path)
+        with pytest.raises(LongshiftError, match=message):
+            load_dataset(path)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=200), st.sampled_from([".npz", ".parquet"]))
+def test_noise_is_refused_in_words(tmp_path: Path, noise: bytes, suffix: str) -> None:
+    path = (tmp_path / "noise").with_suffix(suffix)
+    path.write_bytes(noise)
+    with pytest.raises(LongshiftError):
+        load_dataset(path)
+
+
+def test_duplicates_across_domains(tmp_path: Path) -> None:
+    x = table()["x"]
+    x[4] = x[0]  # rows 0 and 4 lie in domains a and b
+    problems = verify(load_dataset(write(tmp_path / "e", "npz", x=x)))
+    assert [(problem.kind, problem.detail) for problem in problems] == [("duplicate", "the same numbers as 00")]
+
+
+def test_a_file_that_changed(tmp_path: Path) -> None:
+    manifest = load_dataset(write(tmp_path / "e", "npz"))
+    write(tmp_path / "e", "npz", **{name: value[:-1] for name, value in table().items()})
+    with pytest.raises(LongshiftError, match="changed since it was opened: expected 60 vectors, found 59"):
+        open_store(manifest, 0)
+
+
+@pytest.mark.parametrize("name", methods())
+def test_every_method_trains_on_vectors(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / "e", "npz", id=None)
+    config = RunConfig(
+        data=str(path), setting="Natural", target="c", method=name, steps=3, eval_every=3, hparams={"batch_size": 4}
+    )
+    assert (config.backbone_name, config.size, config.augmented, config.contexts) == ("mlp", 0, False, ("small",))
+    task = make_task(config)
+    result = Trainer(config, task, tmp_path / "run", CPU).run()
+    assert result["status"] == "done"
+    model = load_model(tmp_path / "run", device="cpu")
+    assert (model.info.input_dim, model.info.vectors) == (D, True)
+
+
+def test_learns(tmp_path: Path) -> None:
+    path = write(tmp_path / "e", "npz", **table(300, 8, 1))
+    config = RunConfig(data=str(path), setting="Natural", target="c", steps=60, eval_every=20, method="ndcl")
+    result = Trainer(config, make_task(config), tmp_path / "run", CPU).run()
+    assert result["selected"]["target"]["accuracy"] > 0.8
+
+
+def test_a_backbone_for_images_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "e", "npz")
+    config = RunConfig(data=str(path), setting="Natural", target="c", backbone="small_conv")
+    with pytest.raises(UsageError, match="the data are vectors of length 6; use 'mlp'"):
+        Trainer(config, make_task(config), tmp_path / "run", CPU)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from longshift.errors import LongshiftError, UsageError
+from longshift.files import read_json
+from longshift.inference import exporting
+from longshift.inference.exporting import Deployed, compare, export, random_inputs
+from longshift.inference.loading import load_model
+from longshift.inference.prediction import predict
+from longshift.training.run_config import RunConfig
+from longshift.training.task import Task, make_task
+from longshift.training.trainer import Trainer
+from tests.training.runs import CPU, train
+
+
+def test_onnx_agrees_with_predict(digits_run: Path, digits_task: Task, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    done = export(digits_run, "onnx", tmp_path / "digits.onnx")
+    assert (done.random, done.real) == (100, 100)
+    assert done.difference < 1e-4
+    description = read_json(tmp_path / "digits.onnx.json")
+    session = onnxruntime.InferenceSession(str(done.file))
+    # As somebody without longshift would use it: the JSON, an image library, onnxruntime.
+    size = description["input"]["shape"][1]
+    for index in digits_task.split.target_indices[:3]:
+        Image.fromarray(digits_task.store.inputs[index]).resize((57, 41)).save(tmp_path / "new.png")
+        pixels = np.asarray(Image.open(tmp_path / "new.png").resize((size, size), Image.Resampling.BILINEAR))
+        _, probabilities = session.run(None, {"inputs": pixels[None]})
+        expected = predict(digits_run, [tmp_path / "new.png"], device="cpu").rows[0]
+        assert description["classes"][int(probabilities.argmax())] == expected.label
+        assert float(probabilities.max()) == pytest.approx(expected.probability, abs=1e-5)
+
+
+def test_torch_file_runs_without_longshift(digits_run: Path, tmp_path: Path) -> None:
+    done = export(digits_run, "torch", tmp_path / "digits.pt2")
+    module = torch.export.load(tmp_path / "digits.pt2").module()
+    model = load_model(digits_run, device="cpu")
+    for count in (1, 7):  # the batch is free
+        inputs = random_inputs(model, count)
+        logits, probabilities = module(inputs)
+        torch.testing.assert_close(logits, model.logits(inputs), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(probabilities, model.probabilities(inputs).float(), atol=1e-5, rtol=1e-5)
+    assert done.description.name == "digits.pt2.json"
+
+
+def test_frozen_batch_norm_that_training_folded(digits_task: Task, tmp_path: Path) -> None:
+    """timm's networks have their batch norms folded while they train; the exported graph must be the same function."""
+    pytest.importorskip("onnxruntime")
+    result = train(tmp_path / "run", digits_task, backbone="resnet10t", steps=3, eval_every=3)
+    model = load_model(tmp_path / "run", device="cpu")
+    target = digits_task.split.target_indices
+    hits = model.logits(torch.from_numpy(digits_task.store.inputs[target])).argmax(1).numpy()
+    assert (hits == digits_task.labels(target)).mean() == pytest.approx(
+        result["selected"]["target"]["accuracy"], abs=0.01
+    )
+    assert export(tmp_path / "run", "onnx").difference < 1e-4
+    assert (tmp_path / "run" / "model.json").exists()  # the run's own description is not overwritten
+    assert load_model(tmp_path / "run").info == model.info
+
+
+def test_vectors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y, d = np.arange(90) % 3, np.arange(90) // 3 % 3
+    np.savez(tmp_path / "e.npz", x=rng.normal(size=(90, 5)) + np.eye(5)[y], label=y, domain=d)
+    config = RunConfig(data=str(tmp_path / "e.npz"), setting="Natural", target="2", steps=5, eval_every=5)
+    Trainer(config, make_task(config), tmp_path / "run", CPU).run()
+    done = export(tmp_path / "run", "torch")
+    assert (done.real, done.difference < 1e-4) == (90, True)
+    description = read_json(done.description)
+    assert description["input"]["shape"] == ["batch", 5]
+    assert description["preprocessing_outside"] == []
+
+
+def test_a_graph_that_differs_is_not_kept(digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = exporting._torch
+
+    def wrong(deployed: Deployed, example: torch.Tensor) -> tuple[bytes, exporting.Runner]:
+        payload, run = made(deployed, example)
+        return payload, lambda inputs: (run(inputs)[0], run(inputs)[1] + 1e-3)
+
+    monkeypatch.setattr(exporting, "_torch", wrong)
+    with pytest.raises(LongshiftError, match=r"differs from PyTorch by 0\.001, at most 0\.0001 is allowed"):
+        export(digits_run, "torch", tmp_path / "m.pt2")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_not_a_number_is_a_difference(digits_run: Path) -> None:
+    model = load_model(digits_run, device="cpu")
+    deployed = Deployed(model)
+    broken = compare(deployed, lambda x: (deployed(x)[0] * float("nan"), deployed(x)[1]), random_inputs(model, 2))
+    assert not broken <= 1e-4
+
+
+def test_where_float32_is_the_weaker_side_float64_decides(digits_run: Path) -> None:
+    model = load_model(digits_run, device="cpu")
+    exact = Deployed(model)
+
+    class Rounding(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            noise = 1e-2 if x.dtype == torch.float32 else 0.0
+            return x.flatten(1)[:, :10] * (1 + noise)
+
+    exact.predictor = Rounding()
+    inputs = random_inputs(model, 4)
+
+    def good(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        pixels = (x.permute(0, 3, 1, 2).float() / 255 - exact.mean) / exact.std
+        logits = pixels.flatten(1)[:, :10]
+        return logits, (logits / exact.temperature).softmax(1)
+
+    assert compare(exact, good, inputs) < 1e-6
+    assert compare(exact, lambda x: (good(x)[0] + 1e-2, good(x)[1]), inputs) > 1e-3
+
+
+def test_without_its_data_only_random_inputs_are_checked(
+    digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(source: str) -> None:
+        raise LongshiftError("no dataset")
+
+    monkeypatch.setattr(exporting, "load_dataset", gone)
+    assert export(digits_run, "torch", tmp_path / "m.pt2").real == 0
+
+
+def test_mistakes(digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match=r"ends with \.onnx for the format onnx, got"):
+        export(digits_run, "onnx", tmp_path / "m.pt2")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(UsageError, match=r"needs onnxscript.*pip install -e '\.\[export\]'"):
+        export(digits_run, "onnx", tmp_path / "m.onnx")

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from longshift.errors import LongshiftError, UsageError
+from longshift.files import read_json, write_json
+from longshift.inference.evaluate_run import evaluate
+from longshift.inference.loading import load_model
+from longshift.training.task import Task
+from tests.training.runs import CPU, train
+
+
+def test_the_model_gives_the_recorded_accuracy(digits_run: Path, digits_task: Task) -> None:
+    model = load_model(digits_run, device="cpu")
+    recorded = read_json(digits_run / "result.json")["selected"]
+    for name in ("validation", "test", "target"):
+        indices = digits_task.split.part(name)
+        logits = model.logits(torch.from_numpy(digits_task.store.inputs[indices]))
+        hits = logits.argmax(1).numpy() == digits_task.labels(indices)
+        assert hits.mean() == pytest.approx(recorded[name]["accuracy"], abs=1e-12)
+    assert model.classes == tuple("0123456789")
+    assert (model.size, model.info.vectors, model.info.sources) == (32, False, ("chalk", "neon", "stamp"))
+    assert not model.predictor.training
+
+
+def test_probabilities_use_the_temperature(digits_run: Path, digits_task: Task) -> None:
+    model = load_model(digits_run, device="cpu")
+    stored = torch.from_numpy(digits_task.store.inputs[:7].copy())
+    assert model.temperature == read_json(digits_run / "model.json")["temperature"] != 1.0
+    expected = torch.softmax(model.logits(stored).double() / model.temperature, 1)
+    torch.testing.assert_close(model.probabilities(stored), expected)
+
+
+def test_evaluate_agrees_to_the_last_digit(digits_run: Path) -> None:
+    found, recorded = evaluate(digits_run, runtime=CPU), read_json(digits_run / "result.json")["selected"]
+    assert found["agrees"]
+    for name in ("validation", "test", "target"):
+        assert found[name] == recorded[name]
+        assert found["recorded"][name] == recorded[name]["accuracy"]
+
+
+def test_evaluate_notices_other_weights(digits_run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(digits_run, tmp_path / "copy")
+    result = read_json(copy / "result.json")
+    result["selected"]["target"]["accuracy"] = 0.99
+    write_json(copy / "result.json", result)
+    found = evaluate(copy, ["target"], runtime=CPU)
+    assert not found["agrees"]
+    assert set(found) == {"folder", "weights", "recorded", "agrees", "temperature", "calibrated", "target"}
+
+
+def test_a_method_with_its_own_predictor(tmp_path: Path, digits_task: Task) -> None:
+    result = train(tmp_path / "run", digits_task, method="tcri", steps=4, eval_every=4)
+    model = load_model(tmp_path / "run", device="cpu")
+    assert model.info.predictor == "method"
+    indices = digits_task.split.target_indices
+    hits = model.logits(torch.from_numpy(digits_task.store.inputs[indices])).argmax(1).numpy()
+    assert (hits == digits_task.labels(indices)).mean() == result["selected"]["target"]["accuracy"]
+
+
+def test_an_unfinished_fit_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "fit" / "plan.json").write_text("{}")
+    with pytest.raises(
+        LongshiftError, match=r"no model yet: its fit is not finished\. Go on with the same `longshift fit`"
+    ):
+        load_model(tmp_path / "fit")
+
+
+def test_a_model_of_a_fit_folder(digits_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(digits_run, tmp_path / "fit" / "final")
+    assert load_model(tmp_path / "fit").folder == tmp_path / "fit" / "final"
+
+
+def test_nothing_is_unpickled(digits_run: Path, tmp_path: Path) -> None:
+    class Bomb:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (tmp_path / "fired",))  # type: ignore[return-value]
+
+    copy = shutil.copytree(digits_run, tmp_path / "copy")
+    (copy / "model.safetensors").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(LongshiftError, match="damaged"):
+        load_model(copy)
+    (tmp_path / "model.pt").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(LongshiftError, match="a pickle can run code"):
+        load_model(tmp_path / "model.pt")
+    assert not (tmp_path / "fired").exists()
+
+
+def test_a_method_from_a_file_is_not_run(digits_run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(digits_run, tmp_path / "copy")
+    info = read_json(copy / "model.json")
+    write_json(copy / "model.json", {**info, "method": "evil.py:Method", "predictor": "method"})
+    with pytest.raises(LongshiftError, match="would run that file"):
+        load_model(copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.unlink(), "no model.json"),
+        (lambda f: f.write_text("{"), "as JSON"),
+        (lambda f: f.write_text("[]"), "expected schema 1"),
+        (lambda f: f.write_text(json.dumps({"schema": 1})), "lacks method"),
+        (lambda f: f.write_text(f.read_text().replace('"size": 32', '"size": "x"')), "damaged"),
+    ],
+)
+def test_damaged_descriptions_are_named(digits_run: Path, tmp_path: Path, change: object, message: str) -> None:
+    copy = shutil.copytree(digits_run, tmp_path / "copy")
+    assert callable(change)
+    change(copy / "model.json")
+    with pytest.raises(LongshiftError, match=message):
+        load_model(copy)
+
+
+def test_a_folder_without_a_model_says_what_it_is(digits_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "images" / "cat").mkdir(parents=True)
+    with pytest.raises(LongshiftError, match="expected the folder of a run or of a fit, as `longshift fit DATA` makes"):
+        load_model(tmp_path / "images")
+    copy = shutil.copytree(digits_run, tmp_path / "my fit" / "sites" / "ndcl-1-north")
+    (copy / "model.json").unlink()
+    with pytest.raises(LongshiftError, match="the run was made with --no-model, or is not finished"):
+        load_model(copy)
+    (tmp_path / "my fit" / "plan.json").write_text("{}")
+    with pytest.raises(
+        LongshiftError, match=f"a site held out, .*; the model is that of the fit, {tmp_path / 'my fit'}"
+    ):
+        load_model(copy)
+
+
+def test_what_is_not_there(digits_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(LongshiftError, match="no model at"):
+        load_model(tmp_path / "nothing")
+    with pytest.raises(LongshiftError, match="no averaged weights; train with --average"):
+        load_model(digits_run, "averaged")
+    with pytest.raises(UsageError, match="unknown set 'tests'; did you mean test"):
+        evaluate(digits_run, ["tests"])
+
+
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [None, -1, 0, 3, 1e308, "x", "", [], ["a", "b"], [[1]], {}, True, float("inf"), float("nan")]
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_any_description_loads_or_is_refused_in_words(digits_run: Path, tmp_path: Path, data: st.DataObject) -> None:
+    copy = tmp_path / "copy"
+    if not copy.exists():
+        shutil.copytree(digits_run, copy)
+    info = read_json(digits_run / "model.json")
+    for key in data.draw(st.lists(st.sampled_from(sorted(info)), min_size=1, max_size=2)):
+        info[key] = data.draw(ODD)
+    (copy / "model.json").write_text(json.dumps(info))
+    try:
+        model = load_model(copy, device="cpu")
+    except LongshiftError:
+        return
+    assert model.probabilities(torch.zeros(1, model.size, model.size, 3, dtype=torch.uint8)).isfinite().all()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
+def test_any_weights_load_or_are_refused_in_words(digits_run: Path, tmp_path: Path, place: int, noise: bytes) -> None:
+    copy = tmp_path / "copy"
+    if not copy.exists():
+        shutil.copytree(digits_run, copy)
+    raw = (digits_run / "model.safetensors").read_bytes()
+    place %= min(len(raw), 3000)  # the header is what can be broken; the rest is numbers
+    (copy / "model.safetensors").write_bytes(raw[:place] + noise + raw[place + len(noise) :])
+    with contextlib.suppress(LongshiftError):
+        load_model(copy, device="cpu")
+
+
+def test_a_folder_of_models_names_them(digits_run: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        shutil.copytree(digits_run, tmp_path / "runs" / name)
+    with pytest.raises(LongshiftError, match=r"no model itself.*first, .*second"):
+        load_model(tmp_path / "runs", device="cpu")

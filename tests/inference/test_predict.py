@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from longshift.errors import LongshiftError, UsageError
+from longshift.inference.loading import load_model
+from longshift.inference.prediction import Predictions, expand, predict
+from longshift.training.run_config import RunConfig
+from longshift.training.task import Task, make_task
+from longshift.training.trainer import Trainer
+from tests.training.runs import CPU
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory, digits_task: Task) -> Path:
+    """Target digits as PNG files in two folders, a broken one among them, and things that are no images."""
+    root = tmp_path_factory.mktemp("pictures")
+    for number, index in enumerate(digits_task.split.target_indices[::6][:70]):
+        folder = root / ("one" if number < 40 else "two")
+        folder.mkdir(exist_ok=True)
+        Image.fromarray(digits_task.store.inputs[index]).save(folder / f"{number:03d}-{index}.png")
+    (root / "one" / "broken.jpg").write_bytes(b"\xff\xd8\xff nothing more")
+    (root / "one" / "notes.txt").write_text("not an image")
+    (root / ".hidden.png").write_bytes(b"")
+    return root
+
+
+def test_files_give_what_the_store_gives(digits_run: Path, digits_task: Task, pictures: Path) -> None:
+    model = load_model(digits_run, device="cpu")
+    found = predict(model, [pictures], top_k=10)
+    assert len(found.rows) == 70  # more than one chunk
+    assert [(Path(path).name, reason.split(":")[0]) for path, reason in found.skipped] == [("broken.jpg", "truncated")]
+    indices = [int(Path(row.path).stem.split("-")[1]) for row in found.rows]
+    expected = model.probabilities(torch.from_numpy(digits_task.store.inputs[indices])).numpy()
+    for row, p in zip(found.rows, expected, strict=True):
+        assert dict(row.top) == pytest.approx(dict(zip(model.classes, p, strict=True)))
+        assert [value for _, value in row.top] == sorted((value for _, value in row.top), reverse=True)
+        assert row.label == model.classes[int(p.argmax())]
+        assert row.unsure == (p.max() < 0.5)
+    assert any(row.unsure for row in found.rows)
+
+
+def test_the_threshold(digits_run: Path, pictures: Path) -> None:
+    none, every = (predict(digits_run, [pictures / "two"], unsure=u, device="cpu") for u in (0.0, 1.0))
+    assert not any(row.unsure for row in none.rows)
+    assert sum(row.unsure for row in every.rows) == sum(row.probability < 1 for row in every.rows) > 0
+    with pytest.raises(UsageError, match="between 0 and 1, got 2"):
+        predict(digits_run, [pictures], unsure=2)
+    with pytest.raises(UsageError, match="1 or more, got 0"):
+        predict(digits_run, [pictures], top_k=0)
+
+
+def test_expanding(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pictures)
+    everything = expand(["."])
+    assert len(everything) == 71
+    assert expand(["two/*"]) == sorted(f"two/{p.name}" for p in (pictures / "two").iterdir())
+    assert len(expand(["**/*.png"])) == 70
+    assert expand(["two/", "two/*.png"]) == expand(["two"])  # nothing twice
+    assert expand(["absent.png", "no*match"]) == ["absent.png", "no*match"]
+    (pictures / "odd[1].png").write_bytes(b"")
+    assert expand(["odd[1].png"]) == ["odd[1].png"]  # a file's own name is no pattern
+    (pictures / "odd[1].png").unlink()
+
+
+def test_what_is_not_there_is_skipped(digits_run: Path, pictures: Path) -> None:
+    given: list[str | Path] = ["/nothing/here.png", "/nothing/*.png", pictures / "one" / "table.npz", pictures / "two"]
+    found = predict(digits_run, given, device="cpu")
+    assert len(found.rows) == 30
+    assert [reason for _, reason in found.skipped] == [
+        "there is no such file or folder",
+        "no file matches this pattern",
+        "holds vectors, but the model takes images",
+    ]
+
+
+def test_what_is_given_in_place_of_images(digits_run: Path, tmp_path: Path) -> None:
+    for name in ("a.zip", "b.CSV", "c.txt"):
+        (tmp_path / name).write_bytes(b"PK or path,label")
+    found = predict(digits_run, sorted(tmp_path.iterdir()), device="cpu")
+    assert [reason.partition(":")[0] for _, reason in found.skipped] == ["an archive", "a table", "a text"]
+    assert "unpack it and give the folder" in found.skipped[0][1]
+    (tmp_path / "phone").mkdir()
+    (tmp_path / "phone" / "1.heic").write_bytes(b"x")
+    assert predict(digits_run, [tmp_path / "phone"], device="cpu").skipped[0][1].startswith("a format that is not read")
+    Image.new("RGB", (32, 32)).save(tmp_path / "phone" / "2.jp2")  # what can be decoded is not sent back
+    found = predict(digits_run, [tmp_path / "phone"], device="cpu")
+    assert [Path(row.path).name for row in found.rows] == ["2.jp2"]
+    assert predict(digits_run, ["absent.zip"], device="cpu").skipped[0][1] == "there is no such file or folder"
+
+
+def test_csv_reads_back(digits_run: Path, pictures: Path) -> None:
+    found = predict(digits_run, [pictures / "two"], top_k=2, device="cpu")
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert list(rows[0]) == ["path", "class", "probability", "unsure", "class_2", "probability_2"]
+    for row, prediction in zip(rows, found.rows, strict=True):
+        assert (row["path"], row["class"], row["class_2"]) == (prediction.path, prediction.label, prediction.top[1][0])
+        assert float(row["probability"]) == pytest.approx(prediction.probability, abs=1e-6)
+        assert row["unsure"] == ("yes" if prediction.unsure else "no")
+    assert Predictions((), ()).to_csv() == "path,class,probability,unsure\n"
+
+
+def test_vectors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y, d = np.arange(90) % 3, np.arange(90) // 3 % 3
+    x = rng.normal(size=(90, 5)) + 4 * np.eye(5)[y]
+    np.savez(tmp_path / "train.npz", x=x, label=y, domain=d)
+    config = RunConfig(data=str(tmp_path / "train.npz"), setting="Natural", target="2", steps=40, eval_every=40)
+    Trainer(config, make_task(config), tmp_path / "run", CPU).run()
+    np.savez(tmp_path / "new.npz", x=x[:10], id=np.array([f"p{i}" for i in range(10)]))
+    np.savez(tmp_path / "short.npz", x=x[:, :2])
+    found = predict(tmp_path / "run", [tmp_path / "new.npz", tmp_path / "short.npz", "image.png"], device="cpu")
+    assert [row.path for row in found.rows] == [f"{tmp_path / 'new.npz'}#p{i}" for i in range(10)]
+    assert np.mean([row.label == str(k) for row, k in zip(found.rows, y, strict=False)]) > 0.8
+    assert [reason for _, reason in found.skipped] == [
+        "the model takes vectors of length 5, found 2",
+        "the model takes vectors: expected a file that ends with .npz or .parquet",
+    ]
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new.npz").rename(tmp_path / "new" / "a.npz")
+    assert len(predict(tmp_path / "run", [tmp_path / "new"], device="cpu").rows) == 10  # a folder of tables
+
+
+def test_no_model(tmp_path: Path) -> None:
+    with pytest.raises(LongshiftError, match="no model at"):
+        predict(tmp_path / "nothing", [])

@@ -1,0 +1,68 @@
+"""Training counts of the failure-mode studies: shape, scale, and what the data hold."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from longshift.data.digits import manifest
+from longshift.paper.recipe import Impossible
+from longshift.paper.toy_counts import PAPER_SIZES, absorbed_counts, mirrored_counts
+
+totals_of_two = st.lists(st.tuples(st.integers(9, 3000), st.integers(9, 3000)), min_size=2, max_size=12).map(
+    lambda rows: {
+        "a": {f"k{i}": x for i, (x, _) in enumerate(rows)},
+        "b": {f"k{i}": y for i, (_, y) in enumerate(rows)},
+    }
+)
+
+
+@given(totals_of_two)
+def test_mirrored_tails_fit_the_data_and_run_against_each_other(totals: dict[str, dict[str, int]]) -> None:
+    found = mirrored_counts(totals, ("a", "b"))
+    for counts in (found.tail, found.level):
+        for domain, row in counts.items():
+            for name, n in row.items():
+                assert n >= 1
+                assert n + found.validation + 1 <= totals[domain][name]
+    head = found.tail["a"][found.classes[0]]
+    assert head == found.tail["b"][found.classes[-1]]
+    assert found.ratio == min(400, head)
+    # What each class would have without a cap falls; a class that holds less may only have less.
+    ideal = [head * found.ratio ** (-i / (len(found.classes) - 1)) for i in range(len(found.classes))]
+    assert all(found.tail["a"][k] <= max(1, round(n)) for k, n in zip(found.classes, ideal, strict=True))
+    assert found.tail["a"][found.classes[-1]] <= max(1, round(head / found.ratio))
+
+
+def test_mirrored_ratio_is_the_papers_where_the_data_allow_it() -> None:
+    totals = {d: {str(k): 1000 for k in range(7)} for d in ("art", "cartoon", "photo")}
+    found = mirrored_counts(totals, ("art", "cartoon", "photo"))
+    first = [found.tail["art"][k] for k in found.classes]
+    second = [found.tail["cartoon"][k] for k in found.classes]
+    assert found.ratio == 400
+    assert first == sorted(first, reverse=True)
+    assert first == second[::-1]
+    assert first[0] / first[-1] == pytest.approx(400, rel=0.3)  # 979 / 2 after rounding
+    mean = sum(first) / 7
+    assert set(found.level["art"].values()) == {round(mean)}
+
+
+def test_absorbed_sizes_are_the_papers_or_scaled_alike() -> None:
+    large = {d: {str(k): 200 for k in range(7)} for d in ("a", "b", "c")}
+    found = absorbed_counts(large, ("a", "b", "c"))
+    assert (found.sizes, found.level_size) == (PAPER_SIZES, 10)
+    digits = {domain: dict(row) for domain, row in manifest().counts().items()}
+    small = absorbed_counts(digits, ("chalk", "ink", "neon"))
+    room = min(digits[small.sources[0]].values()) - small.validation - 1
+    assert small.sizes == (room, round(0.2 * room), round(0.04 * room))
+    assert small.level_size == round(0.1 * room)
+    assert all(small.uneven[d][k] + small.validation + 1 <= digits[d][k] for d in small.sources for k in digits[d])
+
+
+def test_what_is_impossible_is_said() -> None:
+    with pytest.raises(Impossible, match=r"needs 3 source domains.*found 2"):
+        absorbed_counts({"a": {"x": 9, "y": 9}, "b": {"x": 9, "y": 9}}, ("a", "b"))
+    with pytest.raises(Impossible, match="share 0 classes"):
+        mirrored_counts({"a": {"x": 90, "y": 1}, "b": {"x": 1, "y": 90}}, ("a", "b"))
+    with pytest.raises(Impossible, match="can give 1 samples"):
+        mirrored_counts({"a": {"x": 3, "y": 3}, "b": {"x": 3, "y": 3}}, ("a", "b"))

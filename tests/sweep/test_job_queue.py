@@ -1,0 +1,69 @@
+"""What is told of a sweep while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from longshift.paper import recipe_runs as running
+from longshift.sweep.job_queue import make_board
+from longshift.sweep.local_launcher import Pool, Worker
+from longshift.sweep.run_job import Outcome
+from longshift.sweep.worker_slots import Slot
+from longshift.training.run_config import Runtime
+from tests.sweep.small import small_plan
+
+
+class Told:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str]] = []
+
+    def __call__(self, done: int = 1, note: str = "") -> None:
+        self.lines.append((done, note))
+
+
+def test_one_after_another_one_is_always_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, told = small_plan(tmp_path / "s"), Told()
+    monkeypatch.setattr(running, "execute", lambda *_: Outcome("done"))
+    running.run_jobs(plan.folder.store, plan.jobs, [Slot("cpu", 1)], Runtime(), lambda: False, told)
+    assert told.lines == [(0, "1 running"), *[(1, "1 running")] * 3, (1, "0 running")]
+
+
+def test_two_at_a_time_both_are_running_until_no_job_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of workers that are not there: each turn, one of the two jobs is done."""
+    plan, told = small_plan(tmp_path / "s"), Told()
+
+    def start(pool: Pool, slot: Slot) -> None:
+        pool.workers.append(Worker(slot, Mock(), Mock(), ready=True))
+
+    def receive(pool: Pool) -> list[Slot]:
+        worker = next((w for w in pool.workers if w.job is not None), None)
+        if worker is None:
+            pool.workers.clear()
+        else:
+            pool._hear(worker, Outcome("done"))
+        return []
+
+    monkeypatch.setattr(Pool, "start", start)
+    monkeypatch.setattr(Pool, "receive", receive)
+    monkeypatch.setattr("longshift.sweep.local_launcher.wait", lambda *_, **__: [])
+    monkeypatch.setattr("longshift.sweep.local_launcher._tell", lambda *_: None)
+    running.run_jobs(plan.folder.store, plan.jobs, [Slot("cpu", 1)] * 2, Runtime(), lambda: False, told)
+    assert told.lines == [(0, "2 running"), *[(1, "2 running")] * 2, (1, "1 running"), (1, "0 running")]
+
+
+def test_a_board_tells_only_what_has_changed(tmp_path: Path) -> None:
+    told: list[str] = []
+    board = make_board(small_plan(tmp_path / "s"), lambda board: told.append(board.note()))
+    board.tell()
+    board.tell()
+    job = board.next_job()
+    assert job is not None
+    board.tell()
+    board.finish(job, Outcome("failed"))
+    board.tell()
+    assert told == ["0 running", "1 running", "0 running, 1 failed"]

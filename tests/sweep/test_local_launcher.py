@@ -1,0 +1,272 @@
+"""The local launcher with real processes: kills, stops, two commands at once, a full disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from longshift.sweep import local_launcher as local
+from longshift.sweep.job_queue import Board, make_board
+from longshift.sweep.jobs import Plan, make_plan
+from longshift.sweep.local_launcher import run_local
+from longshift.sweep.run_job import Outcome, execute
+from longshift.sweep.worker_slots import Slot, make_slots
+from longshift.training.run_config import Runtime
+from longshift.training.task_cache import TaskCache
+from tests.sweep.small import small_plan, table_bytes, write_sweep
+
+RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)
+TWO = [Slot("cpu", 1)] * 2
+EIGHT: dict[str, Any] = {"methods": ["erm", "ndcl"], "run": {"steps": 6, "eval_every": 2, "evaluate": "full"}}
+pytestmark = pytest.mark.slow
+
+
+def run_here(plan: Plan) -> None:
+    """All jobs one after another, in this process."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        tasks = TaskCache()
+        for job in plan.jobs:
+            assert execute(job, plan.folder.store, RUNTIME, tasks) == Outcome("done")
+    finally:
+        torch.set_num_threads(before)
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    program = "from longshift.cli.main import main; main()"
+    return [sys.executable, "-c", program, "sweep", "run", str(folder), "--device", "cpu", "--json", *arguments]
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(folder, *arguments), stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def results(folder: Path) -> dict[str, tuple[int, bytes]]:
+    found = {}
+    for path in folder.glob("jobs/*/result.json"):
+        found[path.parent.name] = (path.stat().st_mtime_ns, path.read_bytes())
+    return found
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def kill_in_the_middle(folder: Path, known: int, group: bool, delay: float) -> None:
+    """Start the sweep, let it finish a job more than the known ones, and kill it a little later."""
+    process = start(folder, "--workers", "2")
+    wait_for(lambda: len(results(folder)) > known or process.poll() is not None)
+    time.sleep(delay)
+    if group:
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()  # the workers are left alone: they must notice and stop
+    process.communicate()
+
+
+def test_killed_three_times_it_ends_with_the_same_table(tmp_path: Path) -> None:
+    run_here(small_plan(tmp_path / "calm", **EIGHT))
+    folder = write_sweep(tmp_path / "killed", **EIGHT)
+    rng = random.Random(5)
+    seen: dict[str, tuple[int, bytes]] = {}
+    for number in range(3):
+        kill_in_the_middle(folder, len(seen), number % 2 == 1, rng.random() / 4)
+        seen = {**results(folder), **seen}
+    assert seen
+    plan = make_plan(folder)[1]
+    board = make_board(plan)
+    run_local(board, TWO, RUNTIME)
+    assert (board.done, board.failed) == (8, 0)
+    assert {name: value for name, value in results(folder).items() if name in seen} == seen
+    assert table_bytes(folder) == table_bytes(tmp_path / "calm")
+
+
+def test_two_commands_share_the_work(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path / "s", draws=4)
+    pair = [start(folder, "--workers", "1") for _ in range(2)]
+    ends = [process.communicate(timeout=200) for process in pair]
+    assert [process.returncode for process in pair] == [0, 0], ends
+    values = [json.loads(out) for out, _ in ends]
+    assert [value["done"] for value in values] == [8, 8]
+    assert sum(value["here"] for value in values) == 8  # no job was run by both
+
+
+def test_ctrl_c_stops_cleanly_and_cancel_reaches_every_command(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"draws": 1, "run": {"steps": 400, "eval_every": 200}}
+    folder = write_sweep(tmp_path / "s", **changes)
+    process = start(folder, "--workers", "2")
+    wait_for(lambda: len(list(folder.glob("jobs/*/resume.pt"))) == 2)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert "2 of 2 jobs left" in text
+    steps = [_step(path) for path in folder.glob("jobs/*/resume.pt")]
+    assert len(steps) == 2
+    process = start(folder, "--workers", "2")
+    wait_for(lambda: all(_step(path) > step for path, step in zip(folder.glob("jobs/*/resume.pt"), steps, strict=True)))
+    program = "from longshift.cli.main import main; main()"
+    subprocess.run([sys.executable, "-c", program, "sweep", "cancel", str(folder)], check=True, capture_output=True)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+
+
+def test_a_time_limit_stops_it_cleanly(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path / "s", draws=1, run={"steps": 4000, "eval_every": 2000})
+    process = start(folder, "--workers", "2", "--stop-after", "0.2")
+    _, text = process.communicate(timeout=120)
+    assert process.returncode == 130, text
+    assert "2 of 2 jobs left" in text
+    # A slow machine may not have come to the first step; where it has, it was saved.
+    assert all(0 < _step(path) < 4000 for path in folder.glob("jobs/*/resume.pt"))
+
+
+def test_a_scheduler_that_ends_the_whole_group_stops_it_cleanly(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path / "s", draws=1, run={"steps": 400, "eval_every": 200})
+    process = start(folder, "--workers", "2")
+    wait_for(lambda: len(list(folder.glob("jobs/*/resume.pt"))) == 2)
+    process.send_signal(signal.SIGTERM)  # as `timeout` does: to the command, then to its group
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert "2 of 2 jobs left" in text
+    assert "killed by signal" not in text  # the workers were not ended: they saved and left
+
+
+def _step(path: Path) -> int:
+    state: dict[str, Any] = torch.load(path, weights_only=True)
+    return int(state["progress"]["step"])
+
+
+def test_a_killed_worker_is_replaced_and_its_job_goes_on(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"draws": 1, "run": {"steps": 40, "eval_every": 20, "evaluate": "full"}}
+    run_here(small_plan(tmp_path / "calm", **changes))
+    plan = small_plan(tmp_path / "s", **changes)
+    killed: list[int] = []
+
+    def kill_one() -> bool:
+        for claim in plan.folder.store.claims.glob("*"):
+            text = claim.read_text() if claim.exists() else ""
+            resume = plan.folder.store.jobs / claim.name / "resume.pt"
+            if text and not killed and resume.exists():
+                killed.append(json.loads(text)["pid"])
+                os.kill(killed[0], signal.SIGKILL)
+        return False
+
+    board = make_board(plan)
+    run_local(board, TWO[:1], RUNTIME, kill_one)
+    assert len(killed) == 1
+    assert list(board.deaths.values()) == [1]
+    assert (board.done, board.failed) == (2, 0)
+    assert table_bytes(tmp_path / "s") == table_bytes(tmp_path / "calm")
+
+
+def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path) -> None:
+    """A method of the user's that ends the process, as running out of memory does."""
+    plugin = tmp_path / "deadly.py"
+    plugin.write_text(
+        "import os, signal\n"
+        "from longshift.methods.erm import ERM\n"
+        "from longshift.methods.registry import register\n"
+        '@register("deadly", title="Deadly", family="dg", paper="none", idea="ends its process")\n'
+        "class Deadly(ERM):\n"
+        "    def loss(self, batch):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    plan = small_plan(tmp_path / "s", draws=1, targets=["ink"], methods=[f"{plugin}:Deadly"])
+    board = make_board(plan)
+    run_local(board, TWO[:1], RUNTIME)
+    assert (board.done, board.failed) == (0, 1)
+    failure = json.loads(plan.folder.store.failure(plan.jobs[0].fingerprint).read_text())
+    assert failure["error"].startswith(f"its worker died {local.MOST_DEATHS} times, the last time: killed by signal 9")
+
+
+def test_workers_that_cannot_start_end_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from longshift.errors import LongshiftError
+
+    monkeypatch.setattr(local, "work", _stillborn)
+    board = make_board(small_plan(tmp_path / "s"))
+    with pytest.raises(LongshiftError, match="3 workers in a row could not start"):
+        run_local(board, TWO, RUNTIME)
+    assert board.failed == 0
+
+
+def _stillborn(*arguments: object) -> None:
+    sys.exit(3)
+
+
+def test_a_full_disk_stops_with_a_message_and_nothing_is_lost(tmp_path: Path) -> None:
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    folder = tmp_path / "disk" / "s"
+    changes: dict[str, Any] = {"draws": 2, "methods": ["erm"], "run": {"steps": 6, "eval_every": 2}}
+    source = write_sweep(tmp_path / "source", **changes)
+    # In a mount name space of its own: a disk of 2 MB, gone with the process.
+    script = (
+        f"mount -t tmpfs -o size=2m tmpfs {mounted} && cp -r {source} {folder} && "
+        f'dd if=/dev/zero of={mounted}/ballast bs=1k count=1500 2>/dev/null; "$@"; code=$?; '
+        f"rm {mounted}/ballast; cp -r {folder} {tmp_path}/after; exit $code"
+    )
+    if (
+        not shutil.which("unshare")
+        or subprocess.run(
+            ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", str(mounted)], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("needs a mount name space (unshare -Urm)")
+    arguments = ["unshare", "-Urm", "sh", "-c", script, "sh", *command(folder, "--workers", "1")]
+    found = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=200)
+    assert found.returncode == 1, found.stderr
+    assert "the disk is full" in found.stderr
+    after = tmp_path / "after"
+    assert not list(after.glob("jobs/*/failure.json"))
+    kept = results(after)
+    plan = make_plan(after)[1]
+    assert len(kept) < len(plan.jobs)
+    run_here(plan)
+    assert {name: value for name, value in results(after).items() if name in kept} == kept
+    run_here(small_plan(tmp_path / "calm", **changes))
+    assert table_bytes(after) == table_bytes(tmp_path / "calm")
+
+
+def test_slots_respect_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshift.sweep.worker_slots.cores", lambda: 8)
+    assert make_slots("cpu") == [Slot("cpu", 1)] * 8
+    assert make_slots("cpu", threads=3) == [Slot("cpu", 3)] * 2
+    assert make_slots("cpu", workers=5) == [Slot("cpu", 1)] * 5
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert make_slots("auto", jobs_per_gpu=2) == [Slot(f"cuda:{i}", 2) for i in (0, 1, 0, 1)]
+    assert make_slots("cuda:1", jobs_per_gpu=3) == [Slot("cuda:1", 2)] * 3
+
+
+def test_the_board_says_what_is_left(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path / "s")
+    board: Board = make_board(plan)
+    assert len(board.waiting) == board.total == 4
+    job = board.next_job()
+    assert job is not None
+    assert board.note() == "1 running"
+    board.finish(job, Outcome("done"))
+    assert board.note() == "0 running"
+    second = board.next_job()
+    assert second is not None
+    board.finish(second, Outcome("stopped"))
+    assert board.waiting[0] == second

@@ -1,0 +1,89 @@
+"""What is told where a step cannot be captured as a CUDA graph."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+import torch
+
+from longshift.errors import LongshiftError
+from longshift.methods import registry
+from longshift.training.steppers import GraphStepper, cannot_capture, first_error
+
+ERM = registry.methods()["erm"]
+
+
+def _failed_capture(cause: RuntimeError) -> RuntimeError:
+    """The error that leaves a capture: raised while that of the step was on its way."""
+    try:
+        try:
+            raise cause
+        finally:
+            raise RuntimeError("operation failed due to a previous error during capture")
+    except RuntimeError as error:
+        return error
+
+
+def test_the_first_error_and_both_ways_out_are_named() -> None:
+    cause = RuntimeError("operation not permitted when stream is capturing\nCUDA kernel errors might be late")
+    assert first_error(cause) is cause
+    told = cannot_capture(ERM, first_error(_failed_capture(cause)))
+    assert isinstance(told, LongshiftError)
+    assert "step of ERM" in str(told)
+    assert "operation not permitted when stream is capturing." in str(told)
+    assert "--graphs off" in str(told)
+    assert "capturable = False" in str(told)
+
+
+def test_too_little_memory_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Mock(side_effect=_failed_capture(torch.OutOfMemoryError("CUDA out of memory")))
+    for name, stand_in in (("graph", graph), ("CUDAGraph", Mock()), ("synchronize", Mock())):
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+    stepper = Mock(graphs={})
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        GraphStepper._capture(stepper, 0)
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_error_without_words_has_words(text: str) -> None:
+    assert "no reason given" in str(cannot_capture(ERM, RuntimeError(text)))
+
+
+WAITS = """
+from longshift.methods.erm import ERM
+from longshift.methods.registry import register
+
+@register("waits", title="Waits", family="dg", paper="none", idea="looks at its loss")
+class Waits(ERM):
+    def step(self, batch):
+        terms = super().step(batch)
+        assert float(terms["loss"]) > 0
+        return terms
+"""
+
+
+@pytest.mark.parametrize(
+    ("device", "works"),
+    [
+        ("cpu", True),
+        pytest.param(
+            "cuda", False, marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+        ),
+    ],
+)
+def test_a_method_of_ones_own_that_waits_for_the_gpu(device: str, works: bool, tmp_path: Path) -> None:
+    (tmp_path / "waits.py").write_text(WAITS)
+    # A process of its own: a capture that went wrong may leave torch's generator unusable.
+    words = ["train", "--data", "digits", "--target", "ink", "--method", f"{tmp_path}/waits.py:Waits", "--steps", "8"]
+    words += ["--device", device, "--out", str(tmp_path / "run")]
+    code = "from longshift.cli.main import main; main()"
+    found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert (found.returncode == 0) == works, found.stderr
+    if not works:
+        assert "step of Waits" in found.stderr
+        assert "--graphs off" in found.stderr
+        assert "Traceback" not in found.stderr

@@ -1,0 +1,108 @@
+"""Small images are not blown up to 224 pixels unless somebody asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from longshift.cli.main import app
+from longshift.data import load_dataset
+from longshift.data.image_size import fitting_size, typical_side
+from longshift.errors import UsageError
+from longshift.files import read_json
+from longshift.fitting.network_choice import choose_network
+from longshift.training.run_config import RunConfig, parse_run_config
+from longshift.training.task import choose_size, name_target, say_network
+
+
+def tree(root: Path, width: int, height: int, domains: tuple[str, ...] = ("north", "south", "west")) -> Path:
+    rng = np.random.default_rng(0)
+    for domain in domains:
+        for label in ("cat", "dog"):
+            (root / domain / label).mkdir(parents=True)
+            for i in range(4):
+                pixels = rng.integers(0, 256, (height, width, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(root / domain / label / f"{i}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tree(tmp_path_factory.mktemp("small") / "data", 28, 20))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tree(tmp_path_factory.mktemp("large") / "data", 120, 100))
+
+
+def config(data: str, **values: Any) -> RunConfig:
+    return parse_run_config({"data": data, "target": "west", **values})
+
+
+def test_the_typical_side_is_the_median_of_the_shorter_ones(small: str, large: str, tmp_path: Path) -> None:
+    assert (typical_side(load_dataset(small)), typical_side(load_dataset(large))) == (20, 100)
+    assert typical_side(load_dataset("digits")) == 32
+    assert [fitting_size(load_dataset(large), most) for most in (64, 224)] == [64, 100]
+    tiny = load_dataset(tree(tmp_path / "tiny", 9, 9))
+    assert fitting_size(tiny, 64) == 16
+    for path in (tmp_path / "tiny").rglob("*.png"):
+        path.write_bytes(b"no image")
+    assert typical_side(tiny) == 0
+    assert fitting_size(tiny, 64) == 64
+
+
+def test_small_images_stay_small_as_in_a_fit(small: str) -> None:
+    chosen = choose_size(config(small))
+    assert (chosen.image_size, chosen.backbone_name) == (20, "small_conv")
+    assert say_network(chosen) == "small_conv from random weights, on 20x20 pixels"
+    values, _ = choose_network(load_dataset(small), gpu=True)
+    assert (chosen.size, chosen.backbone_name) == (values["image_size"], values["backbone"])
+    assert choose_size(config(small, backbone="small_conv")).size == 20
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"image_size": 64}, {"image_size": 224}, {"backbone": "resnet18"}, {"pretrained": True},
+        {"benchmark": "PACS"}, {"weights": "w.safetensors", "backbone": "resnet18"},
+    ],
+)  # fmt: skip
+def test_what_is_stated_stays(small: str, stated: dict[str, Any]) -> None:
+    asked = config(small, **stated)
+    assert choose_size(asked) is asked
+
+
+def test_other_images_keep_the_protocol(large: str) -> None:
+    for asked in (config(large), config("digits", target="ink")):
+        assert choose_size(asked) is asked
+    assert config(large).size == 224
+    assert choose_size(config(large, backbone="small_conv")).size == 100
+
+
+def test_train_says_what_it_chose(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    common = ["train", "--data", small, "--target", "west", "--setting", "Natural", "--shrink", "--validation", "1"]
+    common += ["--method", "erm", "--steps", "2", "--set", "batch_size=2", "--device", "cpu"]
+    result = CliRunner().invoke(app, [*common, "--out", str(tmp_path / "run")])
+    assert result.exit_code == 0, result.output
+    assert "small_conv from random weights, on 20x20 pixels" in " ".join(result.output.split())
+    assert read_json(tmp_path / "run" / "config.json")["run"]["image_size"] == 20
+    result = CliRunner().invoke(app, [*common, "--out", str(tmp_path / "other"), "--image-size", "24", "--quiet"])
+    assert result.exit_code == 0, result.output
+    assert "on 24x24 pixels" not in result.output
+    assert read_json(tmp_path / "other" / "config.json")["run"]["image_size"] == 24
+
+
+def test_a_target_in_any_spelling_is_one_run() -> None:
+    names = [name_target(RunConfig(data="digits", target=name, method="erm")) for name in ("ink", "INK", "Ink")]
+    assert {config.target for config in names} == {"ink"}
+    assert len({config.fingerprint() for config in names}) == 1
+    with pytest.raises(UsageError, match="inc"):
+        name_target(RunConfig(data="digits", target="inc", method="erm"))
+    assert name_target(RunConfig(data="digits", target="", method="erm")).target == ""

@@ -1,0 +1,69 @@
+"""What only a GPU can show of whole runs: compiled, captured, streamed and packed ones agree with plain ones."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from benchmarks.agreement import config_for, largest_difference, term_values
+
+from longshift.sweep.collecting import collect
+from longshift.sweep.job_queue import make_board
+from longshift.sweep.local_launcher import run_local
+from longshift.sweep.worker_slots import make_slots
+from longshift.training.run_config import Runtime
+from longshift.training.task import Task, make_task
+from tests.sweep.small import small_plan
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+STEPS = 20
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return make_task(config_for("erm", STEPS))
+
+
+Terms = list[dict[str, float]]
+
+
+def _terms(method: str, task: Task, **how: Any) -> Terms:
+    return term_values(method, STEPS, task, Runtime(precision="fp32", **how))
+
+
+@pytest.fixture(scope="module")
+def cpu(task: Task) -> Callable[[str], Terms]:
+    """The terms of a method on the CPU."""
+    return functools.cache(lambda method: _terms(method, task, device="cpu"))
+
+
+@pytest.mark.parametrize("method", ["erm", "ndcl", "ginidg", "dann", "pgrad"])
+@pytest.mark.parametrize(
+    "how",
+    [{"graphs": "off"}, {"graphs": "on"}, {"graphs": "on", "stream": True}],
+    ids=["plain", "captured", "streamed"],
+)
+def test_losses_are_those_of_the_cpu(method: str, how: dict[str, Any], task: Task, cpu: Callable[[str], Terms]) -> None:
+    assert largest_difference(cpu(method), _terms(method, task, device="cuda", **how)) < 1e-4
+
+
+def test_compiled_losses_are_those_of_the_cpu(task: Task, cpu: Callable[[str], Terms]) -> None:
+    found = _terms("ndcl", task, device="cuda", graphs="on", compile="on")
+    assert largest_difference(cpu("ndcl"), found) < 1e-4
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_sweep_on_a_gpu_finishes_all_its_jobs(jobs: int, tmp_path: Path) -> None:
+    plan = small_plan(tmp_path / "sweep", methods=["erm", "ndcl"])
+    board = make_board(plan)
+    run_local(board, make_slots("cuda", jobs), Runtime(keep_model=False), lambda: False)
+    assert (board.done, board.failed) == (8, 0)
+    table = collect(tmp_path / "sweep")
+    assert set(table["status"]) == {"done"}
+    assert all("cpu" not in name for name in table["device"])
+    assert all(json.loads(values) for values in table["hparams"])
