@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from longshift.losses import align, align_released, prototype_alignment, prototypes
-from tests.losses.source import each_source, use
 from tests.methods.oracle import close, load, tensor
 
 
-@each_source
-def test_paper_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(source, monkeypatch)
+def test_paper_fixtures() -> None:
     for case in load("ndcl_paper")["cases"]:
         if "domains" not in case:
             continue
@@ -36,9 +32,7 @@ def test_paper_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
             close(terms[row], term or 0.0, f"{case['name']} term")
 
 
-@each_source
-def test_released_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(source, monkeypatch)
+def test_released_fixtures() -> None:
     for case in load("ndcl_released_losses")["cases"]:
         given = case["align"]
         means = tensor(given["prototypes"]).requires_grad_()

@@ -12,7 +12,6 @@ from torch import Tensor
 from longshift.losses import infonce, infonce_nd, released, supcon, supcon_nd
 from longshift.losses.contrast import CONTRASTS
 from tests.losses import loops
-from tests.losses.source import each_source, use
 from tests.methods.oracle import close, load, tensor
 
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
@@ -39,9 +38,7 @@ def check_terms(terms: Tensor, expected: list[float | None], what: str) -> None:
     close(terms, [0.0 if value is None else value for value in expected], what)
 
 
-@each_source
-def test_paper_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(source, monkeypatch)
+def test_paper_fixtures() -> None:
     checked = 0
     for case in load("ndcl_paper")["cases"]:
         if "augmented_predictions" in case:
@@ -60,9 +57,7 @@ def test_paper_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked
 
 
-@each_source
-def test_augmented_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(source, monkeypatch)
+def test_augmented_fixtures() -> None:
     cases = [case for case in load("ndcl_paper")["cases"] if "augmented_predictions" in case]
     assert cases
     for case in cases:
@@ -80,9 +75,7 @@ def test_augmented_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> Non
             check_terms(terms, expected["terms"], f"{name} terms")
 
 
-@each_source
-def test_released_margin_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(source, monkeypatch)
+def test_released_margin_fixtures() -> None:
     for case in load("ndcl_released_losses")["cases"]:
         given = case["margin"]
         p = tensor(given["predictions"]).requires_grad_()
@@ -100,10 +93,8 @@ def gradient_of_similarity(a: Tensor, b: Tensor) -> Tensor:
     return b / (a2 * b2).sqrt() - loops.similarity(a, b) * a / a2
 
 
-@each_source
-def test_closed_form_own_anchor_gradient(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_form_own_anchor_gradient() -> None:
     """The paper's gradient with its amplification factor is that of anchor i's own term."""
-    use(source, monkeypatch)
     for case in load("ndcl_paper")["cases"]:
         if "infonce_nd_own_term" not in case:
             continue

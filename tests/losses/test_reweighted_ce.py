@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from longshift.losses import class_mean, intra_class_weights, reweighted_cross_entropy
 from longshift.losses.reweighted_ce import Weights
-from tests.losses.source import each_source, use
 from tests.methods.oracle import close, load, tensor
 
 READINGS: dict[str, dict[str, Any]] = {
@@ -21,9 +20,7 @@ READINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@each_source
-def test_paper_fixtures(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(source, monkeypatch)
+def test_paper_fixtures() -> None:
     for case in load("ndcl_paper")["cases"]:
         if "logits" not in case:
             continue

@@ -1,4 +1,4 @@
-"""Replays the numeric fixtures of `$LONGSHIFT_ORACLES` (by default ../shared/oracles/public) on a method.
+"""Replays the reference numbers of tests/fixtures/oracles (or of `$LONGSHIFT_ORACLES`) on a method.
 
 A fixture gives weights, three batches and drawn values; the method must report the same losses, predict the
 same probe logits after each step, and end with the same weights.
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -25,20 +24,13 @@ from longshift.nn.network import Network
 from longshift.rng import GivenDraws
 
 TOLERANCE = 1e-8
-ROOT = Path(__file__).parents[2]
-
-
-def oracle_folder() -> Path:
-    """The folder of fixtures."""
-    return Path(os.environ.get("LONGSHIFT_ORACLES", ROOT / ".." / "shared" / "oracles" / "public"))
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "oracles"
 
 
 def load(name: str) -> Any:
-    """One fixture file; the test skips, with the reason, where it is absent."""
-    path = oracle_folder() / f"{name}.json"
-    if not path.exists():
-        pytest.skip(f"no oracle fixture {path}; set LONGSHIFT_ORACLES to a folder that has it")
-    return json.loads(path.read_text())
+    """One fixture file."""
+    folder = Path(os.environ.get("LONGSHIFT_ORACLES", FIXTURES))
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def tensor(values: Any, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -104,6 +96,7 @@ def cases(replay: Replay) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """(problem, case) for each case of a fixture file."""
     document = load(replay.fixture)
     problem = load(document["problem"].removesuffix(".json"))
+    assert document["cases"], f"{replay.fixture} has no cases"
     for case in document["cases"]:
         yield problem, case
 

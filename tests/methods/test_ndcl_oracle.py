@@ -1,16 +1,14 @@
-"""The released preset replays the published update, step by step."""
+"""NDCL with `preset="released"` agrees, step by step, with numbers recorded from the authors' code."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 from torch import nn
 
 from longshift.methods.ndcl import NDCL
 from longshift.rng import GivenDraws
-from tests.losses.source import each_source, use
 from tests.methods.oracle import Replay, batch, cases, check_linear, close, make_method, tensor
 
 REPLAY = Replay("ndcl", "NDCL_released_update", {"mixup": "rho"}, extra_config=lambda case: {"preset": "released"})
@@ -29,9 +27,7 @@ def released_ndcl(problem: dict[str, Any], case: dict[str, Any]) -> NDCL:
     return method
 
 
-@each_source
-def test_released_update(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use(source, monkeypatch)
+def test_the_released_preset_takes_the_published_steps() -> None:
     for problem, case in cases(REPLAY):
         method, probe = released_ndcl(problem, case), tensor(problem["probe"])
         close(method.predict(probe), case["expected"]["initial_probe_logits"], f"{case['name']}: initial logits")
@@ -54,10 +50,8 @@ def test_released_update(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
         check_linear(method.network.classifier, final["classifier"], f"{case['name']}: final classifier")
 
 
-@each_source
-def test_released_shares_are_those_of_the_update(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_released_shares_are_those_of_the_update() -> None:
     """The classes of the published augmented samples, up to the one sample by which its rounding can be off."""
-    use(source, monkeypatch)
     for problem, case in cases(REPLAY):
         method = released_ndcl(problem, case)
         for index, given in enumerate(case["given"]["per_step"]):
