@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from benchmarks.common import machine, write_rows
-from longshift.methods import registry
+from longshift.methods import all_methods, get_method
 from longshift.training.device import resolve_device
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.task import Task, make_task
@@ -33,11 +33,11 @@ EARLY: dict[str, dict[str, float | int]] = {
 
 def config_for(method: str, steps: int) -> RunConfig:
     """Digits, a small batch, early schedules."""
-    known = registry.get(method).Config.hyper_parameters()
+    known = get_method(method).Config.hyper_parameters()
     early = {name: value for name, value in EARLY.get(method, {}).items() if name in known}
     # The protocol's learning rate: at those for small images, NDCL amplifies rounding by half in each step.
     rates = {name: RATE for name in ("lr", "lr_g", "lr_d") if name in known}
-    unused = registry.get(method).Config.not_used()
+    unused = get_method(method).Config.not_used()
     hparams: dict[str, Any] = {"batch_size": 8, **early, **{n: v for n, v in rates.items() if n not in unused}}
     return RunConfig(data="digits", target="ink", method=method, steps=steps, eval_every=steps, hparams=hparams)
 
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--methods", default="all")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    names = list(registry.methods()) if args.methods == "all" else args.methods.split(",")
+    names = list(all_methods()) if args.methods == "all" else args.methods.split(",")
     cuda = torch.cuda.is_available()
     task = make_task(config_for(names[0], args.steps))
     rows = []

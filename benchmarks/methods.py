@@ -22,7 +22,7 @@ import torch
 
 import longshift.methods
 from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
-from longshift.methods import registry
+from longshift.methods import all_methods, get_method
 from longshift.paper.published_tables import paper_table
 from longshift.training.device import resolve_device
 from longshift.training.task import Task
@@ -32,7 +32,7 @@ COST = Path(longshift.methods.__file__).parent / "cost.csv"
 
 def schedules_over(method: str) -> dict[str, Any]:
     """The hyper-parameters with which every part of a method takes part from the first step."""
-    known = registry.get(method).Config.hyper_parameters()
+    known = get_method(method).Config.hyper_parameters()
     return {name: 0 for name, info in known.items() if info.steps and info.at_least == 0}
 
 
@@ -84,7 +84,7 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    names = list(registry.methods()) if args.methods == "all" else args.methods.split(",")
+    names = list(all_methods()) if args.methods == "all" else args.methods.split(",")
     task = made_up_task(args.classes, args.size)
     published = paper_ratios()
     who = machine(resolve_device(args.device))

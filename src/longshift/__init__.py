@@ -32,7 +32,7 @@ One run of one method, kept in a folder; then the same folder as a model:
 The losses and the methods by themselves:
 
 >>> loss = longshift.losses.NDCLLoss(alpha=0.3)
->>> longshift.methods.registry.get("ndcl").info.title
+>>> longshift.methods.get_method("ndcl").info.title
 'NDCL'
 """
 

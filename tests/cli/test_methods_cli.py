@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import UsageError
-from longshift.methods import catalogue, info, registry
-from longshift.methods.cost import step_costs
+from longshift.methods import all_methods, catalogue, get_method, info
+from longshift.methods.info import step_costs
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,10 +28,10 @@ def run(*args: str) -> str:
 
 def test_the_list_names_every_method() -> None:
     output = run()
-    for cls in registry.methods().values():
+    for cls in all_methods().values():
         assert cls.info.title in output
     listed = json.loads(run("--json"))
-    assert [row["name"] for row in listed] == list(registry.methods())
+    assert [row["name"] for row in listed] == list(all_methods())
     assert set(listed[0]) == {"name", "title", "family", "paper", "idea", "preset_of", "step_cost"}
 
 
@@ -42,8 +42,8 @@ def test_on_a_narrow_terminal_no_word_is_broken() -> None:
 
 
 def test_the_list_read_off_the_files_is_that_of_the_registry() -> None:
-    own = [cls for cls in registry.methods().values() if cls.__module__.startswith("longshift.methods.")]
-    assert info.own_infos() == [cls.info for cls in own]
+    own = [cls for cls in all_methods().values() if cls.__module__.startswith("longshift.methods.")]
+    assert info.own_method_infos() == [cls.info for cls in own]
 
 
 HEAVY = ("torch", "scipy", "pandas", "sklearn", "matplotlib", "timm")
@@ -61,7 +61,7 @@ def test_help_and_lists_do_not_wait_for_heavy_packages(args: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "heavy: []" in done.stderr
     if args == ["methods", "--json"]:
-        assert [row["name"] for row in json.loads(done.stdout)] == [found.name for found in info.own_infos()]
+        assert [row["name"] for row in json.loads(done.stdout)] == [found.name for found in info.own_method_infos()]
 
 
 def test_one_method_shows_every_hyper_parameter() -> None:
@@ -69,7 +69,7 @@ def test_one_method_shows_every_hyper_parameter() -> None:
     for word in ("rdm_lambda", "U(0.1, 10)", "weight of the matching penalty", "DomainNet", "1.5e-05", ">= 0"):
         assert word in output
     shown = json.loads(run("EQRM", "--json"))
-    assert set(shown["hyper_parameters"]) == set(registry.get("eqrm").Config.hyper_parameters())
+    assert set(shown["hyper_parameters"]) == set(get_method("eqrm").Config.hyper_parameters())
     assert shown["hyper_parameters"]["quantile"] == {
         "default": 0.75,
         "range": "U(0.5, 0.99)",
@@ -101,5 +101,5 @@ def test_costs_are_read_by_method_and_hardware() -> None:
 def test_the_page_of_methods_is_not_stale() -> None:
     page = ROOT / "docs" / "methods.md"
     message = "docs/methods.md is stale; run: longshift methods --markdown > docs/methods.md"
-    assert page.read_text(encoding="utf-8") == catalogue.markdown(), message
-    assert run("--markdown") == catalogue.markdown()
+    assert page.read_text(encoding="utf-8") == catalogue.methods_page(), message
+    assert run("--markdown") == catalogue.methods_page()

@@ -15,7 +15,7 @@ from longshift.data.vectors import holds_vectors
 from longshift.data.verification import verify
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import load_model
-from longshift.methods.registry import methods
+from longshift.methods import all_methods
 from longshift.training.run_config import RunConfig
 from longshift.training.task import make_task
 from longshift.training.trainer import Trainer
@@ -161,7 +161,7 @@ def test_a_file_that_changed(tmp_path: Path) -> None:
         open_store(manifest, 0)
 
 
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", all_methods())
 def test_every_method_trains_on_vectors(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / "e", "npz", id=None)
     config = RunConfig(

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from longshift.methods import registry
+from longshift.methods import get_method
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
@@ -109,7 +109,7 @@ def make_method(replay: Replay, problem: dict[str, Any], case: dict[str, Any]) -
         if field:
             values[field] = value
     values |= replay.extra_config(case)
-    cls = registry.get(replay.method)
+    cls = get_method(replay.method)
     counts = tuple(tuple(row) for row in problem["env_labels"])
     steps = case["hparams"].get("n_steps", problem["n_steps"])
     task = Problem(problem["n_classes"], problem["n_domains"], counts, steps)

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from longshift.methods import registry
+from longshift.methods import get_method
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
@@ -55,7 +55,7 @@ def make(name: str, values: dict[str, Any], domains: int, classes: int, seed: in
     torch.manual_seed(seed)
     body = nn.Sequential(nn.Linear(INPUTS, WIDTH), nn.ReLU())
     problem = Problem(classes, domains, tuple((1,) * classes for _ in range(domains)), STEPS)
-    cls = registry.get(name)
+    cls = get_method(name)
     common = {} if name == "dann" else {"lr": 1e-2, "weight_decay": 3e-3}
     return (
         cls(Network(body, nn.Linear(WIDTH, classes)), problem, cls.Config.make({**common, **values})).double().train()

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from longshift.errors import ConfigError
-from longshift.methods import registry
+from longshift.methods import all_methods, get_method
 from longshift.methods.search_space import HyperParameter
 from longshift.rng import HostDraws
 from tests.methods.tiny import Tiny
 
-ALL = list(registry.methods())
+ALL = list(all_methods())
 every_method = pytest.mark.parametrize("name", ALL)
 
 
@@ -123,12 +123,12 @@ def test_prediction_draws_nothing_and_changes_nothing(name: str) -> None:
 @every_method
 def test_unknown_hyper_parameter_is_rejected(name: str) -> None:
     with pytest.raises(ConfigError, match="no_such_thing"):
-        registry.get(name).Config.make({"no_such_thing": 1})
+        get_method(name).Config.make({"no_such_thing": 1})
 
 
 @every_method
 def test_defaults_and_random_draws_keep_to_the_declared_limits(name: str) -> None:
-    config, rng = registry.get(name).Config, np.random.default_rng(0)
+    config, rng = get_method(name).Config, np.random.default_rng(0)
     for contexts in ((), ("small",)):
         assert config.make(config.make(contexts=contexts).to_dict()) == config.make(contexts=contexts)
         for _ in range(20):
@@ -145,7 +145,7 @@ def other_value(info: HyperParameter, value: Any) -> Any:
 
 @every_method
 def test_every_number_has_an_effect_or_is_refused(name: str) -> None:
-    cls, plain = registry.get(name), Tiny().trained(name)
+    cls, plain = get_method(name), Tiny().trained(name)
     before = plain.state_dict()
     for key, info in cls.Config.hyper_parameters().items():
         value = getattr(plain.config, key)
@@ -209,7 +209,7 @@ def test_phase_is_known_in_advance_and_hashable(name: str) -> None:
 
 @every_method
 def test_presents_itself(name: str) -> None:
-    cls = registry.get(name)
+    cls = get_method(name)
     info = cls.info
     assert info.name == name
     assert info.title

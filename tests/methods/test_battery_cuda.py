@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from longshift.methods import registry
+from longshift.methods import all_methods
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.rng import Draws, HostDraws, Request, RequestedDraws
@@ -21,8 +21,8 @@ from tests.methods.tiny import Tiny
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
-ALL = list(registry.methods())
-CAPTURABLE = [name for name, cls in registry.methods().items() if cls.capturable]
+ALL = list(all_methods())
+CAPTURABLE = [name for name, cls in all_methods().items() if cls.capturable]
 STEPS = 14
 # Sums in another order differ in their last digits, which Adam's division by small second moments makes larger.
 RTOL, ATOL = 1e-3, 1e-4

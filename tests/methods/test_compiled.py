@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from longshift.methods import registry
+from longshift.methods import all_methods
 from longshift.methods.base import Method
 from longshift.nn.network import Network
 from longshift.rng import HostDraws
@@ -51,7 +51,7 @@ def _trained(tiny: Tiny, name: str, compiled: bool) -> Method:
     return method
 
 
-@pytest.mark.parametrize("name", list(registry.methods()))
+@pytest.mark.parametrize("name", list(all_methods()))
 def test_a_compiled_network_ends_where_a_plain_one_does(name: str) -> None:
     tiny = Deeper()
     _trained(tiny, "erm", compiled=True)  # a worker of a sweep has compiled for another method before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longshift.methods import registry
+from longshift.methods import all_methods
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config
@@ -22,7 +22,7 @@ def balanced_digits() -> Task:
     return make_task(config(setting="Balanced"))
 
 
-@pytest.mark.parametrize("name", registry.methods())
+@pytest.mark.parametrize("name", all_methods())
 def test_a_method_learns_within_150_steps(name: str, balanced_digits: Task, tmp_path: Path) -> None:
     # The first steps of a run of the usual length: schedules (GINIDG's reversal) depend on how long it is.
     hparams = {"batch_size": 16, **EASY.get(name, {})}

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from longshift.methods import registry
+from longshift.methods import get_method
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.eqrm import EQRM
@@ -46,7 +46,7 @@ def make(name: str, classes: int, domains: int, missing: bool = False, **values:
     if missing:
         counts[0][classes - 1] = 0
     problem = Problem(classes, domains, tuple(map(tuple, counts)))
-    cls = registry.get(name)
+    cls = get_method(name)
     config = cls.Config.make({"lr": 1e-2, **NAMES[name], **values})
     method = cls(Network(body, nn.Linear(WIDTH, classes)), problem, config)
     method.start(HostDraws(0))
@@ -119,7 +119,7 @@ def test_what_is_made_from_counts_keeps_its_digits_in_float64(name: str) -> None
         moved = make(name, 5, 3).double()
         torch.set_default_dtype(dtype)
         try:
-            method = registry.get(name)(moved.network, moved.problem, moved.config).double().train()
+            method = get_method(name)(moved.network, moved.problem, moved.config).double().train()
         finally:
             torch.set_default_dtype(torch.float32)
         with torch.no_grad():  # layers of its own, where it has some
@@ -228,7 +228,7 @@ def test_groupdro_survives_a_huge_risk() -> None:
     [("", (5.0, "U(0.1, 10)", 0.004)), ("PACS", (5.0, "U(1, 10)", 0.004)), ("DomainNet", (0.5, "U(0.1, 1)", 0.0))],
 )
 def test_rdm_ranges_depend_on_the_benchmark(context: str, expected: tuple[float, str, float]) -> None:
-    config = registry.get("rdm").Config
+    config = get_method("rdm").Config
     default, space = config.hyper_parameters()["rdm_lambda"].resolve((context,))
     variance, _ = config.hyper_parameters()["variance_weight"].resolve((context,))
     assert (default, space.describe(), variance) == expected
@@ -265,5 +265,5 @@ def test_rdm_ranges_depend_on_the_benchmark(context: str, expected: tuple[float,
     ],
 )
 def test_published_ranges(method: str, field: str, default: float, described: str) -> None:
-    info = registry.get(method).Config.hyper_parameters()[field]
+    info = get_method(method).Config.hyper_parameters()[field]
     assert (info.default, info.space.describe()) == (default, described)

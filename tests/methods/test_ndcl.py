@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from longshift.errors import ConfigError
 from longshift.losses import NDCLLoss, NDCLRecipe
 from longshift.losses.ndcl_options import RELEASED
-from longshift.methods import registry
+from longshift.methods import get_method
 from longshift.methods.batch import Batch
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
 from longshift.methods.problem import Problem
@@ -58,7 +58,7 @@ def passes(method: NDCL) -> int:
 
 def test_defaults_are_the_papers_equations() -> None:
     assert NDCLConfig.make().recipe() == NDCLRecipe()
-    assert registry.get("ndcl") is NDCL
+    assert get_method("ndcl") is NDCL
 
 
 @pytest.mark.parametrize(
@@ -170,5 +170,5 @@ def test_options_that_do_not_go_together() -> None:
 def test_with_the_domain_prior_alone_it_is_balanced_softmax() -> None:
     """What NDCL can have over BSoftmax lies in its weights, its contrast and its alignment."""
     method = make(prior="domain", weights="none", alpha=0.0, beta=0.0)
-    other = registry.get("bsoftmax")(method.network, method.problem, registry.get("bsoftmax").Config.make({}))
+    other = get_method("bsoftmax")(method.network, method.problem, get_method("bsoftmax").Config.make({}))
     torch.testing.assert_close(method.loss(samples()).total, other.loss(samples()).total, rtol=1e-6, atol=0)

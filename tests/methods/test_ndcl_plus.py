@@ -12,7 +12,7 @@ from torch import Tensor
 
 from longshift.errors import ConfigError, LongshiftError
 from longshift.inference.evaluate_run import evaluate
-from longshift.methods import registry
+from longshift.methods import all_methods, get_method, methods_without_presets, registry
 from longshift.report.titles import is_variant, method_title
 from longshift.rng import HostDraws
 from longshift.training.run_config import RunConfig
@@ -82,17 +82,17 @@ def test_given_values_win(given: dict[str, Any]) -> None:
 
 
 def test_a_search_keeps_what_makes_it_the_preset() -> None:
-    drawn = [registry.get("ndcl_plus").Config.sample(np.random.default_rng(seed)).fields() for seed in range(5)]
+    drawn = [get_method("ndcl_plus").Config.sample(np.random.default_rng(seed)).fields() for seed in range(5)]
     assert all(VALUES.items() <= values.items() for values in drawn)
     assert len({values["beta"] for values in drawn}) == 5
 
 
 def test_all_means_methods_and_a_preset_is_named(tmp_path: Path) -> None:
     everything = [job.method for job in small_plan(tmp_path / "all", methods="all", trials=1, draws=1).jobs]
-    assert set(everything) == set(registry.without_presets())
+    assert set(everything) == set(methods_without_presets())
     beside = small_plan(tmp_path / "both", methods=["all", "ndcl_plus"], trials=1, draws=1)
     assert {job.method for job in beside.jobs} == {*everything, "ndcl_plus"}
-    assert set(registry.methods()) - set(registry.without_presets()) == {"ndcl_plus"}
+    assert set(all_methods()) - set(methods_without_presets()) == {"ndcl_plus"}
 
 
 def test_a_sweep_with_the_values_as_a_variant_has_its_runs(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path)
 
 
 def test_a_preset_has_nothing_of_its_own_but_defaults() -> None:
-    base = registry.get("ndcl")
+    base = get_method("ndcl")
     described: dict[str, Any] = {"title": "x", "family": "idg", "paper": "x", "idea": "x"}
     with pytest.raises(LongshiftError, match="no subclass"):
-        registry.register("mine", **described, preset_of="ndcl")(registry.get("erm"))
+        registry.register("mine", **described, preset_of="ndcl")(get_method("erm"))
     with pytest.raises(LongshiftError, match="more of its own than other defaults"):
         registry.register("mine", **described, preset_of="ndcl")(type("Mine", (base,), {"loss": lambda *_: None}))
-    assert "mine" not in registry.methods()
+    assert "mine" not in all_methods()

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from longshift.errors import ConfigError, LongshiftError, UsageError
-from longshift.methods import registry
+from longshift.methods import all_methods, get_method, registry
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
@@ -65,9 +65,9 @@ def train(cls: type[Method]) -> None:
 
 def test_the_documented_example_is_a_file_of_thirty_lines_that_trains(file: Path) -> None:
     assert len(documented("python").splitlines()) <= 35
-    cls = registry.get(f"{file}:Tilted")
+    cls = get_method(f"{file}:Tilted")
     assert cls.info.name == "tilted"
-    assert registry.get(f"{file}:Tilted") is cls  # run once
+    assert get_method(f"{file}:Tilted") is cls  # run once
     train(cls)
     with pytest.raises(ConfigError, match="tilt: expected at least"):
         cls.Config.make({"tilt": 0.0})
@@ -83,9 +83,9 @@ def test_the_documented_entry_point_is_found(file: Path, monkeypatch: pytest.Mon
     (info / "entry_points.txt").write_text(f"[longshift.methods]\n{name} = {value}\nbroken = no_such_module:Nothing\n")
     monkeypatch.syspath_prepend(str(file.parent))
     with pytest.warns(UserWarning, match=r"plugin broken = no_such_module:Nothing was left out"):
-        listed = registry.methods()
+        listed = all_methods()
     assert "tilted" in listed
-    train(registry.get("tilted"))
+    train(get_method("tilted"))
     sys.modules.pop("tilted")
 
 
@@ -108,12 +108,12 @@ def test_mistakes_are_named(tmp_path: Path, text: str | None, name: str, message
     if text is not None:
         path.write_text(text)
     with pytest.raises(UsageError, match=message):
-        registry.get(f"{path}:{name}")
+        get_method(f"{path}:{name}")
 
 
 def test_a_file_cannot_take_a_name_that_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(documented("python").replace('"tilted"', '"erm"'))
     with pytest.raises(LongshiftError, match="two methods are called 'erm'"):
-        registry.get(f"{path}:Tilted")
-    assert registry.get("erm").__module__ == "longshift.methods.erm"
+        get_method(f"{path}:Tilted")
+    assert get_method("erm").__module__ == "longshift.methods.erm"

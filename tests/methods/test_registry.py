@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from longshift.errors import UsageError
-from longshift.methods import registry
+from longshift.methods import all_methods, get_method
 from longshift.methods.base import Method
 
-METHODS = registry.methods()
+METHODS = all_methods()
 
 
 @pytest.mark.parametrize("cls", METHODS.values(), ids=METHODS)
@@ -49,6 +49,6 @@ def test_random_draws_are_accepted_values(cls: type[Method]) -> None:
 
 
 def test_names_are_found_in_any_case_and_close_ones_offered() -> None:
-    assert registry.get("GroupDRO") is registry.get("groupdro")
+    assert get_method("GroupDRO") is get_method("groupdro")
     with pytest.raises(UsageError, match="unknown method 'vrexx'; did you mean vrex"):
-        registry.get("vrexx")
+        get_method("vrexx")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from longshift.methods import registry
+from longshift.methods import get_method
 
 COMMON = {
     "lr": (5e-5, "10^U(-5, -3.5)"), "weight_decay": (0.0, "10^U(-6, -2)"), "batch_size": (32, "int(2^U(3, 5.5))"),
@@ -44,7 +44,7 @@ OWN: dict[str, dict[str, tuple[float, str]]] = {
 
 @pytest.mark.parametrize("method", OWN)
 def test_defaults_and_spaces_are_the_published_ones(method: str) -> None:
-    known = registry.get(method).Config.hyper_parameters()
+    known = get_method(method).Config.hyper_parameters()
     for name, expected in {**COMMON, **OWN[method]}.items():
         default, space = known[name].resolve(())
         assert (default, space.describe()) == expected, f"{method}.{name}"
@@ -52,7 +52,7 @@ def test_defaults_and_spaces_are_the_published_ones(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["erm", "ndcl", "mixup", "boda"])
 def test_small_images_have_their_own(method: str) -> None:
-    known = registry.get(method).Config.hyper_parameters()
+    known = get_method(method).Config.hyper_parameters()
     for name, expected in SMALL.items():
         default, space = known[name].resolve(("small",))
         assert (default, space.describe()) == expected, f"{method}.{name}"

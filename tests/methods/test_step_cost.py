@@ -7,13 +7,13 @@ import pytest
 from benchmarks.common import made_up_task
 from benchmarks.methods import schedules_over, timer
 
-from longshift.methods import registry
+from longshift.methods import get_method
 
 
 @pytest.mark.parametrize("method", ["boda", "eqrm", "ginidg", "tcri"])
 def test_schedules_are_over_in_the_first_step(method: str, tmp_path: Path) -> None:
     args = argparse.Namespace(backbone="small_conv", device="cpu", compile="off", batch=2, warm=1)
-    usual = registry.get(method).Config.make()
+    usual = get_method(method).Config.make()
     timed = timer(method, made_up_task(2, 16), args, 1, str(tmp_path), cuda=False)
     phase = timed.trainer.method.phase
     assert phase(0) == phase(10_000)

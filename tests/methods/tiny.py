@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from longshift.methods import registry
+from longshift.methods import get_method
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.problem import Problem
@@ -79,7 +79,7 @@ class Tiny:
 
     def config(self, name: str) -> dict[str, Any]:
         """Hyper-parameters with which everything a method does happens in six steps."""
-        known = registry.get(name).Config.hyper_parameters()
+        known = get_method(name).Config.hyper_parameters()
         rates: dict[str, Any] = {key: 1e-2 for key in ("lr", "lr_g", "lr_d") if key in known and not known[key].instead}
         return {**rates, **{key: type(known[key].default)(SHORT[key]) for key in SHORT if key in known}}
 
@@ -89,7 +89,7 @@ class Tiny:
 
     def make(self, name: str, seed: int = 0, values: Mapping[str, Any] | None = None) -> Method:
         """The method, not started."""
-        cls = registry.get(name)
+        cls = get_method(name)
         network = self.network(seed)
         method = cls(network, self.problem(), cls.Config.make({**self.config(name), **(values or {})}))
         return method.train()

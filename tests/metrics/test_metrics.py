@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -38,6 +39,10 @@ def test_against_scikit_learn(seed: int, absent: int | None) -> None:
     expected = sk.confusion_matrix(labels, predicted, labels=range(CLASSES))
     np.testing.assert_array_equal(metrics.confusion_matrix(logits, labels), expected)
     assert metrics.macro_f1(logits, labels) == pytest.approx(sk.f1_score(labels, predicted, average="macro"), abs=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn warns of predicted classes without samples
+        balanced = sk.balanced_accuracy_score(labels, predicted)
+    assert metrics.balanced_accuracy(logits, labels) == pytest.approx(balanced, abs=1e-11)
     loss = sk.log_loss(labels, p, labels=range(CLASSES))
     assert metrics.negative_log_likelihood(logits, labels) == pytest.approx(loss, abs=1e-10)
     np.testing.assert_allclose(metrics.probabilities(logits), p, atol=1e-14)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from longshift.errors import LongshiftError
-from longshift.methods import registry
+from longshift.methods import all_methods
 from longshift.paper.published_tables import overall_results, paper_table
 from longshift.report.missing_runs import find_missing
 from longshift.report.report_tables import build_tables
@@ -173,7 +173,7 @@ def test_nothing_finished_is_an_error_with_what_was_found() -> None:
 
 
 def test_names_and_families_are_the_registrys() -> None:
-    known = {name: cls for name, cls in registry.methods().items() if cls.__module__.startswith("longshift.methods.")}
+    known = {name: cls for name, cls in all_methods().items() if cls.__module__.startswith("longshift.methods.")}
     for name, cls in known.items():
         assert method_title(name) == cls.info.title
         assert family(name) == ("ndcl" if name.startswith("ndcl") else cls.info.family)

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 import longshift
 from longshift.data import benchmarks
 from longshift.errors import ConfigError, UsageError
-from longshift.methods import registry
+from longshift.methods import get_method
 from longshift.sweep import jobs as plan_module
 from longshift.sweep.jobs import load_plan, make_plan
 from longshift.sweep.sweep_file import read_sweep
@@ -96,7 +96,7 @@ def test_jobs_are_the_product_and_named_by_content(tmp_path: Path) -> None:
         assert config.hparam_seed == (0 if job.draw == 0 else 1000 * job.trial + job.draw)
         assert config.method == job.method
         if job.draw == 0:
-            assert config.method_config() == registry.get(job.method).Config.make({}, config.contexts)
+            assert config.method_config() == get_method(job.method).Config.make({}, config.contexts)
 
 
 def test_a_draw_is_the_same_for_every_sweep(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_draw_is_the_same_for_every_sweep(tmp_path: Path) -> None:
     assert {job.fingerprint for job in narrow.jobs} <= {job.fingerprint for job in wide.jobs}
     job = next(job for job in narrow.jobs if (job.trial, job.draw) == (2, 3))
     config = RunConfig.model_validate(job.run)
-    drawn = registry.get("ndcl").Config.sample(hparam_rng("ndcl", 2003), config.contexts)
+    drawn = get_method("ndcl").Config.sample(hparam_rng("ndcl", 2003), config.contexts)
     assert config.method_config() == drawn
 
 
@@ -202,7 +202,9 @@ def test_a_plan_is_made_anew_when_the_vectors_change(tmp_path: Path) -> None:
     assert (folder / "plan.jsonl").read_text().splitlines()[0] != before[1]
 
 
-@pytest.mark.parametrize("name", ["sweep/seeds.py", "engine/task.py", "data/sides.py", "engine/config.py"])
+@pytest.mark.parametrize(
+    "name", ["sweep/trial_seeds.py", "training/task.py", "data/image_size.py", "training/run_config.py"]
+)
 def test_the_list_of_jobs_is_made_anew_when_code_that_names_jobs_changes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

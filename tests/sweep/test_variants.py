@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from longshift.errors import ConfigError
-from longshift.methods import registry
+from longshift.methods import get_method
 from longshift.report.report_tables import build_tables
 from longshift.report.titles import family, method_title, order_methods
 from longshift.sweep.best_configs import write_best
@@ -36,7 +36,7 @@ def test_a_variant_is_drawn_as_its_method_with_its_own_values_fixed(tmp_path: Pa
         if job.method != "ndcl_prior":
             continue
         config = RunConfig.model_validate(job.run)
-        cls = registry.get("ndcl").Config
+        cls = get_method("ndcl").Config
         drawn = (
             cls.sample(hparam_rng("ndcl", config.hparam_seed), config.contexts)
             if job.draw
@@ -49,7 +49,7 @@ def test_a_variant_is_drawn_as_its_method_with_its_own_values_fixed(tmp_path: Pa
 
 def test_the_same_run_under_two_names_is_one_job(tmp_path: Path) -> None:
     wider = {"name": "wide", "method": "erm", "hparams": {"batch_size": 4}}
-    same = {"name": "plain", "method": "erm", "hparams": {"lr": registry.get("erm").Config.make({}, ("small",)).lr}}
+    same = {"name": "plain", "method": "erm", "hparams": {"lr": get_method("erm").Config.make({}, ("small",)).lr}}
     plan = small_plan(tmp_path, draws=1, variants=[same, wider])
     assert (len(plan.jobs), len(plan.runs)) == (6, 4)
     alone = small_plan(tmp_path / "alone", draws=1)

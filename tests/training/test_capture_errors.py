@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from longshift.errors import LongshiftError
-from longshift.methods import registry
+from longshift.methods import all_methods
 from longshift.training.steppers import GraphStepper, cannot_capture, first_error
 
-ERM = registry.methods()["erm"]
+ERM = all_methods()["erm"]
 
 
 def _failed_capture(cause: RuntimeError) -> RuntimeError:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longshift.errors import ConfigError, LongshiftError
-from longshift.methods import registry
+from longshift.methods import all_methods
 from longshift.training.run_config import RunConfig, hparam_rng, parse_run_config
 from longshift.training.run_folder import RunFolder, write_config
 
@@ -175,7 +175,7 @@ def test_schedules_in_proportion_to_the_steps(method: str, name: str, published:
 
 
 def test_every_hyper_parameter_that_counts_steps_says_so() -> None:
-    for name, method in registry.methods().items():
+    for name, method in all_methods().items():
         for key, info in method.Config.hyper_parameters().items():
             speaks = key in ("anneal", "burnin", "start_step", "recon_end") or key.endswith("_freq")
             assert info.steps == speaks, (name, key)

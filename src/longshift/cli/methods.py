@@ -9,7 +9,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.errors import UsageError
-from longshift.methods import info
+from longshift.methods import FAMILIES, cost_cell, cost_note, method_infos, method_summary
 from longshift.text import counted
 
 WIDE = 120  # columns of a terminal
@@ -42,51 +42,51 @@ def methods(
     if markdown and (name or as_json):
         raise UsageError("--markdown prints all methods as Markdown: give neither a name nor --json with it")
     if name is None and not markdown:
-        rows = [info.summary(method) for method in info.all_infos()]
+        rows = [method_summary(info) for info in method_infos()]
         print_json(rows) if as_json else _list(rows)
         return
-    # Imported here, because torch takes seconds; a list does not need it.
-    from longshift.methods import catalogue, registry
+    # Imported here, because PyTorch takes seconds to load and a list does not need it.
+    from longshift.methods import get_method, method_details, methods_page
 
     if name is None:
-        sys.stdout.write(catalogue.markdown())
+        sys.stdout.write(methods_page())
     else:
-        details = catalogue.details(registry.get(name))
+        details = method_details(get_method(name))
         print_json(details) if as_json else _show(details)
 
 
 def _list(rows: list[dict[str, Any]]) -> None:
-    # On a narrow terminal the papers would leave ten letters a line for the ideas; `methods NAME` shows them as well.
+    # On a narrow terminal the papers would leave ten letters per line for the ideas; `methods NAME` shows them too.
     paper = ("paper",) if console.width >= WIDE else ()
     columns = ("name", "title", "family", "idea", *paper, "step cost")
-    cells = [[*(row[key] for key in columns[:-1]), info.cost_cell(row["step_cost"])] for row in rows]
-    families = ", ".join(f"{key} = {text}" for key, text in info.FAMILIES.items())
-    caption = f"Families: {families}.\n{info.cost_note()}\nOne in full, with its paper: longshift methods NAME"
+    cells = [[*(row[key] for key in columns[:-1]), cost_cell(row["step_cost"])] for row in rows]
+    families = ", ".join(f"{key} = {text}" for key, text in FAMILIES.items())
+    caption = f"Families: {families}.\n{cost_note()}\nOne in full, with its paper: longshift methods NAME"
     presets = sum(bool(row["preset_of"]) for row in rows)
     title = f"{len(rows) - presets} methods" + (f" and {counted(presets, 'preset')}" if presets else "")
     print_table(title, columns, cells, caption)
 
 
 def _show(method: dict[str, Any]) -> None:
-    from longshift.methods import catalogue
+    from longshift.methods import format_value
 
-    console.print(f"{method['title']} ({info.FAMILIES[method['family']]}): {method['idea']}", markup=False)
+    console.print(f"{method['title']} ({FAMILIES[method['family']]}): {method['idea']}", markup=False)
     console.print(f"{method['description']}\n{method['paper']}", markup=False, highlight=False)
     if method["preset_of"]:
         console.print(
             f"A preset of {method['preset_of']}: {' '.join(method['differs'])}", markup=False, highlight=False
         )
     if method["step_cost"]:
-        console.print(f"{info.cost_note()} {info.cost_cell(method['step_cost'])}", markup=False)
+        console.print(f"{cost_note()} {cost_cell(method['step_cost'])}", markup=False)
     rows = [
-        (name, catalogue.show(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
+        (name, format_value(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
         for name, hp in method["hyper_parameters"].items()
     ]
     print_table("Hyper-parameters", ("name", "default", "range of a random search", "accepted", "meaning"), rows)
     for name, instead in method["not_used"].items():
         console.print(f"{name} has no effect: there are {instead}.", markup=False, highlight=False)
     others = [
-        (context, name, catalogue.show(other["default"]), other["range"])
+        (context, name, format_value(other["default"]), other["range"])
         for name, hp in method["hyper_parameters"].items()
         for context, other in hp["variants"].items()
     ]

@@ -21,7 +21,7 @@ from longshift.fitting.site_scores import (
     weak_classes,
 )
 from longshift.inference import Unseen
-from longshift.methods import get
+from longshift.methods import get_method
 from longshift.text import counted
 
 
@@ -72,7 +72,7 @@ class Summary:
 
 def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]], final: Mapping[str, Any]) -> Summary:
     """Numbers and sentences from the scores at held-out sites and the result of the final model."""
-    title = get(plan.method).info.title
+    title = get_method(plan.method).info.title
     own = scores[title]
     n = sum(score.n for score in own)
     accuracy, balanced = expect([s.accuracy for s in own], n), expect([s.balanced for s in own], n)

@@ -12,7 +12,7 @@ from longshift.fitting.data_summary import Look
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import CLASS_ACCURACY, MOST
-from longshift.methods import get
+from longshift.methods import get_method
 from longshift.report import LEVEL, escape
 
 
@@ -23,7 +23,7 @@ def write_card(path: Path, look: Look, plan: Plan, summary: Summary, final: Mapp
 
 def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path) -> str:
     """The text of the card."""
-    info, run = get(plan.method).info, final["run"]
+    info, run = get_method(plan.method).info, final["run"]
     alone = [c for c in summary.classes if c.alone]
     lines = [
         f"# Model card: {escape(look.name)}",

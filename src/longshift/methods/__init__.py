@@ -7,12 +7,29 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.methods import catalogue as catalogue, info as info, plugins as plugins, registry as registry
     from longshift.methods.base import Losses as Losses, Method as Method
     from longshift.methods.batch import Batch as Batch
+    from longshift.methods.catalogue import (
+        format_value as format_value,
+        method_details as method_details,
+        methods_page as methods_page,
+    )
+    from longshift.methods.info import (
+        FAMILIES as FAMILIES,
+        MethodInfo as MethodInfo,
+        cost_cell as cost_cell,
+        cost_note as cost_note,
+        method_infos as method_infos,
+        method_summary as method_summary,
+    )
     from longshift.methods.plugins import is_file_spec as is_file_spec
     from longshift.methods.problem import Problem as Problem
-    from longshift.methods.registry import get as get, register as register
+    from longshift.methods.registry import (
+        all_methods as all_methods,
+        get_method as get_method,
+        methods_without_presets as methods_without_presets,
+        register as register,
+    )
     from longshift.methods.search_space import (
         MethodConfig as MethodConfig,
         Value as Value,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from longshift.methods.base import Method
-from longshift.methods.info import FAMILIES, cost_cell, cost_note, summary
-from longshift.methods.registry import get, methods
+from longshift.methods.info import FAMILIES, cost_cell, cost_note, method_summary
+from longshift.methods.registry import all_methods, get_method
 from longshift.methods.search_space import HyperParameter, MethodConfig, Space, Value
 
 HEADER = """# Methods
@@ -20,15 +20,15 @@ exists. `longshift methods NAME` shows one of them, `longshift train --method NA
 """
 
 
-def details(cls: type[Method]) -> dict[str, Any]:
+def method_details(cls: type[Method]) -> dict[str, Any]:
     """One method in full: the summary, its docstring, its hyper-parameters and repairs."""
     used = {name: info for name, info in cls.Config.hyper_parameters().items() if not info.instead}
-    base = get(cls.info.preset_of).Config.hyper_parameters() if cls.info.preset_of else used
-    return summary(cls.info) | {
+    base = get_method(cls.info.preset_of).Config.hyper_parameters() if cls.info.preset_of else used
+    return method_summary(cls.info) | {
         "description": _description(cls),
         "hyper_parameters": {name: hyper_parameter(info) for name, info in used.items()},
         "differs": [
-            f"{name}={show(info.default)}" for name, info in used.items() if info.default != base[name].default
+            f"{name}={format_value(info.default)}" for name, info in used.items() if info.default != base[name].default
         ],
         "not_used": cls.Config.not_used(),
         "repairs": list(cls.repairs),
@@ -59,7 +59,7 @@ def limits(info: HyperParameter) -> str:
     return ", ".join(f"{sign} {end:g}" for sign, end in ends if end is not None)
 
 
-def show(value: Value) -> str:
+def format_value(value: Value) -> str:
     """A default as a user would type it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -68,12 +68,12 @@ def show(value: Value) -> str:
 
 def variants(info: HyperParameter) -> str:
     """Other defaults and ranges, by context."""
-    return "; ".join(f"{key}: {show(v)}, {describe_space(space)}" for key, (v, space) in info.variants.items())
+    return "; ".join(f"{key}: {format_value(v)}, {describe_space(space)}" for key, (v, space) in info.variants.items())
 
 
-def markdown() -> str:
+def methods_page() -> str:
     """docs/methods.md: all methods of this package, their hyper-parameters and their repairs."""
-    own = [cls for cls in methods().values() if cls.__module__.startswith("longshift.methods.")]
+    own = [cls for cls in all_methods().values() if cls.__module__.startswith("longshift.methods.")]
     parts = [HEADER]
     for family, title in FAMILIES.items():
         rows = [
@@ -81,7 +81,7 @@ def markdown() -> str:
                 f"[{c.info.title}](#{c.info.name})",
                 f"`{c.info.name}`",
                 c.info.idea,
-                cost_cell(summary(c.info)["step_cost"]),
+                cost_cell(method_summary(c.info)["step_cost"]),
             )
             for c in own
             if c.info.family == family
@@ -97,7 +97,7 @@ def markdown() -> str:
     common = MethodConfig.hyper_parameters()
     for cls in own:
         known, base = cls.Config.hyper_parameters(), cls.info.preset_of
-        before = get(base).Config.hyper_parameters() if base else common
+        before = get_method(base).Config.hyper_parameters() if base else common
         new = {name: info for name, info in known.items() if before.get(name) != info and not info.instead}
         parts += [f"### {cls.info.name}\n", f"{_description(cls)} ({cls.info.paper}.)\n"]
         parts += [f"A preset of `{base}`; what differs from it:\n"] if base else []
@@ -117,7 +117,7 @@ def _hyper_parameters(infos: Mapping[str, HyperParameter]) -> str:
     rows = []
     for name, info in infos.items():
         space = describe_space(info.space) + (f"; {limits(info)}" if info.options else "")
-        cells = (show(info.default), space, info.meaning, variants(info))
+        cells = (format_value(info.default), space, info.meaning, variants(info))
         rows.append((f"`{name}`", *map(_escape, cells)))
     return _table(("name", "default", "range", "meaning", "other contexts"), rows)
 

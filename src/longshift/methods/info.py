@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
+import csv
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-from longshift.methods.cost import step_costs
 
 GROUP = "longshift.methods"  # of the entry points by which a plugin makes its methods known
 FAMILIES = {
@@ -32,25 +32,25 @@ class MethodInfo:
     preset_of: str = ""  # the method that this one is, with other values
 
 
-def listed(infos: Iterable[MethodInfo]) -> list[MethodInfo]:
+def in_order(infos: Iterable[MethodInfo]) -> list[MethodInfo]:
     """By family, and by name in a family."""
     order = list(FAMILIES)
     return sorted(infos, key=lambda info: (order.index(info.family), info.name))
 
 
-def all_infos() -> list[MethodInfo]:
+def method_infos() -> list[MethodInfo]:
     """Every method that is known by name: read off the package's files, unless plugins ask to be imported too."""
     if "longshift.methods.registry" in sys.modules or entry_points(group=GROUP):
-        from longshift.methods.registry import methods
+        from longshift.methods.registry import all_methods
 
-        return [cls.info for cls in methods().values()]
-    return own_infos()
+        return [cls.info for cls in all_methods().values()]
+    return own_method_infos()
 
 
-def own_infos() -> list[MethodInfo]:
+def own_method_infos() -> list[MethodInfo]:
     """The methods of this package."""
-    files = Path(__file__).parent.glob("*.py")
-    return listed(info for path in files for info in read_infos(path.read_text(encoding="utf-8")))
+    modules = Path(__file__).parent.glob("*.py")
+    return in_order(info for path in modules for info in read_infos(path.read_text(encoding="utf-8")))
 
 
 def read_infos(source: str) -> Iterator[MethodInfo]:
@@ -62,7 +62,7 @@ def read_infos(source: str) -> Iterator[MethodInfo]:
                 yield MethodInfo(str(ast.literal_eval(line.args[0])), **texts)
 
 
-def summary(info: MethodInfo) -> dict[str, Any]:
+def method_summary(info: MethodInfo) -> dict[str, Any]:
     """One method in a line: name, title, family, paper, idea, step cost relative to ERM by hardware."""
     return {
         "name": info.name,
@@ -73,6 +73,17 @@ def summary(info: MethodInfo) -> dict[str, Any]:
         "preset_of": info.preset_of,
         "step_cost": step_costs().get(info.name, {}),
     }
+
+
+def step_costs(text: str | None = None) -> dict[str, dict[str, float]]:
+    """{method: {hardware: step time relative to ERM}}, from `text` or cost.csv, which benchmarks/methods.py writes."""
+    if text is None:
+        source = files("longshift.methods") / "cost.csv"
+        text = source.read_text(encoding="utf-8") if source.is_file() else ""
+    costs: dict[str, dict[str, float]] = {}
+    for row in csv.DictReader(text.splitlines()):
+        costs.setdefault(row["method"], {})[row["hardware"]] = float(row["ratio"])
+    return costs
 
 
 def cost_cell(costs: Mapping[str, float], hardware: Sequence[str] | None = None) -> str:

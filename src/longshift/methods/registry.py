@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.methods import plugins
 from longshift.methods.base import Method
-from longshift.methods.info import MethodInfo, listed
+from longshift.methods.info import MethodInfo, in_order
 
 Family = Literal["dg", "imbalance", "idg"]
 M = TypeVar("M", bound=type[Method])
@@ -59,20 +59,20 @@ def _load_package() -> None:
         importlib.import_module(f"longshift.methods.{module.name}")
 
 
-def methods() -> dict[str, type[Method]]:
+def all_methods() -> dict[str, type[Method]]:
     """All registered methods by name, sorted by family (dg, imbalance, idg) and then by name."""
     load_all()
-    return {info.name: _METHODS[info.name] for info in listed(cls.info for cls in _METHODS.values())}
+    return {info.name: _METHODS[info.name] for info in in_order(cls.info for cls in _METHODS.values())}
 
 
-def without_presets() -> dict[str, type[Method]]:
-    """What "all" means where methods are compared; a preset takes part where it is named."""
-    return {name: cls for name, cls in methods().items() if not cls.info.preset_of}
+def methods_without_presets() -> dict[str, type[Method]]:
+    """The methods that "all" stands for in a comparison; a preset takes part only when it is named."""
+    return {name: cls for name, cls in all_methods().items() if not cls.info.preset_of}
 
 
-def get(name: str) -> type[Method]:
+def get_method(name: str) -> type[Method]:
     """The method of that name or title, in any case of letters, or of a file of your own: `path/to/file.py:Class`."""
-    known = methods()  # first, so that a file that takes a name of theirs is the one to be told
+    known = all_methods()  # first, so that a file that takes a name of theirs is the one to be told
     if plugins.is_file_spec(name):
         return plugins.from_file(name)
     spelt = {cls.info.title.casefold(): cls for cls in known.values()}

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     )
     from longshift.metrics.classification import (
         accuracy as accuracy,
+        balanced_accuracy as balanced_accuracy,
         confusion_matrix as confusion_matrix,
         group_means as group_means,
         macro_f1 as macro_f1,
+        mean_class_accuracy as mean_class_accuracy,
         per_class_accuracy as per_class_accuracy,
         per_domain_accuracy as per_domain_accuracy,
         shot_accuracy as shot_accuracy,

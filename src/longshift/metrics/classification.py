@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -28,6 +28,25 @@ def confusion_matrix(logits: Array, labels: Array) -> IntArray:
 def per_class_accuracy(logits: Array, labels: Array) -> FloatArray:
     """(K,) recall of each class; NaN where the labels hold no sample of it."""
     return recalls(confusion_matrix(logits, labels))
+
+
+def balanced_accuracy(logits: Array, labels: Array) -> float:
+    """Mean of `per_class_accuracy` over the classes that have samples; equal to the accuracy on a balanced set.
+
+    Example:
+        >>> import numpy as np
+        >>> balanced_accuracy(np.array([[2.0, 1.0], [2.0, 1.0], [2.0, 1.0]]), np.array([0, 0, 1]))
+        0.5
+    """
+    values = per_class_accuracy(logits, labels)
+    return mean_class_accuracy(values[~np.isnan(values)].tolist())
+
+
+def mean_class_accuracy(values: Iterable[float | None]) -> float:
+    """Balanced accuracy from the accuracies of the classes; classes without samples (None) do not count."""
+    present = [value for value in values if value is not None]
+    # Rounded, so that the order of the sum does not decide ties between steps.
+    return round(sum(present) / len(present), 12)
 
 
 def shot_accuracy(logits: Array, labels: Array, shots: Sequence[str | None]) -> dict[str, float]:

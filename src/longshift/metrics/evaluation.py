@@ -9,7 +9,14 @@ from typing import Any
 
 from longshift.errors import LongshiftError
 from longshift.metrics.arrays import Array, FloatArray, indices
-from longshift.metrics.classification import count_pairs, f1_mean, group_means, recalls, shot_means
+from longshift.metrics.classification import (
+    count_pairs,
+    f1_mean,
+    group_means,
+    mean_class_accuracy,
+    recalls,
+    shot_means,
+)
 from longshift.metrics.probabilistic import calibration_error
 from longshift.metrics.scores import score_samples
 
@@ -32,14 +39,12 @@ class Evaluation:
     per_class: dict[str, float | None]
     per_domain: dict[str, float | None]
     confusion: tuple[tuple[int, ...], ...]  # row = true class, column = predicted class
-    nll_per_domain: dict[str, float | None] = field(default_factory=dict)  # empty in older results
+    nll_per_domain: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean of the class accuracies; what selection goes by, equal to the accuracy on a balanced set."""
-        values = [value for value in self.per_class.values() if value is not None]
-        # Rounded, so that the order of summing decides no tie.
-        return round(sum(values) / len(values), 12)
+        """Mean of the class accuracies: the criterion of selection, equal to the accuracy on a balanced set."""
+        return mean_class_accuracy(self.per_class.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values (no NaN: missing is null)."""
@@ -62,7 +67,7 @@ def evaluate_predictions(
 ) -> Evaluation:
     """Measure predictions: `logits` (N, K), `labels` (N,), `domains` (N,) indices into `domain_names`.
 
-    `shots[k]` is "many", "medium", "few" (or None) for class k. `source` (a run's name) goes before any complaint.
+    `shots[k]` is "many", "medium", "few" (or None) for class k. `source` (a run's name) starts any error message.
     """
     scores = score_samples(logits, labels, source)
     if len(classes) != scores.classes:

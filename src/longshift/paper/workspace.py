@@ -12,7 +12,7 @@ from typing import Any
 from longshift.data import DIGITS, Manifest, load_dataset
 from longshift.errors import UsageError
 from longshift.files import content_hash, write_text
-from longshift.methods import registry
+from longshift.methods import get_method, methods_without_presets
 from longshift.paper.scale import Scale, evaluations
 from longshift.report import order_methods
 from longshift.settings import find_target, recognise, usable_counts
@@ -139,7 +139,7 @@ def open_workspace(
             f"in {manifest.name}"
         )
     place = known or (DIGITS if data == DIGITS else Path(data).stem)
-    names = order_methods(registry.get(name).info.name for name in methods or registry.without_presets())
+    names = order_methods(get_method(name).info.name for name in methods or methods_without_presets())
     wanted = [find_target(manifest, name, known) for name in targets] or list(manifest.domain_names)
     if not targets and scale.targets:
         wanted = wanted[: scale.targets]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import ConfigError, LongshiftError
-from longshift.methods import plugins, registry
+from longshift.methods import get_method, is_file_spec
 from longshift.sweep.sweep_folder import absolute
 from longshift.training import parse_run_config
 
@@ -17,12 +17,12 @@ EXPANDED = ("data", "benchmark", "setting", "target", "method", "split_seed", "h
 
 def method_name(name: str, base: Path) -> str:
     """The registered name; a method in a file of the user's keeps its path, which is how a worker finds it."""
-    if plugins.is_file_spec(name):
+    if is_file_spec(name):
         path, _, attribute = name.rpartition(":")
         name = f"{absolute(path, base)}:{attribute}"
-        registry.get(name)
+        get_method(name)
         return name
-    return registry.get(name).info.name
+    return get_method(name).info.name
 
 
 def each(names: Iterable[str], check: Callable[[str], str], where: str, mistakes: list[str]) -> list[str]:
@@ -53,7 +53,7 @@ def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
 
 def shared(run: Mapping[str, Any], method: str) -> dict[str, Any]:
     """[run] as it is for one method: without those of the common hyper-parameters that have no effect on it."""
-    unused = registry.get(method).Config.not_used()
+    unused = get_method(method).Config.not_used()
     return {**run, "hparams": {name: v for name, v in table(run.get("hparams")).items() if name not in unused}}
 
 
@@ -62,7 +62,7 @@ def overrides(value: object, base: Path, mistakes: list[str]) -> dict[str, dict[
     found: dict[str, dict[str, Any]] = {}
     for name, own in table(value).items():
         try:
-            proper = registry.get(method_name(name, base)).info.name
+            proper = get_method(method_name(name, base)).info.name
         except LongshiftError as error:
             mistakes.append(f"overrides: {error}")
             continue
@@ -76,7 +76,7 @@ def check_methods(
     """Complain about [run] and about [overrides] of the methods that take part."""
     common = good_keys("[run]", run, mistakes)
     for method in methods:
-        name = registry.get(method).info.name
+        name = get_method(method).info.name
         where = f"[overrides.{name}]"
         mine = good_keys(where, own.get(name, {}), mistakes)
         check_values(where, merged(shared(common, method), mine), method, mistakes)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from longshift.data import DIGITS, Manifest, holds_vectors, load_dataset
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
-from longshift.methods import registry
+from longshift.methods import get_method, methods_without_presets
 from longshift.settings import canonical_setting, find_target, recognise, setting_for
 from longshift.sweep import run_keys
 from longshift.sweep.sweep_folder import SweepFolder, absolute
@@ -99,7 +99,7 @@ class Sweep:
         """What has a row in the tables, with its run keys: [run], the method's own on top, then the variant's."""
         found = []
         for variant in (*(Variant("", method, {}) for method in self.methods), *self.variants):
-            proper = registry.get(variant.method).info.name
+            proper = get_method(variant.method).info.name
             common = run_keys.shared(self.run, variant.method)
             values = run_keys.merged(common, self.overrides.get(proper, {}), variant.values)
             found.append((variant.name or proper, {**values, "method": variant.method}))
@@ -176,7 +176,7 @@ def _names(value: object) -> list[str]:
 def _methods(value: object, base: Path, mistakes: list[str]) -> tuple[str, ...]:
     names: list[str] = []
     for name in _names([value] if value == "all" else value):  # "all" may stand in a list, beside a preset
-        names += registry.without_presets() if name.casefold() == "all" else [name]
+        names += methods_without_presets() if name.casefold() == "all" else [name]
     found = run_keys.each(names, lambda name: run_keys.method_name(name, base), "methods", mistakes)
     return tuple(dict.fromkeys(found))
 
@@ -197,7 +197,7 @@ def _ratios(
     """Every ratio that some job has, once (without any method, that of [run])."""
     compared = (*(Variant("", method, {}) for method in methods), *variants)
     found = [
-        run_keys.merged(run, overrides.get(registry.get(v.method).info.name, {}), v.values).get("ratio")
+        run_keys.merged(run, overrides.get(get_method(v.method).info.name, {}), v.values).get("ratio")
         for v in compared
     ]  # fmt: skip
     return list(dict.fromkeys(map(_ratio, found or [run.get("ratio")])))

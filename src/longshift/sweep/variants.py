@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
-from longshift.methods import registry
+from longshift.methods import all_methods, get_method
 from longshift.sweep import run_keys
 
 
@@ -30,7 +30,7 @@ def read_variants(
     mistakes: list[str],
 ) -> tuple[Variant, ...]:
     """The variants that are right; complains about the others."""
-    known = [cls.info for cls in registry.methods().values()] + [registry.get(method).info for method in methods]
+    known = [cls.info for cls in all_methods().values()] + [get_method(method).info for method in methods]
     taken = {word.casefold(): "a method" for info in known for word in (info.name, info.title)}
     found: list[Variant] = []
     silent: list[str] = []  # [run] is checked, and complained about, with the methods
@@ -53,7 +53,7 @@ def read_variants(
         except LongshiftError as error:
             mistakes.append(f"{where} {error}")
             continue
-        above = [run_keys.shared(common, proper), own.get(registry.get(proper).info.name, {})]
+        above = [run_keys.shared(common, proper), own.get(get_method(proper).info.name, {})]
         run_keys.check_values(where, run_keys.merged(*above, good), proper, mistakes)
         if len(mistakes) == before:
             found.append(Variant(str(name).strip(), proper, run_keys.placed(good, base)))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from longshift.data import holds_vectors
 from longshift.errors import ConfigError, LongshiftError, unknown_name
 from longshift.files import content_hash, file_hash
-from longshift.methods import Method, MethodConfig, is_file_spec, registry
+from longshift.methods import Method, MethodConfig, all_methods, get_method, is_file_spec
 
 PROTOCOL_STEPS = 5000  # what published schedules (annealing, burn-in) are meant for
 SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
@@ -71,7 +71,7 @@ class RunConfig(BaseModel):
         if is_file_spec(value):
             return value
         try:
-            return registry.get(value).info.name
+            return get_method(value).info.name
         except LongshiftError:
             return value  # `parse_run_config` says what is wrong, with all else that is
 
@@ -131,7 +131,7 @@ class RunConfig(BaseModel):
     @property
     def method_class(self) -> type[Method]:
         """The method's class."""
-        return registry.get(self.method)
+        return get_method(self.method)
 
     def method_config(self) -> MethodConfig:
         """Hyper-parameters: the defaults or random draw `hparam_seed`, schedules scaled if asked, `hparams` on top."""
@@ -180,7 +180,7 @@ class RunConfig(BaseModel):
 
 def hparam_rng(method: str, seed: int) -> np.random.Generator:
     """The generator of random draw `seed` of a method: the same for everybody, everywhere."""
-    digits = content_hash(["longshift hyper-parameters", registry.get(method).info.name, seed])
+    digits = content_hash(["longshift hyper-parameters", get_method(method).info.name, seed])
     return np.random.Generator(np.random.PCG64(int(digits[:32], 16)))
 
 
@@ -202,7 +202,7 @@ def parse_run_config(values: Mapping[str, Any], source: str = "the run's configu
                 text = problem["msg"][:1].lower() + problem["msg"][1:]
                 mistakes.append(f"{name}: {text}, got {problem['input']!r}")
     try:
-        cls = registry.get(str(values.get("method", "ndcl"))).Config
+        cls = get_method(str(values.get("method", "ndcl"))).Config
         hparams = values.get("hparams", {})
         cls.make(hparams if isinstance(hparams, Mapping) else {})
     except ConfigError as error:
@@ -221,7 +221,7 @@ def _pooled_mistakes(config: RunConfig) -> list[str]:
     info = config.method_class.info
     if info.name == "erm" or info.family == "imbalance":
         return []
-    alone = [name for name, cls in registry.methods().items() if cls.info.family == "imbalance"]
+    alone = [name for name, cls in all_methods().items() if cls.info.family == "imbalance"]
     return [
         f"sampling: pooled goes with methods that do not compare domains (erm, {', '.join(alone)}), not {info.name}"
     ]
