@@ -1,3 +1,5 @@
+"""Correlations between tables: against the formula, numpy and the paper's own tables."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""Benchmarks: published names and counts, spellings of domains and classes, differences."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The embedded digits: counts, labels, fixed pixels, and a domain shift that hurts."""
+
 from __future__ import annotations
 
 import hashlib

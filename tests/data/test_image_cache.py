@@ -1,3 +1,5 @@
+"""The cache of decoded images: contents, reuse, interruptions, full and read-only disks."""
+
 from __future__ import annotations
 
 import csv

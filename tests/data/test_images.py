@@ -1,3 +1,5 @@
+"""Decoding and resizing of images in every supported format."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""Readers of folders, archives and tables: the same rows from each, and errors that name the file."""
+
 from __future__ import annotations
 
 import csv

@@ -1,3 +1,5 @@
+"""Datasets of vectors: the same rows from each file format, errors, training."""
+
 from __future__ import annotations
 
 from pathlib import Path

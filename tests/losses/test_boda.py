@@ -1,3 +1,5 @@
+"""The BoDA loss against plain loops, and its edge cases."""
+
 import math
 
 import torch

@@ -1,3 +1,5 @@
+"""The maximum square loss against its closed forms."""
+
 import torch
 from hypothesis import given, settings, strategies as st
 

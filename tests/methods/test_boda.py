@@ -1,3 +1,5 @@
+"""BoDA's centroids: when they are computed, replaced and averaged."""
+
 from __future__ import annotations
 
 import torch

@@ -1,3 +1,5 @@
+"""Fish: the inner walk and its shortened update."""
+
 from __future__ import annotations
 
 import copy

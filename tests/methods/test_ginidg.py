@@ -1,3 +1,5 @@
+"""GINIDG: generated samples, gradient reversal and its two phases."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""MLDG: at least one domain is always left for meta-training."""
+
 from __future__ import annotations
 
 import pytest

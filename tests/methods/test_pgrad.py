@@ -1,3 +1,5 @@
+"""PGrad's direction against explicit principal components."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Temperature scaling: recovers a known temperature and agrees with L-BFGS."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Backbones: feature sizes, weights from files, frozen batch norm, precision."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Gradient reversal: identity forward, negated and scaled gradient backward."""
+
 import pytest
 import torch
 

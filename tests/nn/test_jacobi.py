@@ -1,3 +1,5 @@
+"""Eigenvalues of symmetric matrices against LAPACK, also for degenerate matrices."""
+
 import numpy as np
 import pytest
 import torch

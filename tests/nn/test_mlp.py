@@ -1,3 +1,5 @@
+"""The multi-layer perceptron: layers, dropout, and errors for bad sizes."""
+
 import pytest
 import torch
 from torch import nn

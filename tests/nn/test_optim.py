@@ -1,3 +1,5 @@
+"""Adam whose state can be reset, saved and loaded."""
+
 import torch
 from torch import Tensor, nn
 

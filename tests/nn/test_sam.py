@@ -1,3 +1,5 @@
+"""Sharpness-aware gradients against a quadratic solved by hand."""
+
 import torch
 from torch import nn
 

@@ -1,3 +1,5 @@
+"""The network for vectors standardizes columns as scikit-learn does."""
+
 from __future__ import annotations
 
 import torch

@@ -1,3 +1,5 @@
+"""Many-, medium- and few-shot classes by the published rule and by terciles."""
+
 from __future__ import annotations
 
 import itertools

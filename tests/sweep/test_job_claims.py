@@ -1,3 +1,5 @@
+"""Claims on jobs: exclusive, renewed, and lost by a killed holder."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The folder of jobs: corrupt results, failures, stops and full disks."""
+
 from __future__ import annotations
 
 import errno

@@ -1,3 +1,5 @@
+"""The sweep file and its plan: all mistakes at once, jobs, overrides, seeds."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Augmentation against torchvision, image by image."""
+
 from collections.abc import Callable
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Random numbers recorded for CUDA graphs equal those drawn on the host."""
+
 from __future__ import annotations
 
 from collections.abc import Hashable

@@ -1,3 +1,5 @@
+"""Training runs: the run folder, selection, resuming, repeatability."""
+
 from __future__ import annotations
 
 import dataclasses

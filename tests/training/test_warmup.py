@@ -1,3 +1,5 @@
+"""Compilation starts early only where it helps, and its results are cached."""
+
 import os
 import threading
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Weight averaging (SWA, EMA) against the plain formulas, and its effect on a run folder."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Predictions on new files equal those on the cached images; unreadable inputs are skipped."""
+
 from __future__ import annotations
 
 import csv

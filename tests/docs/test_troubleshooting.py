@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 MESSAGES = [text for line in re.findall(r"^### \d+\. (.*)$", PAGE, re.M) for text in re.findall(r"`([^`]+)`", line)]
 

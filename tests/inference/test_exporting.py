@@ -1,3 +1,5 @@
+"""Exported graphs (ONNX, torch) give the predictions of the model they came from."""
+
 from __future__ import annotations
 
 import sys

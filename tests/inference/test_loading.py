@@ -1,3 +1,5 @@
+"""Loading a model folder: recorded accuracies are reproduced, damaged folders are refused."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,3 +1,5 @@
+"""`longshift.fit` from a folder of images to a model, its page and its card."""
+
 from __future__ import annotations
 
 import html

@@ -1,3 +1,5 @@
+"""Helpers on parameters: gradients, temporary shifts, flattening."""
+
 import torch
 from hypothesis import given, settings, strategies as st
 from torch import Tensor, nn

@@ -1,3 +1,5 @@
+"""`longshift evaluate`: its table, its JSON, and failure when accuracies differ from the recorded ones."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`verify` finds duplicates, damaged files and names that differ only in spelling."""
+
 from __future__ import annotations
 
 import json

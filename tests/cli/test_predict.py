@@ -1,3 +1,5 @@
+"""`longshift predict`: output formats, list input, unreadable files."""
+
 from __future__ import annotations
 
 import json

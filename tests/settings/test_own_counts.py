@@ -1,3 +1,5 @@
+"""Settings from a user's own table of counts, and errors in such files."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`longshift data inspect`, `verify` and `prepare`: counts, warnings, exit codes."""
+
 from __future__ import annotations
 
 import json

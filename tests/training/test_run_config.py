@@ -1,3 +1,5 @@
+"""The run configuration: errors, draws of hyperparameters, fingerprints, schedules."""
+
 from __future__ import annotations
 
 from pathlib import Path

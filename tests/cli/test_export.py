@@ -1,3 +1,5 @@
+"""`longshift export`: formats, file endings, and the warning about a model that only guesses."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`longshift fit` from the command line: a model folder, its warnings, and errors in the request."""
+
 from __future__ import annotations
 
 import json

@@ -1,0 +1,34 @@
+"""The folders of tests mirror those of the source, and each test module says what it tests."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+SOURCE = TESTS.parent / "src" / "longshift"
+WITHOUT_SOURCE = {
+    "docs",  # what the pages in docs/ promise
+    "faults",  # kills, damaged files and full disks, across packages
+}
+MODULES = sorted(TESTS.rglob("test_*.py"))
+
+
+def test_folders_of_tests_are_packages_of_the_source() -> None:
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    folders = {path.relative_to(TESTS).parts[0] for path in MODULES if path.parent != TESTS}
+    assert folders - WITHOUT_SOURCE <= packages
+
+
+def test_every_folder_of_tests_is_a_package() -> None:
+    # Without __init__.py, two test modules of the same name in different folders shadow each other.
+    assert {path.parent for path in MODULES} == {path.parent for path in TESTS.rglob("__init__.py")}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_a_test_module_starts_with_one_line_about_what_it_tests(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    assert text, f"{path.relative_to(TESTS)} has no docstring"
+    assert text.splitlines()[0].endswith((".", "?")), text
