@@ -1,20 +1,31 @@
-# Needs python3 (3.10 or newer) with venv, and make. Everything lands in .venv; a second call installs nothing.
-#   make demo    install, then compare ERM and NDCL on the embedded data and write demo/index.html
-#   make test    install, then lint, types and the whole test suite
-# CPU-only PyTorch (7 GB become 2): make install-cpu, then the same targets.
+# Needs python3 (3.10 or newer) with venv, and make. Everything is installed into .venv; a second call installs nothing.
+#   make demo        install, then compare ERM and NDCL on the embedded data and write demo/index.html
+#   make test-fast   install, then run the tests that are not marked slow: about a minute, for use while you edit
+#   make test        install, then lint, types and all tests: what continuous integration runs
+#   make test-gpu    install, then run the tests that need a CUDA GPU
+# CPU-only PyTorch (2 GB instead of 7): make install-cpu, then the same targets. JOBS=8 runs tests in 8 processes.
 
 PYTHON ?= python3
+JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test lint types install install-cpu clean
+.PHONY: demo test test-fast test-gpu lint types install install-cpu clean
 
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
 
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST) -n $(JOBS) --dist worksteal
+
+test-fast: $(STAMP)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow"
+
+# One process: tests that share a GPU would disturb each other's memory and graphs.
+test-gpu: $(STAMP)
+	$(PYTEST) -m gpu
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

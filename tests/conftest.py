@@ -6,12 +6,22 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from longshift.training.task import Task, make_task
 from tests.training.runs import digits_config, train
 
 # A console takes its width from COLUMNS when it is made, at import; then tests could not choose one.
 os.environ.pop("COLUMNS", None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests marked `gpu` on a machine without CUDA."""
+    if not torch.cuda.is_available():
+        skip = pytest.mark.skip(reason="needs a CUDA GPU")
+        for item in items:
+            if item.get_closest_marker("gpu"):
+                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from torch import Tensor
 from longshift.losses import NDCLLoss
 from longshift.losses.ndcl_options import RELEASED
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+pytestmark = pytest.mark.gpu
 
 
 def inputs(seed: int, classes: int, device: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:

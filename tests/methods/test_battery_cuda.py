@@ -19,7 +19,7 @@ from longshift.training.loss_log import TermLog
 from longshift.training.steppers import GraphStepper, PlainStepper
 from tests.methods.tiny import Tiny
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.gpu
 
 ALL = list(all_methods())
 CAPTURABLE = [name for name, cls in all_methods().items() if cls.capturable]

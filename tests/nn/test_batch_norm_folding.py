@@ -82,7 +82,7 @@ def test_a_convolution_that_is_used_elsewhere_is_left_alone() -> None:
     torch.testing.assert_close(model(x), before)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.gpu
 def test_folding_happens_on_a_gpu_that_rounds_to_tf32() -> None:
     model = make_backbone("mobilenetv2_100").module.cuda()
     allowed = torch.backends.cudnn.allow_tf32

@@ -16,7 +16,7 @@ from longshift.training.task_cache import TaskCache
 from tests.sweep.small import small_plan, table_bytes
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 RUNTIME = Runtime(device="cpu", checkpoint_every=1, keep_model=False)
 
 

@@ -70,9 +70,7 @@ class Waits(ERM):
     ("device", "works"),
     [
         ("cpu", True),
-        pytest.param(
-            "cuda", False, marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-        ),
+        pytest.param("cuda", False, marks=pytest.mark.gpu),
     ],
 )
 def test_a_method_of_ones_own_that_waits_for_the_gpu(device: str, works: bool, tmp_path: Path) -> None:

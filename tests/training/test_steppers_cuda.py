@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from benchmarks.agreement import config_for, largest_difference, term_values
 
 from longshift.sweep.collecting import collect
@@ -20,7 +19,7 @@ from longshift.training.run_config import Runtime
 from longshift.training.task import Task, make_task
 from tests.sweep.small import small_plan
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.gpu
 STEPS = 20
 
 

@@ -128,7 +128,7 @@ def test_runs_without_average_keep_their_name() -> None:
     assert digits_config(average="swa").fingerprint() == digits_config(average="swa", average_from=41).fingerprint()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.gpu
 def test_captured_steps_average_as_plain_ones(digits_task: Task, tmp_path: Path) -> None:
     from longshift.training.run_config import Runtime
 
