@@ -1,9 +1,9 @@
-"""Frozen embeddings: a table of vectors from any foundation model, trained on with several methods in seconds.
+"""Compare methods on a table of embeddings from any foundation model, in seconds.
 
-    python examples/embeddings.py                       # a made-up table
-    python examples/embeddings.py mine.npz --target C   # your own: arrays x (N, D), label, domain
+    python examples/embeddings.py                       # a synthetic table
+    python examples/embeddings.py mine.npz --target C   # your own table: arrays x (N, D), label, domain
 
-Any method that needs only a loss (and the others too) works on vectors as it does on images.
+All methods work on vectors as they do on images.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ import longshift
 
 
 def make_table(path: Path, n: int = 3000, length: int = 64, classes: int = 8) -> None:
-    """What `np.savez` of your own embeddings would look like: long-tailed classes, four sites with shifts."""
+    """Save a synthetic table in the format of your own embeddings: long-tailed classes, four shifted domains."""
     rng = np.random.default_rng(0)
     frequency = 0.6 ** np.arange(classes)
     y = rng.choice(classes, n, p=frequency / frequency.sum())
-    site = rng.integers(0, 4, n)
-    x = rng.normal(size=(classes, length))[y] * 0.7 + rng.normal(size=(4, length))[site] + rng.normal(size=(n, length))
+    domain = rng.integers(0, 4, n)
+    x = rng.normal(size=(classes, length))[y] * 0.7 + rng.normal(size=(4, length))[domain] + rng.normal(size=(n, length))
     np.savez(
-        path, x=x.astype(np.float32), label=np.array([f"class {k}" for k in y]), domain=np.array(list("ABCD"))[site]
+        path, x=x.astype(np.float32), label=np.array([f"class {k}" for k in y]), domain=np.array(list("ABCD"))[domain]
     )
 
 
 def main() -> None:
-    """Train each method with one site held out and print how it does there."""
+    """Train each method with one domain held out and print its accuracy there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="?", type=Path, help=".npz or .parquet; default: a made-up table")
-    parser.add_argument("--target", default="D", help="the site that is held out")
-    parser.add_argument("--methods", default="erm,bsoftmax,ndcl")
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("file", nargs="?", type=Path, help=".npz or .parquet file; default: a synthetic table")
+    parser.add_argument("--target", default="D", help="domain to hold out")
+    parser.add_argument("--methods", default="erm,bsoftmax,ndcl", help="names from longshift methods, separated by commas")
+    parser.add_argument("--steps", type=int, default=100, help="training steps per method")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         file = given.file or Path(folder) / "table.npz"
         if given.file is None:
             make_table(file)
         task = None
-        print(f"{'method':>10}  accuracy  mean over classes  (at {given.target}, not seen in training)")
+        print(f"{'method':>10}  accuracy  mean over classes  (on {given.target}, not seen in training)")
         for name in given.methods.split(","):
             config = longshift.RunConfig(
                 data=str(file), setting="Natural", shrink=True, target=given.target, method=name,
                 steps=given.steps, eval_every=max(given.steps // 4, 1),
             )  # fmt: skip
-            task = longshift.make_task(config, known=task)  # the table is read once
+            task = longshift.make_task(config, known=task)  # reads the table once
             result = longshift.Trainer(config, task, Path(folder) / name, longshift.Runtime(device="cpu")).run()
             found = result["selected"]["target"]
             recalls = [value for value in found["per_class"].values() if value is not None]

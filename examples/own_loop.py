@@ -1,9 +1,9 @@
-"""NDCL in a training loop of your own: one loss module, nothing else from longshift.
+"""Use NDCL in your own training loop: one loss module, nothing else from longshift.
 
     python examples/own_loop.py
 
-Two "hospitals" photograph three classes; the third class is rare, and a third hospital is never seen in training.
-The loop is plain PyTorch. All that changes for NDCL is the line that computes the loss.
+The data are synthetic: two hospitals provide training samples of three classes, the third of which is rare. A third
+hospital is only used for testing. The loop is plain PyTorch; only the line that computes the loss changes for NDCL.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ COUNTS = torch.tensor([[400, 100, 8], [100, 400, 8]])  # training samples: hospi
 
 
 def make_samples(counts: Tensor, hospital: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Classes differ in three directions; each hospital shifts all samples its own way."""
+    """Draw samples: each class has its own direction, and each hospital shifts all of its samples."""
     generator = torch.Generator().manual_seed(seed)
-    centres = 2.0 * torch.eye(FEATURES)[:CLASSES]
+    centers = 2.0 * torch.eye(FEATURES)[:CLASSES]
     shift = torch.randn(FEATURES, generator=torch.Generator().manual_seed(100 + hospital))
     y = torch.arange(CLASSES).repeat_interleave(counts)
-    return centres[y] + shift + torch.randn(len(y), FEATURES, generator=generator), y
+    return centers[y] + shift + torch.randn(len(y), FEATURES, generator=generator), y
 
 
 def train(use_ndcl: bool) -> nn.Module:
-    """A plain loop: a batch has the same number of samples from each hospital, one hospital after the other."""
+    """Train with a plain loop; each batch has the same number of samples from each hospital, sorted by hospital."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, CLASSES))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -47,15 +47,15 @@ def train(use_ndcl: bool) -> nn.Module:
 
 
 def recalls(model: nn.Module) -> list[float]:
-    """Share of each class that is recognised at the hospital that was never seen."""
+    """Compute the recall of each class at the hospital that is not in the training data."""
     x, y = make_samples(torch.tensor([200, 200, 200]), hospital=7, seed=9)
     with torch.no_grad():
-        right = model(x).argmax(1) == y
-    return [float(right[y == k].float().mean()) for k in range(CLASSES)]
+        correct = model(x).argmax(1) == y
+    return [float(correct[y == k].float().mean()) for k in range(CLASSES)]
 
 
 def main() -> None:
-    """Train both and print the recall of each class."""
+    """Train with cross-entropy and with NDCL, and print the recall of each class."""
     print("class counts in training:", COUNTS.sum(0).tolist())
     for name, use_ndcl in (("cross-entropy", False), ("NDCL", True)):
         found = recalls(train(use_ndcl))
