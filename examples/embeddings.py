@@ -23,7 +23,8 @@ def make_table(path: Path, n: int = 3000, length: int = 64, classes: int = 8) ->
     frequency = 0.6 ** np.arange(classes)
     y = rng.choice(classes, n, p=frequency / frequency.sum())
     domain = rng.integers(0, 4, n)
-    x = rng.normal(size=(classes, length))[y] * 0.7 + rng.normal(size=(4, length))[domain] + rng.normal(size=(n, length))
+    centers, shifts = 0.7 * rng.normal(size=(classes, length)), rng.normal(size=(4, length))
+    x = centers[y] + shifts[domain] + rng.normal(size=(n, length))
     np.savez(
         path, x=x.astype(np.float32), label=np.array([f"class {k}" for k in y]), domain=np.array(list("ABCD"))[domain]
     )
@@ -34,7 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, help=".npz or .parquet file; default: a synthetic table")
     parser.add_argument("--target", default="D", help="domain to hold out")
-    parser.add_argument("--methods", default="erm,bsoftmax,ndcl", help="names from longshift methods, separated by commas")
+    parser.add_argument("--methods", default="erm,bsoftmax,ndcl", help="method names, separated by commas")
     parser.add_argument("--steps", type=int, default=100, help="training steps per method")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
