@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from longshift.methods import Method
-from longshift.nn import VectorMLP, fold_frozen_norms, make_backbone, make_network
+from longshift.nn import VectorMLP, make_backbone, make_network
 from longshift.rng import HostDraws
 from longshift.training.augmentation import Augmentation, augment_with, compiled_augment
 from longshift.training.batch_source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
@@ -55,7 +56,9 @@ def build_method(
         method = config.method_class(network, task.problem(config.steps, config.pooled), hparams)
     method.to(device=device)
     method.to(memory_format=torch.channels_last)
-    if config.freeze_bn and not vectors:
+    if config.freeze_bn and any(isinstance(part, nn.BatchNorm2d) for part in network.featurizer.modules()):
+        from longshift.nn import fold_frozen_norms  # imports timm: seconds that a network without batch norm saves
+
         fold_frozen_norms(network.featurizer, torch.rand(2, 3, config.size, config.size, device=device))
     if compiles(runtime, device, config.steps):
         keep_compiled(runtime.cache)
