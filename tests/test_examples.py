@@ -52,15 +52,6 @@ def test_doctests(name: str) -> None:
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/ndcl.md", "docs/embeddings.md", "docs/extend.md"])
-def test_code_on_pages_runs(page: str, tmp_path: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert blocks
-    command = [sys.executable, "-c", "\n".join(blocks)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-
-
 def test_every_name_is_there() -> None:
     for name in longshift.__all__:
         assert getattr(longshift, name) is not None

@@ -59,7 +59,9 @@ def test_an_explained_message_is_one_of_the_code(message: str, made: list[str]) 
 
 
 def test_comments_and_docstrings_do_not_count() -> None:
-    module = '"""no dataset at all"""\n# no dataset at 1\ndef f(x):\n    "no dataset here"\n    g(f"lost {x} " + "of 2")\n'
+    module = (
+        '"""no dataset at all"""\n# no dataset at 1\ndef f(x):\n    "no dataset here"\n    g(f"lost {x} " + "of 2")\n'
+    )
     found = list(strings(ast.parse(module)))
     assert f"lost {GAP} of 2" in found
     assert not any("dataset" in text for text in found)
