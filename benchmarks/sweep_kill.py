@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from longshift.results import drop_machine_columns, write_runs_csv
+from longshift.results import drop_machine_columns, write_runs
 from longshift.sweep.collecting import collect
 
 METHODS = ["erm", "coral", "groupdro", "bsoftmax", "mixup", "ndcl"]
@@ -76,7 +76,7 @@ def snapshot(folder: Path) -> Snapshot:
 def table(folder: Path) -> bytes:
     """The runs as CSV, without what depends on the machine."""
     path = folder / "table.csv"
-    write_runs_csv(drop_machine_columns(collect(folder)), path)
+    write_runs(drop_machine_columns(collect(folder)), path)
     return path.read_bytes()
 
 

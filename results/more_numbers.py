@@ -2,7 +2,7 @@
 
     .venv/bin/python results/more_numbers.py
 
-Only runs.csv files are read. Standard errors over pairs have the divisor n.
+Only runs.parquet files are read. Standard errors over pairs have the divisor n.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAR_BEHIND = ("irm", "ldam", "fishr", "ginidg", "samaltdg")
 
 def methods_of(folder: str) -> pd.DataFrame:
     """The runs of a folder with default hyper-parameters, without variants and averaged weights."""
-    frame = pd.read_csv(RESULTS / folder / "runs.csv")
+    frame = pd.read_parquet(RESULTS / folder / "runs.parquet")
     return frame[(frame.draw == 0) & ~frame.method.str.contains("[,+_]")]
 
 
@@ -253,7 +253,7 @@ def twenty_trials(changes: pd.DataFrame, preset: pd.DataFrame) -> None:
 def main() -> None:
     """Print all of it."""
     folders = {"600 steps": "pacs-mobilenetv2", "300 steps": "pacs-mobilenetv2/five-at-224px", "frozen": "pacs-frozen"}
-    series = {name: pd.read_csv(RESULTS / folder / "runs.csv") for name, folder in folders.items()}
+    series = {name: pd.read_parquet(RESULTS / folder / "runs.parquet") for name, folder in folders.items()}
     frame = methods_of("pacs-mobilenetv2")
     orders(frame, methods_of("pacs-frozen"))
     theory(series["600 steps"])
@@ -263,18 +263,18 @@ def main() -> None:
         spread_of_trials(five[~five.method.str.contains("+", regex=False)])
     trial_by_trial(frame)
     first_trial(frame)
-    long_runs(series["600 steps"], pd.read_csv(RESULTS / "pacs-mobilenetv2" / "long" / "runs.csv"))
+    long_runs(series["600 steps"], pd.read_parquet(RESULTS / "pacs-mobilenetv2" / "long" / "runs.parquet"))
     for folder in ("pacs-mobilenetv2", "pacs-frozen"):
         print(f"{folder}/study")
-        priors(pd.read_csv(RESULTS / folder / "study" / "runs.csv"))
-    fine_tuned = pd.read_csv(RESULTS / "pacs-mobilenetv2" / "study" / "runs.csv")
+        priors(pd.read_parquet(RESULTS / folder / "study" / "runs.parquet"))
+    fine_tuned = pd.read_parquet(RESULTS / "pacs-mobilenetv2" / "study" / "runs.parquet")
     with_and_without_contrast(fine_tuned)
     changes_without_prior(fine_tuned)
     frozen = RESULTS / "pacs-frozen"
-    twenty_trials(*(pd.read_csv(frozen / name / "runs.csv") for name in ("defaults", "twenty-trials")))
+    twenty_trials(*(pd.read_parquet(frozen / name / "runs.parquet") for name in ("defaults", "twenty-trials")))
     plus(series)
     tests_over_pairs(series["600 steps"])
-    against_weights({**series, "frozen": pd.read_csv(RESULTS / "pacs-frozen" / "candidates" / "runs.csv")})
+    against_weights({**series, "frozen": pd.read_parquet(RESULTS / "pacs-frozen" / "candidates" / "runs.parquet")})
 
 
 if __name__ == "__main__":

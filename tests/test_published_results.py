@@ -18,7 +18,7 @@ from longshift.toml import read_toml
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "results.md"
 PLUS = ROOT / "docs" / "ndcl-plus.md"
-TABLES = sorted((ROOT / "results").rglob("runs.csv"))
+TABLES = sorted(path.parent / "runs.parquet" for path in (ROOT / "results").rglob("sweep.toml"))
 METHODS = 24
 SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
 CANDIDATE = "NDCL, domain prior, no con"
@@ -41,7 +41,7 @@ def rows_of(heading: str, first: str, page: Path = PAGE) -> dict[str, list[str]]
 
 
 def read(folder: str) -> pd.DataFrame:
-    frame = pd.read_csv(ROOT / "results" / folder / "runs.csv")
+    frame = pd.read_parquet(ROOT / "results" / folder / "runs.parquet")
     return frame.assign(method=frame.method.map(method_title))
 
 
@@ -65,7 +65,7 @@ def mean_over_trials(frame: pd.DataFrame, measure: str) -> tuple[float, float]:
 
 @pytest.mark.parametrize("table", TABLES, ids=[str(t.parent.relative_to(ROOT / "results")) for t in TABLES])
 def test_published_runs_are_of_their_sweep(table: Path) -> None:
-    frame, sweep = pd.read_csv(table), read_toml(table.parent / "sweep.toml")
+    frame, sweep = pd.read_parquet(table), read_toml(table.parent / "sweep.toml")
     named = set(frame.method.str.removesuffix("+ema"))
     wanted = set(sweep["methods"])
     if "all" in wanted:
@@ -88,7 +88,7 @@ def test_counts_of_runs() -> None:
     """Those of the overview; averaged weights are further rows of the same runs."""
 
     def runs(folder: str) -> pd.DataFrame:
-        frame = pd.read_csv(ROOT / "results" / folder / "runs.csv")
+        frame = pd.read_parquet(ROOT / "results" / folder / "runs.parquet")
         return frame[~frame.method.str.endswith("+ema")]
 
     said = {name: cells[1] for name, cells in rows_of("# Results on PACS", "| network").items()}

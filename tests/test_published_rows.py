@@ -39,16 +39,16 @@ def clone(tmp_path: Path) -> Path:
 
 
 def fine_tuned() -> pd.DataFrame:
-    return pd.concat(pd.read_csv(file).assign(folder=file.parent.name) for file in FINE_TUNED.rglob("runs.csv"))
+    return pd.concat(pd.read_parquet(file).assign(folder=file.parent.name) for file in FINE_TUNED.rglob("runs.parquet"))
 
 
 @pytest.mark.parametrize("folder", [".", "study", "long", "five-at-224px"])
 def test_a_sweep_file_plans_the_published_runs(clone: Path, folder: str) -> None:
     _, plan = make_plan(clone / FINE_TUNED.relative_to(ROOT) / folder)
     planned = {(job.fingerprint, job.method, job.trial, job.draw) for job in plan.jobs}
-    tables = [FINE_TUNED / folder / "runs.csv"]
-    tables += [FINE_TUNED / "begun-trials.csv"] if folder == "." else []
-    rows = pd.concat(map(pd.read_csv, tables))
+    tables = [FINE_TUNED / folder / "runs.parquet"]
+    tables += [FINE_TUNED / "begun-trials.parquet"] if folder == "." else []
+    rows = pd.concat(map(pd.read_parquet, tables))
     assert not rows.duplicated(["fingerprint", "method"]).any()
     made = zip(rows.fingerprint, rows.method.str.removesuffix("+ema"), rows.trial, rows.draw, strict=True)
     assert set(made) <= planned

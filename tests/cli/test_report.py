@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from longshift.cli.main import main
-from longshift.results import as_frame, write_runs_csv
+from longshift.results import as_frame, write_runs
 from tests.report.fake import frame, row, rows
-from tests.report.folders import write_runs
+from tests.report.folders import write_runs as write_run_folders
 
 Result = tuple[int, str, str]
 Run = Callable[..., Result]
@@ -38,7 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     path = tmp_path / "runs.csv"
-    write_runs_csv(frame(), path)
+    write_runs(frame(), path)
     return path
 
 
@@ -55,7 +55,7 @@ def test_formats(run: Run, runs: Path, format_: str, sign: str) -> None:
 
 def test_json_counts_and_names_what_is_missing(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
-    write_runs_csv(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
+    write_runs(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
     code, out, _ = run("report", path, "--table", "average", "--json")
     assert code == 0
     found = json.loads(out)
@@ -69,7 +69,7 @@ def test_json_counts_and_names_what_is_missing(run: Run, tmp_path: Path) -> None
 
 def test_the_terminal_names_missing_runs_once(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
-    write_runs_csv(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
+    write_runs(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
     code, out, _ = run("report", path)
     assert code == 0
     assert out.count("2 of 24 runs have no number") == 1
@@ -81,7 +81,7 @@ def test_compare_with_the_paper(run: Run, tmp_path: Path) -> None:
     made = [row(m, 0, target=t, dataset="mine", benchmark="PACS", value=v)
             for m, v in (("erm", 0.6), ("coral", 0.65), ("ndcl", 0.7)) for t in ("art_painting", "photo")]  # fmt: skip
     path = tmp_path / "runs.csv"
-    write_runs_csv(as_frame(made), path)
+    write_runs(as_frame(made), path)
     code, out, err = run("report", path, "--compare", "paper", "--format", "csv")
     assert code == 0
     lines = [line.split(",") for line in out.splitlines()]
@@ -111,7 +111,7 @@ def measured(tmp_path: Path) -> Path:
                 made.append(row(method, trial, 0, target, "PACS", value=value, benchmark="PACS", **more))
     frame = as_frame(made).assign(validation_curve="[[100, 0.5], [200, 0.75], [300, 0.8]]")
     path = tmp_path / "measured.csv"
-    write_runs_csv(frame, path)
+    write_runs(frame, path)
     return path
 
 
@@ -186,7 +186,7 @@ def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str],
 
 def test_against_adds_a_table_and_draws_and_settings_narrow_all_of_them(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
-    write_runs_csv(frame(settings=("Duality", "Cross")), path)
+    write_runs(frame(settings=("Duality", "Cross")), path)
     code, out, _ = run("report", path, "--against", "erm", "--draws", 1, "--setting", "Cross", "--json")
     assert code == 0
     shown = json.loads(out)
@@ -205,7 +205,7 @@ def test_no_such_path(run: Run, tmp_path: Path) -> None:
 
 
 def test_html_from_a_folder_of_runs(run: Run, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs", ("erm", "ndcl"))
+    write_run_folders(tmp_path / "runs", ("erm", "ndcl"))
     code, out, err = run("report", tmp_path / "runs", "--html", tmp_path / "out" / "page.html", "--selection", "last")
     assert (code, out) == (0, "")
     assert "written:" in err
@@ -229,7 +229,7 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     runs = as_frame([*rows(), *rows(methods=("ndcl+ema", "ndcl_prior"), trials=1, draws=1)])
     folder = tmp_path / "results"
     folder.mkdir()
-    write_runs_csv(runs.assign(name="x", curve="[0.1, 0.2]", theory_margin=0.3), folder / "runs.csv")
+    write_runs(runs.assign(name="x", curve="[0.1, 0.2]", theory_margin=0.3), folder / "runs.csv")
     code, table, err = run("report", folder, "--format", "markdown")
     assert code == 0
     assert [line.split(", since")[0] for line in err.splitlines()] == [
@@ -257,13 +257,13 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     (folder / "runs.csv").write_text("method,trial\nerm,zero\n")
     code, _, err = run("report", folder)
     assert code == 1
-    assert "lacks the columns" in err
-    write_runs_csv(runs, folder / "runs.csv")
+    assert "without the columns" in err
+    write_runs(runs, folder / "runs.csv")
     text = (folder / "runs.csv").read_text()
     (folder / "runs.csv").write_text(text.replace(",done,", ",done,seven", 1))
     code, _, err = run("report", folder)
     assert code == 1
-    assert "is no table of runs" in err
+    assert "Expected a table of runs" in err
 
 
 def test_the_folder_of_a_fit_has_its_own_report(run: Run, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import longshift
+from longshift.results import run_schema
 from tests.data.trees import make_tree, zip_tree
 from tests.faults.tools import tiny_sites
 from tests.report.folders import write_runs
@@ -52,11 +53,16 @@ def export_files(folder: Path, run: Path) -> None:
     longshift.export(run, "torch", folder / "model.pt2")
 
 
+def table_files(folder: Path, run: Path) -> None:
+    (folder / "results").symlink_to(ROOT / "results")
+
+
 FILES: dict[str, Callable[[Path, Path], None]] = {
     "docs/data.md": data_files,
     "docs/own-data.md": fit_files,
     "docs/sweeps.md": sweep_files,
     "docs/export.md": export_files,
+    "docs/run-table.md": table_files,
 }
 
 
@@ -71,6 +77,7 @@ def test_the_python_of_a_page_runs(
         FILES[page](tmp_path, digits_run)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(run_schema, "_plugins", {})  # a page may register a column
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look their module up
     code = blocks(ROOT / page).replace("minutes=10", "steps=4")

@@ -47,7 +47,7 @@ def write_run(
             "fingerprint": "x", "classes": list(classes), "sources": list(SOURCES), "shots": shots,
             "counts": [list(row) for row in zip(*counts, strict=True)],
         },
-        "last": evaluated, "selected": evaluated, "memory_gib": None,
+        "last": evaluated, "selected": evaluated, "averaged": None, "backbone": "mlp", "memory_gib": None,
         "seconds": {"total": 2.0, "training": 1.0, "per_step": 0.02 + 0.001 * len(method)},
         "environment": {"device": "cpu", "cpu": "test", "commit": "none"},
     }  # fmt: skip

@@ -20,7 +20,7 @@ from longshift.report.report_tables import build_tables
 from longshift.report.saving import save_tables
 from longshift.report.table import Cell, Column, Row, Table
 from longshift.report.terminal_format import print_report
-from longshift.results import read_runs_csv
+from longshift.results import read_runs
 from tests.report.fake import frame
 
 NASTY = r"a_b & 50% $x$ {y} #1 \z ~t ^u <script>|`q` 'r' ÀçčÆøß ąđ東"
@@ -126,5 +126,5 @@ def test_files_are_complete_and_the_runs_read_back(tmp_path: Path) -> None:
         "tables.md", "tables.tex", "average.csv", "target.csv", "worst.csv", "cost.csv", "missing.csv", "runs.csv",
         "latex/average-duality.tex", "latex/target-digits-duality.tex", "latex/worst-duality.tex", "latex/cost.tex",
     }  # fmt: skip
-    again = build_tables(read_runs_csv(tmp_path / "new" / "out" / "runs.csv"))
+    again = build_tables(read_runs(tmp_path / "new" / "out" / "runs.csv"))
     assert csv_tables(again) == csv_tables(tables)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from longshift.report.report_tables import build_tables
 from longshift.report.titles import family, method_title, order_methods
-from longshift.results import read_runs_csv, write_runs_csv
+from longshift.results import read_runs, write_runs
 from longshift.sweep.collecting import collect
 from tests.training.small_runs import config, train
 
@@ -20,8 +20,8 @@ def test_a_run_with_averaging_is_two_rows(tmp_path: Path) -> None:
         assert frame.loc[name, "target_accuracy"] == result[part]["target"]["accuracy"]
         assert frame.loc[name, "selected_step"] == result[part]["step"]
     assert frame["fingerprint"]["erm"] == frame["fingerprint"]["erm+ema"]
-    write_runs_csv(collect(tmp_path / "runs"), tmp_path / "runs.csv")
-    assert list(read_runs_csv(tmp_path / "runs.csv")["method"]) == ["bsoftmax", "erm", "erm+ema"]
+    write_runs(collect(tmp_path / "runs"), tmp_path / "runs.csv")
+    assert list(read_runs(tmp_path / "runs.csv")["method"]) == ["bsoftmax", "erm", "erm+ema"]
     (table, *_) = build_tables(collect(tmp_path / "runs"), ("average",))
     assert [row.title for row in table.rows] == ["ERM", "ERM + EMA", "BSoftmax"]
 

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 import statistics
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.metrics import evaluate_predictions
-from longshift.results import COLUMNS, as_frame, drop_machine_columns, write_runs_csv
-from longshift.results.run_summary import summarise
-from longshift.results.selection import averages, best_runs, choose, missing_runs, per_target
-from longshift.sweep.collecting import collect
+from longshift.results import as_frame, column_names
+from longshift.results.run_summary import summarize
+from longshift.results.selection import averages, best_runs, choose, per_target
 from longshift.training.run_config import RunConfig
 
 METHODS, TARGETS, TRIALS, DRAWS = ("a", "b"), ("x", "y", "z"), 3, 4
 
 
 def _row(method: str, target: str, trial: int, draw: int, rng: np.random.Generator) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    row: dict[str, Any] = dict.fromkeys(column_names())
     row |= {
         "fingerprint": f"{method}{target}{trial}{draw}", "dataset": "d", "setting": "s", "target": target,
         "method": method, "trial": trial, "draw": draw, "status": "done", "selected_step": 5, "steps": 9,
@@ -32,7 +29,7 @@ def _row(method: str, target: str, trial: int, draw: int, rng: np.random.Generat
     for prefix in ("", "last_", "oracle_"):
         for part in ("validation", "test", "target"):
             for metric in ("accuracy", "few"):
-                if f"{prefix}{part}_{metric}" in COLUMNS:
+                if f"{prefix}{part}_{metric}" in row:
                     row[f"{prefix}{part}_{metric}"] = float(rng.random())
     return row
 
@@ -118,7 +115,6 @@ def test_diverged_and_failed_runs_are_counted_not_averaged(rows: list[dict[str, 
     got = choose(frame).query("method == 'a' and target == 'x' and trial == 0").iloc[0]
     assert (got["candidates"], got["diverged"], got["missing"]) == (2, 1, 1)
     assert got["draw"] == _best(rows, "a", "x", 0, "validation")["draw"]
-    assert missing_runs(frame)["fingerprint"].tolist() == ["ax00", "ax01"]
     line = averages(choose(frame)).query("method == 'a'").iloc[0]
     assert (line["trials"], line["diverged"], line["missing"]) == (TRIALS, 1, 1)
 
@@ -169,30 +165,6 @@ def test_the_best_run_is_chosen_by_validation_over_all_trials(rows: list[dict[st
         assert got["validation_accuracy"] == max(row["validation_accuracy"] for row in mine)
 
 
-def test_csv_gives_the_same_bytes_and_the_same_numbers(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    rows[0].update(target="NA", dataset="007", ratio=0.1 + 0.2, selected_step=None, hparams='{"lr": 1e-05, "s": "a,b"}')
-    frame = as_frame(rows)
-    write_runs_csv(frame, tmp_path / "one.csv")
-    write_runs_csv(as_frame(rows[::-1]), tmp_path / "two.csv")
-    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
-    back = collect(tmp_path / "one.csv")
-    pd.testing.assert_frame_equal(back, frame, check_exact=True)
-    write_runs_csv(back, tmp_path / "three.csv")
-    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "three.csv").read_bytes()
-    write_runs_csv(drop_machine_columns(frame), tmp_path / "four.csv")
-    assert collect(tmp_path / "four.csv")["target_accuracy"].equals(frame["target_accuracy"])
-
-
-def test_a_csv_that_is_no_table_of_runs_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(LongshiftError, match="lacks the columns fingerprint"):
-        collect(tmp_path / "a.csv")
-    with pytest.raises(UsageError, match="no sweep"):
-        collect(tmp_path / "nothing")
-    with pytest.raises(LongshiftError, match="no folder with a finished run"):
-        collect(tmp_path)
-
-
 @pytest.mark.parametrize("rule", ["validation", "last"])
 def test_draws_are_chosen_by_what_steps_are_chosen_by(rows: list[dict[str, Any]], rule: Any) -> None:
     prefix = "last_" if rule == "last" else ""
@@ -200,7 +172,7 @@ def test_draws_are_chosen_by_what_steps_are_chosen_by(rows: list[dict[str, Any]]
     # 9 samples of one class and 1 of the other: all taken for the first class, or one mistake in each ten.
     guesser |= {f"{prefix}validation_accuracy": 0.9, f"{prefix}validation_balanced": 0.5}
     careful |= {f"{prefix}validation_accuracy": 0.8, f"{prefix}validation_balanced": 0.9}
-    equal |= {f"{prefix}validation_accuracy": 0.9 + 1e-14}  # of an earlier version: the accuracy must do
+    equal |= {f"{prefix}validation_accuracy": 0.9 + 1e-14}  # not measured: the accuracy counts
     chosen = choose(as_frame([guesser, careful, equal]), rule)
     assert chosen["draw"].tolist() == [1]
     if rule == "validation":
@@ -214,11 +186,11 @@ def test_the_row_of_a_run_has_the_score_of_its_selection() -> None:
     part = {"step": 3, "validation": found.to_dict(), "test": None, "target": None}
     result: dict[str, Any] = {
         "schema": 1, "fingerprint": "f", "status": "done", "selected": part, "last": part, "memory_gib": None,
-        "hparams": {}, "seconds": {"per_step": 1.0, "total": 3.0},
+        "hparams": {}, "backbone": "small", "averaged": None, "seconds": {"per_step": 1.0, "total": 3.0},
         "environment": {"commit": "", "device": "cpu", "cpu": "x"},
         "run": {**RunConfig(target="ink").model_dump(), "data": "digits"},
     }  # fmt: skip
-    row = summarise(result, "f")
+    row = summarize(result, "f")
     assert row["validation_accuracy"] == pytest.approx(0.8)
     assert row["validation_balanced"] == row["last_validation_balanced"] == found.balanced_accuracy
     assert found.balanced_accuracy == pytest.approx((8 / 9 + 0) / 2)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from longshift.results import drop_machine_columns, write_runs_csv
+from longshift.results import drop_machine_columns, write_runs
 from longshift.sweep.collecting import collect
 from longshift.sweep.jobs import Plan, make_plan
 
@@ -46,6 +46,6 @@ def small_plan(folder: Path, **changes: Any) -> Plan:
 
 def table_bytes(folder: Path) -> bytes:
     """The finished runs as CSV, without what depends on the machine."""
-    # Not as runs.csv: the sweep would go on from it.
-    write_runs_csv(drop_machine_columns(collect(folder)), folder / "table.csv")
+    # Not as runs.csv: the sweep would resume from it.
+    write_runs(drop_machine_columns(collect(folder)), folder / "table.csv")
     return (folder / "table.csv").read_bytes()

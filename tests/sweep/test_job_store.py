@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from longshift.errors import LongshiftError
-from longshift.results.run_summary import BadResult, read_summary
+from longshift.results import BadResult, read_summary
 from longshift.sweep import job_claims as claims, job_store as store
 from longshift.sweep.jobs import Job, Plan
 from longshift.sweep.run_job import Outcome, disk_full, execute

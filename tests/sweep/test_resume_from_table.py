@@ -15,8 +15,16 @@ from typer.testing import CliRunner, Result
 
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
-from longshift.results import LATER_COLUMNS, MACHINE_COLUMNS, read_runs_csv, write_runs_csv
-from longshift.results.run_summary import MEASURES, BadResult, curves, with_average
+from longshift.results import (
+    BadResult,
+    drop_machine_columns,
+    read_runs,
+    register_column,
+    unregister_column,
+    write_runs,
+)
+from longshift.results.run_schema import run_columns
+from longshift.results.run_summary import with_average
 from longshift.sweep.collecting import collect
 from longshift.sweep.job_queue import make_board
 from longshift.sweep.job_status import job_entries
@@ -76,7 +84,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def second(parts: Path, tmp_path: Path) -> Path:
     """Another machine, with the sweep file and the table alone."""
     (tmp_path / "second").mkdir()
-    for name in ("sweep.toml", "runs.csv"):
+    for name in ("sweep.toml", "runs.parquet"):
         shutil.copy(parts / "first" / name, tmp_path / "second" / name)
     return tmp_path / "second"
 
@@ -88,9 +96,9 @@ def test_only_what_the_table_lacks_runs_and_the_tables_are_equal(parts: Path, se
         "total": 4, "done": 2, "diverged": 1, "waiting": 1,
     }  # fmt: skip
     assert value["methods"]["same"]["done"] == 1
-    assert f"3 of them by {second / 'runs.csv'}" in said("status", second)
+    assert f"3 of them by {second / 'runs.parquet'}" in said("status", second)
     text = said("run", second, "--device", "cpu", "--workers", "1", "--quiet")
-    assert text.startswith(f"3 of 4 jobs were already in {second / 'runs.csv'}")
+    assert text.startswith(f"3 of 4 jobs were already in {second / 'runs.parquet'}")
     assert text.endswith("finished: 4 of 4 jobs, 1 by this command")
     ran = [
         job.method for job in load_plan(second).runs if (job_folder(second, job.fingerprint) / "result.json").exists()
@@ -100,8 +108,8 @@ def test_only_what_the_table_lacks_runs_and_the_tables_are_equal(parts: Path, se
     assert "6 rows of 4 runs" in said("collect", second)
     shutil.rmtree(second / "jobs")  # now the table has it all
     assert run(load_plan(second)) == []
-    assert "6 rows of 4 runs" in said("collect", second, "--out", second / "again.csv")
-    assert (second / "again.csv").read_bytes() == (second / "runs.csv").read_bytes()
+    assert "6 rows of 4 runs" in said("collect", second, "--out", second / "again.parquet")
+    assert (second / "again.parquet").read_bytes() == (second / "runs.parquet").read_bytes()
     assert table_bytes(second) == table_bytes(parts / "all")
 
 
@@ -115,7 +123,7 @@ def test_four_small_jobs_two_here_two_there(tmp_path: Path) -> None:
     for job in here.jobs[:2]:
         assert execute(job, here.folder.store, Runtime(device="cpu", keep_model=False), tasks).kind == "done"
     assert "wrote" in said("collect", tmp_path / "here")
-    shutil.copy(tmp_path / "here" / "runs.csv", tmp_path / "there" / "runs.csv")
+    shutil.copy(tmp_path / "here" / "runs.parquet", tmp_path / "there" / "runs.parquet")
     assert len(run(there)) == 2
     entries = scan(there.folder.store, [job.fingerprint for job in there.jobs])
     assert [entries[job.fingerprint].state for job in there.jobs] == ["waiting", "waiting", "done", "done"]
@@ -156,10 +164,10 @@ def test_a_variant_that_comes_later_shares_the_tables_run(second: Path) -> None:
 
 
 def test_the_stores_own_result_wins(parts: Path, second: Path) -> None:
-    text = (second / "runs.csv").read_text()
-    table = read_runs_csv(second / "runs.csv")
+    before = (second / "runs.parquet").read_bytes()
+    table = read_runs(second / "runs.parquet")
     table.loc[table["method"].isin(["erm", "same"]), "target_accuracy"] = 0.123
-    write_runs_csv(table, second / "runs.csv")
+    write_runs(table, second / "runs.parquet")
     (second / "jobs").mkdir()
     assert set(collect(second).query("method in ('erm', 'same')")["target_accuracy"]) == {0.123}
     own = parts / "first" / "jobs"
@@ -167,7 +175,7 @@ def test_the_stores_own_result_wins(parts: Path, second: Path) -> None:
     shutil.copytree(own / erm.id, second / "jobs" / erm.id)
     assert not job_entries(load_plan(second))[erm.fingerprint].elsewhere
     assert "5 rows" in said("collect", second)
-    assert (second / "runs.csv").read_text() == text
+    assert (second / "runs.parquet").read_bytes() == before
 
 
 def test_what_failed_here_is_finished_by_the_table(second: Path) -> None:
@@ -180,35 +188,46 @@ def test_what_failed_here_is_finished_by_the_table(second: Path) -> None:
 
 
 def test_rows_that_are_no_longer_planned_are_kept(second: Path) -> None:
-    before = (second / "runs.csv").read_bytes()
+    before = (second / "runs.parquet").read_bytes()
     small_plan(second, targets=["ink"], draws=1, variants=[{"name": "mean", "method": "erm", "average": "ema"}])
     assert "5 rows of 3 runs" in said("collect", second)
-    assert (second / "runs.csv").read_bytes() == before
+    assert (second / "runs.parquet").read_bytes() == before
     assert "3 rows of 2 runs" in said("collect", second, "--plan-only", "--out", second / "plan.csv")
-    assert list(read_runs_csv(second / "plan.csv")["method"]) == ["erm", "mean", "mean+ema"]
+    assert list(read_runs(second / "plan.csv")["method"]) == ["erm", "mean", "mean+ema"]
     assert "wrote 3 files" in said("best", second)  # erm, mean, mean+ema
 
 
 def test_collect_loses_nothing(second: Path, tmp_path: Path) -> None:
     small_plan(tmp_path / "empty")
     assert "no job" in str(call("collect", tmp_path / "empty").exception)
-    assert not (tmp_path / "empty" / "runs.csv").exists()
-    table = read_runs_csv(second / "runs.csv").assign(remark="mine")
-    write_runs_csv(table, second / "runs.csv")
-    before = (second / "runs.csv").read_bytes()
+    assert not (tmp_path / "empty" / "runs.parquet").exists()
+    table = read_runs(second / "runs.parquet").assign(remark="mine")
+    write_runs(table, second / "runs.parquet")
+    before = (second / "runs.parquet").read_bytes()
     assert "remark" in str(call("collect", second).exception)
-    assert (second / "runs.csv").read_bytes() == before
+    assert (second / "runs.parquet").read_bytes() == before
     assert "5 rows" in said("collect", second, "--out", second / "other.csv")
 
 
-def test_a_table_by_an_earlier_version_or_without_machine_columns(second: Path) -> None:
-    table = read_runs_csv(second / "runs.csv").drop(columns=[*LATER_COLUMNS, *MACHINE_COLUMNS])
-    write_runs_csv(table, second / "runs.csv")
+def test_a_table_without_machine_columns(second: Path) -> None:
+    table = drop_machine_columns(read_runs(second / "runs.parquet"))
+    write_runs(table, second / "runs.parquet")
     plan = load_plan(second)
     assert make_board(plan).in_table == 3
     assert "left: 1" in said("plan", second, "--device", "cpu", "--workers", "1", "--quiet")  # it has no times
     assert "5 rows" in said("collect", second)
-    assert set(read_runs_csv(second / "runs.csv")["validation_curve"]) == {""}
+    assert read_runs(second / "runs.parquet")["seconds_total"].isna().all()
+
+
+def test_a_csv_table_serves_as_well_and_parquet_wins(second: Path) -> None:
+    write_runs(read_runs(second / "runs.parquet"), second / "runs.csv")
+    before = (second / "runs.parquet").read_bytes()
+    (second / "runs.parquet").unlink()
+    assert make_board(load_plan(second)).in_table == 3
+    assert "5 rows" in said("collect", second)
+    assert (second / "runs.parquet").read_bytes() == before
+    (second / "runs.csv").write_text("")
+    assert make_board(load_plan(second)).in_table == 3
 
 
 def _cell(row: int, column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -223,43 +242,48 @@ def _cell(row: int, column: str, value: Any) -> Callable[[pd.DataFrame], pd.Data
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (_cell(0, "status", "dome"), "found 'dome'"),
+        (_cell(0, "status", "dome"), "got 'dome'"),
         (_cell(0, "fingerprint", ""), "which run it is"),
         (_cell(0, "validation_accuracy", None), "is done, but has no numbers"),
-        (_cell(0, "hparams", '{"lr": 0.'), "hparams is"),
-        (_cell(1, "validation_curve", "[[2, 0."), "validation_curve is"),
+        (_cell(0, "hparams", '{"lr": 0.'), "expected JSON as hparams"),
+        (_cell(1, "validation_curve", "[[2, 0."), "expected JSON as validation_curve"),
         (_cell(0, "target_accuracy", 0.5), "two rows that differ in target_accuracy"),
         (_cell(1, "target_accuracy", float("inf")), "not finite"),
-        (_cell(0, "steps", "many"), "is no table of runs"),
-        (_cell(0, "draw", None), "trial or draw is empty in 1 row"),
-        (lambda frame: frame.drop(columns="steps"), "lacks the columns steps"),
-        (lambda frame: frame[frame["method"] != "mean"], "it has mean+ema"),
+        (_cell(0, "steps", "many"), "Expected a table of runs"),
+        (_cell(0, "draw", None), "an empty trial or draw in 1 row"),
+        (lambda frame: frame.drop(columns="steps"), "without the columns steps"),
+        (lambda frame: frame[frame["method"] != "mean"], "got mean+ema"),
     ],
 )  # fmt: skip
 def test_a_damaged_table_is_an_error_everywhere(
     second: Path, damage: Callable[[pd.DataFrame], pd.DataFrame], words: str
 ) -> None:
-    write_runs_csv(damage(read_runs_csv(second / "runs.csv")), second / "runs.csv")
+    write_runs(damage(read_runs(second / "runs.parquet")), second / "runs.csv")
+    (second / "runs.parquet").unlink()
     before = (second / "runs.csv").read_bytes()
     for verb in ("status", "collect", "best", "run"):
         error = call(verb, second).exception
         assert isinstance(error, LongshiftError), verb
         assert words in str(error)
         assert str(second / "runs.csv") in str(error)
-        assert "remove it to do without" in str(error)
+        assert "Restore the file, or remove it" in str(error)
     assert (second / "runs.csv").read_bytes() == before
     assert not (second / "jobs").exists()
 
 
-def test_a_table_that_was_cut_off_is_an_error(second: Path) -> None:
-    text = (second / "runs.csv").read_bytes()
-    last = text.rstrip().rindex(b"\n")
-    for end in (0, 10, last + 100, (last + len(text)) // 2):
-        (second / "runs.csv").write_bytes(text[:end])
-        with pytest.raises(LongshiftError, match=r"runs.csv"):
+@pytest.mark.parametrize("name", ["runs.parquet", "runs.csv"])
+def test_a_table_that_was_cut_off_is_an_error(second: Path, name: str) -> None:
+    write_runs(read_runs(second / "runs.parquet"), second / name)
+    if name == "runs.csv":
+        (second / "runs.parquet").unlink()
+    content = (second / name).read_bytes()
+    last = content.rstrip().rindex(b"\n")
+    for end in (0, 10, (last + 10 + len(content)) // 2, (last + len(content)) // 2):
+        (second / name).write_bytes(content[:end])
+        with pytest.raises(LongshiftError, match=name):
             make_board(load_plan(second))
-    (second / "runs.csv").write_bytes(b"\xff\xfe\x00" + text)
-    with pytest.raises(LongshiftError, match=r"runs.csv"):
+    (second / name).write_bytes(b"\xff\xfe\x00" + content[:-1])
+    with pytest.raises(LongshiftError, match=name):
         make_board(load_plan(second))
 
 
@@ -277,33 +301,31 @@ def test_curves_are_those_of_the_evaluations(parts: Path) -> None:
     assert frame["validation_curve"]["wild"] == ""
 
 
-def test_a_curve_has_four_digits_and_an_average_its_own() -> None:
-    rows: list[dict[str, Any]] = [
-        {"step": 300, "validation": {"accuracy": 1 / 3}},
-        {"step": 600, "validation": {"accuracy": 2 / 3}, "averaged_validation": {"accuracy": 0.7000049}},
-    ]
-    found = curves(rows)
-    assert found == {
-        "validation_curve": "[[300, 0.3333], [600, 0.6667]]", "averaged_validation_curve": "[[600, 0.7]]",
-    }  # fmt: skip
-    row = {**dict.fromkeys(f"averaged_{name}" for name in MEASURES), **found}
-    both = with_average({**row, "method": "erm", "average": "swa", "averaged_step": 600})
-    assert {each["method"]: each["validation_curve"] for each in both} == {
-        "erm": found["validation_curve"], "erm+swa": found["averaged_validation_curve"],
-    }  # fmt: skip
-    assert set(curves([]).values()) == {""}
+def test_a_curve_has_four_digits() -> None:
+    (column,) = (c for c in run_columns() if c.name == "validation_curve")
+    lines = [{"step": 300, "validation": {"accuracy": 1 / 3}}, {"step": 600, "validation": {"accuracy": 0.7000049}}]
+    assert column.value({"evaluations": lines}) == "[[300, 0.3333], [600, 0.7]]"
+    assert column.value({"evaluations": []}) == ""
     with pytest.raises(BadResult, match="finite"):
-        curves([{"step": 1, "validation": {"accuracy": float("nan")}}])
+        column.value({"evaluations": [{"step": 1, "validation": {"accuracy": float("nan")}}]})
 
 
-@pytest.mark.parametrize("later", ["curve", "balanced"])
-def test_the_index_of_an_earlier_version_is_read_anew(parts: Path, tmp_path: Path, later: str) -> None:
+def test_an_average_has_its_own_values() -> None:
+    row = {"method": "erm", "setting": "Duality", "target_few": 0.1, "averaged": {"kind": "swa", "target_few": 0.2}}
+    assert list(with_average(row)) == [
+        {"method": "erm", "setting": "Duality", "target_few": 0.1},
+        {"method": "erm+swa", "setting": "Duality", "target_few": 0.2},
+    ]
+
+
+def test_an_index_without_a_present_column_is_read_again(parts: Path, tmp_path: Path) -> None:
     shutil.copytree(parts / "all", tmp_path / "s")
-    expected = table_bytes(tmp_path / "s")
-    index = tmp_path / "s" / "index.tsv"
-    lines = [line.split("\t") for line in index.read_text().splitlines()]
-    for line in lines:
-        row = json.loads(line[4])
-        line[4] = json.dumps({name: value for name, value in row.items() if later not in name})
-    index.write_text("".join("\t".join(line) + "\n" for line in lines))
-    assert table_bytes(tmp_path / "s") == expected
+    before = collect(tmp_path / "s")
+    register_column("batch_size", "integer", "samples per domain", lambda result: result["hparams"]["batch_size"])
+    try:
+        after = collect(tmp_path / "s")
+    finally:
+        unregister_column("batch_size")
+    assert after.columns[-1] == "batch_size"
+    assert dict(zip(after["method"], after["batch_size"], strict=True))["wide"] == 4
+    assert collect(tmp_path / "s").equals(before)

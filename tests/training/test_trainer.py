@@ -16,7 +16,7 @@ from longshift.analysis.domains import by_domain
 from longshift.errors import LongshiftError
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.progress import Stage
-from longshift.results.run_summary import summarise
+from longshift.results.run_summary import summarize
 from longshift.training.batch_source import ResidentSource
 from longshift.training.run_folder import RunFolder
 from longshift.training.task import Task, make_task
@@ -226,6 +226,6 @@ def test_posterior_gaps_are_those_of_the_analysis(task: Task, tmp_path: Path) ->
     found = result["selected"]["posterior"]
     assert found["target"] == pytest.approx(expected.average, abs=1e-6)
     assert found["sources"] == pytest.approx(expected.between_sources, abs=1e-6)
-    row = summarise(result, run.fingerprint())
+    row = summarize(result, run.fingerprint())
     assert row["posterior_target"] == found["target"]
     assert row["last_posterior_sources"] == result["last"]["posterior"]["sources"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = ("terminal", "markdown", "latex", "csv")
 HELP = """Tables and a page from finished runs.
 
-PATH is a sweep, a folder of runs, or a table of runs (runs.csv, or a folder with one) written earlier.
+PATH is a sweep, a folder of runs, or a table of runs (runs.parquet or .csv, or a folder with one).
 
 Examples:
 
@@ -172,7 +172,7 @@ def _runs(path: Path) -> pd.DataFrame:
 
     That is so of published results that somebody went on with and whose data are gone: a folder with jobs in it.
     """
-    from longshift.results import read_runs_csv
+    from longshift.results import read_runs
     from longshift.sweep import SweepFolder, collect, data_elsewhere
 
     try:
@@ -181,7 +181,7 @@ def _runs(path: Path) -> pd.DataFrame:
         table = SweepFolder(path).table
         if not table.is_file() or not data_elsewhere(path):
             raise
-        runs = read_runs_csv(table)
+        runs = read_runs(table)
         caution(f"{error}\nthe jobs of this sweep cannot be listed: what follows is of the runs in {table} alone")
         return runs
 

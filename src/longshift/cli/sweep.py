@@ -30,7 +30,7 @@ HELP = """Run many trainings: plan, run, stop, go on, pick the best.
 
     longshift sweep status digits-sweep
 
-    longshift sweep collect digits-sweep   # writes runs.csv, from which the sweep can go on elsewhere
+    longshift sweep collect digits-sweep   # writes runs.parquet, from which the sweep can resume elsewhere
 """
 SHOWN_FAILURES = 10
 
@@ -301,29 +301,32 @@ def best(
 
 def collect(
     directory: Directory,
-    out: Annotated[Path | None, typer.Option(help="Where to write; default DIR/runs.csv.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Table to write, .parquet or .csv; default DIR/runs.parquet.")
+    ] = None,
     plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Leave out rows of DIR/runs.csv that are no longer in the plan.")
+        bool, typer.Option("--plan-only", help="Leave out rows of DIR/runs.parquet that are no longer in the plan.")
     ] = False,
 ) -> None:
-    """Write all finished jobs as one table, from which the sweep can go on elsewhere.
+    """Write all finished jobs as one table, from which the sweep can resume on another machine.
 
     Example: `longshift sweep collect digits-sweep`
     """
-    from longshift.results import unknown_columns, write_runs_csv
+    from longshift.results import unknown_columns, write_runs
     from longshift.sweep import collect_plan, collect_union, load_plan
 
     made = load_plan(directory)
-    file = out or made.folder.table
+    file = out or made.folder.path / "runs.parquet"
     frame = collect_plan(made) if plan_only else collect_union(made)
     if frame.empty:
         raise LongshiftError(f"no job of {directory} is finished yet; see: longshift sweep status {directory}")
-    if out is None and file.exists() and (lost := unknown_columns(file)):
+    old = made.folder.table
+    if out is None and old.exists() and (lost := unknown_columns(old)):
         raise LongshiftError(
-            f"{file} has {counted(len(lost), 'column')} that would be lost: {', '.join(lost)}; "
+            f"{old} has {counted(len(lost), 'column')} that would be lost: {', '.join(lost)}; "
             f"write another file: longshift sweep collect {directory} --out FILE"
         )
-    write_runs_csv(frame, file)
+    write_runs(frame, file)
     _say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
 
 

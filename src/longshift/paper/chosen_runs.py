@@ -17,7 +17,7 @@ from longshift.errors import LongshiftError
 from longshift.files import read_json
 from longshift.paper.workspace import Workspace
 from longshift.report import Missing, find_missing
-from longshift.results import COLUMNS, as_frame, choose
+from longshift.results import as_frame, choose, unfinished_row
 from longshift.sweep import FINISHED, Entry, Job, StoreFolder, scan
 from longshift.training import RunFolder, read_metrics
 
@@ -55,8 +55,7 @@ class Results:
         place["setting"] = Path(setting).stem if setting.endswith(".json") else setting
         if entry.state in FINISHED:
             return {**entry.row(), **place}
-        run = {name: job.run[name] for name in job.run if name in COLUMNS and name not in ("hparams", "setting")}
-        return {**run, **place, "fingerprint": job.fingerprint, "status": entry.state}
+        return {**unfinished_row(job.run, job.fingerprint, entry.state), **place}
 
     @cached_property
     def _by_fingerprint(self) -> dict[str, Job]:

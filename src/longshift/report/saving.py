@@ -13,7 +13,7 @@ from longshift.report.latex_format import NEEDS, latex_document, latex_table
 from longshift.report.markdown_format import markdown_table
 from longshift.report.missing_runs import Missing
 from longshift.report.table import Table
-from longshift.results import write_runs_csv
+from longshift.results import write_runs
 
 
 def save_tables(
@@ -31,7 +31,7 @@ def save_tables(
     texts["missing.csv"] = missing.frame.to_csv(index=False, lineterminator="\n")
     for name, text in texts.items():
         write_text(folder / name, text)
-    write_runs_csv(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv")
+    write_runs(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv")
     return [folder / name for name in (*texts, "runs.csv")]
 
 

@@ -1,4 +1,4 @@
-"""The table of runs: its schema, how runs are selected, summaries."""
+"""The table of runs: its schema, its files, selection and summaries."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.results.run_summary import (
-        BALANCED as BALANCED,
+    from longshift.results.run_schema import (
         SETS as SETS,
         BadResult as BadResult,
+        RunColumn as RunColumn,
+        column_names as column_names,
+        machine_columns as machine_columns,
+        register_column as register_column,
+        row_marks as row_marks,
+        run_columns as run_columns,
+        unregister_column as unregister_column,
+    )
+    from longshift.results.run_summary import (
         from_rows as from_rows,
         read_summary as read_summary,
+        unfinished_row as unfinished_row,
         with_average as with_average,
     )
     from longshift.results.run_table import (
-        COLUMNS as COLUMNS,
-        KEYS as KEYS,
-        LATER_COLUMNS as LATER_COLUMNS,
-        MACHINE_COLUMNS as MACHINE_COLUMNS,
-        NUMBERS as NUMBERS,
-        ORDER as ORDER,
-        TEXT as TEXT,
-        WHOLE as WHOLE,
         as_frame as as_frame,
         drop_machine_columns as drop_machine_columns,
-        read_runs_csv as read_runs_csv,
+        read_runs as read_runs,
         unknown_columns as unknown_columns,
-        write_runs_csv as write_runs_csv,
+        write_runs as write_runs,
     )
     from longshift.results.selection import (
         RULES as RULES,

@@ -1,109 +1,148 @@
-"""The table of runs: its columns, their types, and its CSV file."""
+"""The table of runs as a data frame, and its files: Parquet, or CSV by the name of the file."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from longshift.errors import LongshiftError
+from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
-from longshift.results.run_summary import BALANCED, GAPS, LAST_MEASURES, MEASURES, ORACLE_MEASURES
+from longshift.results.run_schema import ColumnType, column_names, machine_columns, run_columns
 from longshift.text import counted
 
-KEYS = ("dataset", "benchmark", "setting", "target", "method", "backbone")
-TEXT = ("fingerprint", *KEYS, "status", "hparams", "validation_curve", "commit", "device")
-WHOLE = ("trial", "draw", "hparam_seed", "split_seed", "train_seed", "selected_step", "steps", "oracle_step")
-# Not in every table: earlier versions did not measure them.
-LATER_COLUMNS = (*GAPS, BALANCED, *(f"last_{name}" for name in (*GAPS, BALANCED)), "validation_curve")
-MACHINE_COLUMNS = ("seconds_per_step", "seconds_total", "memory_gib", "commit", "device")
-COLUMNS = (
-    "fingerprint", *KEYS, "ratio", "trial", "draw", "hparam_seed", "split_seed", "train_seed", "status",
-    "selected_step", "steps", *MEASURES, *LAST_MEASURES, "oracle_step", *ORACLE_MEASURES,
-    "seconds_per_step", "seconds_total", "memory_gib", "hparams", "validation_curve", "commit", "device",
-)  # fmt: skip
-NUMBERS = tuple(name for name in COLUMNS if name not in TEXT and name not in WHOLE)
 ORDER = ["dataset", "setting", "target", "method", "trial", "draw", "fingerprint"]
+_ARROW = {"text": pa.string(), "json": pa.string(), "integer": pa.int64(), "number": pa.float64()}
+_ZSTD_LEVEL = 19
 
 
-def as_frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Rows as a table with fixed columns, types and order, whatever they were read from."""
+def as_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows as a table with the columns, types and order of the schema."""
     listed = list(rows)
-    frame = pd.DataFrame({name: [row.get(name) for row in listed] for name in COLUMNS}, dtype=object)
-    return _typed(frame)
+    return _typed({name: [row.get(name) for row in listed] for name in column_names()})
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    columns: dict[str, Any] = {}
-    for name in COLUMNS:
-        column = frame[name]
-        if name in TEXT:
-            columns[name] = column.where(column.notna(), "").astype(str)
-        elif name in WHOLE:
-            columns[name] = pd.to_numeric(column.replace("", None)).astype("Int64")
-        else:
-            columns[name] = pd.to_numeric(column.replace("", None)).astype("float64")
+def _typed(values: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
+    columns = {c.name: _column(c.type, pd.Series(list(values[c.name]), dtype=object)) for c in run_columns()}
     return pd.DataFrame(columns).sort_values(ORDER, kind="stable", ignore_index=True)
 
 
-def write_runs_csv(frame: pd.DataFrame, path: Path | str) -> None:
-    """Write runs as CSV: the same runs give the same bytes, and reading them back gives the same numbers."""
-    ordered = frame.sort_values([name for name in ORDER if name in frame], kind="stable")
+def _column(type_: ColumnType, values: pd.Series[Any]) -> pd.Series[Any]:
+    if type_ in ("text", "json"):
+        return values.where(values.notna(), "").astype(str)
+    numbers = pd.to_numeric(values.replace("", None))
+    return numbers.astype("Int64" if type_ == "integer" else "float64")
+
+
+def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
+    """Write runs as Parquet or, to a file called *.csv, as CSV.
+
+    The same runs give the same bytes with the same version of pyarrow, and reading them back gives the same numbers.
+
+    Args:
+        frame: Runs, as `collect` or `read_runs` returns them.
+        path: File to write; it must end in .parquet or .csv.
+
+    Raises:
+        UsageError: The name of the file has another ending.
+    """
+    ordered = frame.sort_values([name for name in ORDER if name in frame], kind="stable", ignore_index=True)
+    parquet = _is_parquet(Path(path))
     with replacing(Path(path)) as temporary:
-        ordered.to_csv(temporary, index=False, lineterminator="\n")
+        if parquet:
+            _write_parquet(ordered, temporary)
+        else:
+            ordered.to_csv(temporary, index=False, lineterminator="\n")
 
 
-def read_runs_csv(path: Path | str) -> pd.DataFrame:
-    """Read what `write_runs_csv` wrote; columns of other names are passed over."""
-    # As text first: a domain called "NA" or "007" is a name, and floats must come back to the last bit.
-    header, *rows = _fields(path)
-    frame = pd.DataFrame(rows, columns=header, dtype=object)
-    lacking = [name for name in COLUMNS if name not in frame and name not in (*MACHINE_COLUMNS, *LATER_COLUMNS)]
+def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    types = {column.name: _ARROW[column.type] for column in run_columns()}
+    values = frame.astype(object).replace("", None)  # an empty text is a missing value
+    table = pa.table({name: pa.array(values[name], type=types.get(name), from_pandas=True) for name in frame.columns})
+    # Dictionaries save space where values repeat, which measured numbers do not.
+    repeated = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
+    pq.write_table(
+        table, path, compression="zstd", compression_level=_ZSTD_LEVEL, use_dictionary=repeated, write_statistics=False
+    )
+
+
+def read_runs(path: Path | str) -> pd.DataFrame:
+    """Read a table of runs.
+
+    Args:
+        path: File that `write_runs` wrote. Columns that are not in the schema are ignored.
+
+    Returns:
+        One row per run, with the columns, types and order of the schema.
+
+    Raises:
+        LongshiftError: The file is damaged or is not a table of runs.
+    """
+    header, columns = _contents(Path(path))
+    lacking = [c.name for c in run_columns() if c.name not in header and not c.optional]
     if lacking:
-        raise LongshiftError(f"{path} is no table of runs: it lacks the columns {', '.join(lacking)}")
-    for name in (*MACHINE_COLUMNS, *LATER_COLUMNS):
-        if name not in frame:
-            frame[name] = ""
+        raise LongshiftError(f"Expected a table of runs, got {path} without the columns {', '.join(lacking)}.")
+    rows = len(next(iter(columns.values())))
     try:
-        for name in NUMBERS:
-            frame[name] = [float(text) if text else None for text in frame[name]]
-        typed = _typed(frame)
+        typed = _typed({name: columns.get(name, [None] * rows) for name in column_names()})
     except (ValueError, TypeError) as error:
-        raise LongshiftError(f"{path} is no table of runs: {error}") from error
+        raise LongshiftError(f"Expected a table of runs, got {path}: {error}") from error
     unnamed = int(typed[["trial", "draw"]].isna().any(axis=1).sum())
     if unnamed:
-        raise LongshiftError(f"{path} is no table of runs: trial or draw is empty in {counted(unnamed, 'row')}")
+        raise LongshiftError(
+            f"Expected a table of runs, got {path} with an empty trial or draw in {counted(unnamed, 'row')}."
+        )
     return typed
 
 
 def unknown_columns(path: Path | str) -> list[str]:
-    """Columns of a CSV file that a table of runs does not have: `read_runs_csv` passes over them."""
-    return [name for name in _fields(path)[0] if name not in COLUMNS]
-
-
-def _fields(path: Path | str) -> list[list[str]]:
-    """The header and the rows of a CSV file; unlike pandas, a row that was cut short is not filled up."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file, strict=True) if line]
-    except (OSError, ValueError, csv.Error) as error:
-        raise LongshiftError(f"cannot read {path} as a table of runs: {error}") from error
-    if not lines:
-        raise LongshiftError(f"cannot read {path} as a table of runs: it is empty")
-    header = lines[0]
-    if len(set(header)) < len(header):
-        twice = sorted({name for name in header if header.count(name) > 1})
-        raise LongshiftError(f"{path} is no table of runs: it has several columns called {', '.join(twice)}")
-    for number, line in enumerate(lines[1:], start=1):
-        if len(line) != len(header):
-            width = counted(len(header), "field")
-            raise LongshiftError(f"{path} is no table of runs: its header has {width}, row {number} has {len(line)}")
-    return lines
+    """Columns of a file that are not in the schema; `read_runs` ignores them."""
+    header, _ = _contents(Path(path))
+    return [name for name in header if name not in column_names()]
 
 
 def drop_machine_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """Without what depends on the machine and the moment: times, memory, commit, device."""
-    return frame.drop(columns=list(MACHINE_COLUMNS))
+    """Leave out what depends on the machine and the moment: times, memory, commit, device."""
+    return frame.drop(columns=list(machine_columns()))
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.suffix not in (".parquet", ".csv"):
+        raise UsageError(f"Expected a file called *.parquet or *.csv, got {path}.")
+    return path.suffix == ".parquet"
+
+
+def _contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
+    """The names of a file's columns, and their values."""
+    try:
+        if _is_parquet(path):
+            table = pq.read_table(path, partitioning=None)
+            return table.column_names, table.to_pydict()
+        return _csv_contents(path)
+    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
+        raise LongshiftError(f"Cannot read {path} as a table of runs: {error}") from error
+
+
+def _csv_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
+    """Unlike pandas: a domain called "NA" is a name, floats keep every digit, and a short row is an error."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [line for line in csv.reader(file, strict=True) if line]
+    if not lines:
+        raise ValueError("it is empty")
+    header, *rows = lines
+    if len(set(header)) < len(header):
+        twice = sorted({name for name in header if header.count(name) > 1})
+        raise ValueError(f"it has several columns called {', '.join(twice)}")
+    for number, line in enumerate(rows, start=1):
+        if len(line) != len(header):
+            raise ValueError(f"its header has {counted(len(header), 'field')}, row {number} has {len(line)}")
+    columns: dict[str, list[Any]] = {name: [row[place] for row in rows] for place, name in enumerate(header)}
+    for column in run_columns():
+        if column.type == "number" and column.name in columns:
+            columns[column.name] = [float(text) if text else None for text in columns[column.name]]
+    return header, columns

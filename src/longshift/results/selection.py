@@ -1,15 +1,15 @@
-"""Which runs count, and what the tables show of them. Pure functions on the table of `collect`.
+"""Select runs and average them. Pure functions on the table that `collect` returns.
 
-Rules (always named beside the numbers they give):
+Selection rules (every table names its rule):
   validation  the step and the draw with the best accuracy on the balanced validation set of the training domains.
-              The protocol's rule; the only one that uses nothing of the target.
-  last        the weights of the last step; the draw with the best validation accuracy of the last step.
-  oracle      the step and the draw with the best accuracy on the target itself: an upper bound, no result.
+              This is the protocol's rule and the only one that uses nothing of the target.
+  last        the weights of the last step; the draw with the best validation accuracy at the last step.
+  oracle      the step and the draw with the best accuracy on the target itself: an upper bound, not a result.
 
 Where the validation set could not be balanced (a class has too few samples, or a domain lacks it), validation accuracy
-means the mean of the class accuracies, for steps and draws alike.
+means the mean of the class accuracies, for steps and for draws.
 
-Of each trial the best draw counts; then mean and standard error over trials. An average over targets is taken
+In each trial the best draw counts; then follow mean and standard error over trials. An average over targets is taken
 within each trial first. Runs that diverged or failed are never candidates; they are counted.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.results.run_summary import BALANCED, MEASURES, METRICS
+from longshift.results.run_schema import BALANCED, MEASURES
 
 Rule = Literal["validation", "last", "oracle"]
 RULES: tuple[Rule, ...] = get_args(Rule)
@@ -34,8 +34,8 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
     """The best draw of each trial: one row per dataset, setting, target, method and trial.
 
     Columns: these keys, `rule`, the chosen `draw`, `step` and `fingerprint`, `candidates` (draws that count),
-    `diverged` and `missing` (draws that do not), and `MEASURES` at the chosen step (only the target's for "oracle").
-    Of equal draws the lowest number wins. A trial without candidates is there with no numbers.
+    `diverged` and `missing` (draws that do not), and the measures at the chosen step ("oracle": the target's only).
+    Among equal draws the lowest number wins. A trial without candidates has a row without numbers.
     """
     if rule not in RULES:
         raise UsageError(unknown_name("selection rule", rule, RULES))
@@ -43,7 +43,7 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
     good = good.assign(score=_score(good, rule))
     if rule == "oracle" and len(good) and good["score"].isna().all():
         raise LongshiftError(
-            'no oracle numbers: the target was not evaluated along the way. Run the sweep with evaluate = "full" '
+            'no oracle numbers: the target was not evaluated during training. Run the sweep with evaluate = "full" '
             "under [run]."
         )
     good = good[good["score"].notna()]
@@ -72,13 +72,12 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
 
 
 def _score(runs: pd.DataFrame, rule: Rule) -> pd.Series[float]:
-    """What draws are compared by. Tables of earlier versions have the plain accuracy only."""
+    """The score that ranks draws. A table whose runs lack the mean of class accuracies has the plain accuracy."""
     if rule == "oracle":
         return runs["oracle_target_accuracy"]
     prefix = "last_" if rule == "last" else ""
     accuracy = runs[f"{prefix}validation_accuracy"]
-    found = runs[prefix + BALANCED].fillna(accuracy) if prefix + BALANCED in runs else accuracy
-    return found.round(12)  # as many digits as the engine looks at: rounding errors decide no tie
+    return runs[prefix + BALANCED].fillna(accuracy).round(12)  # as in training: rounding errors do not break ties
 
 
 def per_target(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
@@ -91,10 +90,10 @@ def per_target(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.D
 
 
 def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
-    """As `per_target`, with the mean over targets taken inside each trial first.
+    """Like `per_target`, with the mean over targets taken within each trial first.
 
-    A trial counts only if it has numbers for every target of its dataset and setting: the mean over some of the
-    targets is a mean of something else. Trials left out are in `trials_missing`.
+    A trial counts only if it has numbers for every target of its dataset and setting: a mean over some of the targets
+    is not comparable. `trials_missing` counts the others.
     """
     places = ["dataset", "setting"]
     expected = chosen.groupby(places, observed=True)["target"].nunique()
@@ -132,17 +131,12 @@ def _over_trials(frame: pd.DataFrame, keys: list[str], measures: Sequence[str]) 
 
 
 def standard_error(values: pd.Series[float]) -> float:
-    """As in the published tables: standard deviation with divisor n, over the square root of n; NaN below two values.
+    """Standard deviation with divisor n, as in the published tables, over the square root of n; NaN below two values.
 
-    With three trials it is 0.82 times the unbiased one; significance tests do not use it.
+    With three trials it is 0.82 times the unbiased estimate. Significance tests do not use it.
     """
     present = values.dropna()
     return float(present.std(ddof=0) / np.sqrt(len(present))) if len(present) > 1 else float("nan")
-
-
-def missing_runs(frame: pd.DataFrame) -> pd.DataFrame:
-    """The runs that no number can come from, with their status (needs `collect(path, missing=True)`)."""
-    return frame.loc[frame["status"] != "done", [*CELL, "trial", "draw", "status", "fingerprint"]]
 
 
 def best_runs(frame: pd.DataFrame) -> pd.DataFrame:
@@ -154,16 +148,3 @@ def best_runs(frame: pd.DataFrame) -> pd.DataFrame:
         kind="stable",
     )
     return ordered.drop_duplicates(CELL).drop(columns="score").reset_index(drop=True)
-
-
-__all__ = [
-    "METRICS",
-    "RULES",
-    "Rule",
-    "averages",
-    "best_runs",
-    "choose",
-    "missing_runs",
-    "per_target",
-    "standard_error",
-]

@@ -1,4 +1,4 @@
-"""The winning hyper-parameters as files for `longshift train --config`."""
+"""Write the best hyper-parameters as files for `longshift train --config`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from longshift.training import RunConfig
 
 
 def write_best(plan: Plan, frame: pd.DataFrame, out: Path) -> list[Path]:
-    """OUT/DATASET/SETTING/TARGET/METHOD.toml for the run with the best validation accuracy of each.
+    """Write OUT/DATASET/SETTING/TARGET/METHOD.toml for the run with the best validation accuracy of each.
 
-    The file names the very run that won, seeds included, with its hyper-parameters written out.
+    Each file describes the run that won, with its seeds and all hyper-parameters.
     """
     runs = {job.fingerprint: job.run for job in plan.jobs}
     written = []
@@ -25,7 +25,7 @@ def write_best(plan: Plan, frame: pd.DataFrame, out: Path) -> list[Path]:
         path = out.joinpath(*(_safe(str(row[key])) for key in ("dataset", "setting", "target")))
         path /= f"{_safe(str(row['method']))}.toml"
         head = (
-            f"# The best of the runs of {row['method']} by accuracy on the balanced validation set: "
+            f"# The best run of {row['method']} by accuracy on the balanced validation set: "
             f"{row['validation_accuracy']:.4f} (trial {row['trial']}, draw {row['draw']}).\n"
             f"# longshift train --config {path}\n"
         )
@@ -36,7 +36,7 @@ def write_best(plan: Plan, frame: pd.DataFrame, out: Path) -> list[Path]:
 
 
 def run_toml(run: dict[str, Any], hparams: dict[str, Any]) -> str:
-    """A run as TOML: what differs from the defaults, and all hyper-parameters."""
+    """A run as TOML: values that differ from the defaults, and all hyper-parameters."""
     defaults = {name: field.default for name, field in RunConfig.model_fields.items()}
     lines = [
         f"{name} = {_value(value)}"
@@ -51,7 +51,7 @@ def run_toml(run: dict[str, Any], hparams: dict[str, Any]) -> str:
 
 
 def _value(value: object) -> str:
-    # TOML strings, whole numbers and booleans are written as in JSON; a float keeps all its digits.
+    # TOML writes strings, integers and booleans as JSON does; repr keeps every digit of a float.
     return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Finished runs as a table: one row per run, from a sweep, a folder of runs, or a CSV file written earlier."""
+"""Collect finished runs as a table: from a sweep, a folder of runs, or a table written earlier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from longshift.data import DIGITS
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json
-from longshift.results import COLUMNS, as_frame, read_runs_csv, read_summary, with_average
+from longshift.results import as_frame, read_runs, read_summary, unfinished_row, with_average
 from longshift.sweep.job_status import PLACE, job_entries, read_run_table
 from longshift.sweep.job_store import FINISHED, Entry
 from longshift.sweep.jobs import Job, Plan, load_plan
@@ -22,25 +22,39 @@ from longshift.training import RunFolder
 
 
 def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
-    """The finished runs under `path`, sorted, with the columns `COLUMNS`.
+    """Collect the finished runs under a path.
 
-    `path` is a sweep's folder, a folder of runs, a CSV file by `write_runs_csv`, or a folder with such a runs.csv. With
-    `missing`, jobs of a sweep that have no result are there too, with the status failed, corrupt, running or waiting
-    and no numbers. A run that averaged its weights has a second row, as the method "ndcl+ema".
+    Args:
+        path: A sweep's folder, a folder of runs, a table of runs (*.parquet or *.csv), or a folder with a
+            runs.parquet or runs.csv and no runs.
+        missing: Also return jobs of a sweep that have no result, with the status failed, corrupt, running or waiting
+            and without numbers.
+
+    Returns:
+        One row per run, sorted, with the columns of docs/run-table.md. A run that averaged its weights has a second
+        row, as the method "ndcl+ema".
+
+    Raises:
+        UsageError: There is nothing to collect at `path`.
+        LongshiftError: The runs or the table cannot be read.
+
+    Example:
+        >>> from longshift.sweep import collect
+        >>> runs = collect("results/pacs-frozen")  # doctest: +SKIP
     """
     path = Path(path)
     file = runs_file(path)
     if file is not None:
-        return read_runs_csv(file)
+        return read_runs(file)
     if not path.is_dir():
-        raise UsageError(f"no sweep, folder of runs or CSV file at {path}")
+        raise UsageError(f"Expected a sweep, a folder of runs or a table of runs, got nothing at {path}.")
     return collect_plan(load_plan(path), missing) if SweepFolder(path).file.exists() else as_frame(_folder_rows(path))
 
 
 def runs_file(path: Path) -> Path | None:
-    """The CSV file that stands for `path`: itself, or DIR/runs.csv where the runs themselves are not at hand.
+    """The table that stands for `path`: the file itself, or the table in a folder that has no runs.
 
-    Published results are such a folder, also with the sweep file that made them beside the table.
+    Published results are such a folder; it may also hold the sweep file that made them.
     """
     if path.is_file():
         return path
@@ -54,7 +68,7 @@ def runs_file(path: Path) -> Path | None:
 
 
 def data_elsewhere(path: Path) -> bool:
-    """Whether a dataset of a sweep is not where its file says: then the jobs of the sweep cannot be listed."""
+    """Whether a dataset of a sweep is not where its file says; its jobs cannot be listed then."""
     file = SweepFolder(path).file
     datasets = read_toml(file).get("datasets") if file.exists() else None
     tables = [table for table in datasets if isinstance(table, dict)] if isinstance(datasets, list) else []
@@ -63,12 +77,12 @@ def data_elsewhere(path: Path) -> bool:
 
 
 def collect_plan(plan: Plan, missing: bool = False) -> pd.DataFrame:
-    """The finished jobs of a plan, from its store and from the table beside its sweep file; see `collect`."""
+    """The finished jobs of a plan, from its store and from the table next to its sweep file; see `collect`."""
     return as_frame(_plan_rows(plan, job_entries(plan), missing))
 
 
 def collect_union(plan: Plan) -> pd.DataFrame:
-    """The finished jobs of a plan, and the rows of the table beside its sweep file that are no longer in the plan."""
+    """The finished jobs of a plan, and the rows of the table next to its sweep file that left the plan."""
     table = read_run_table(plan.folder)
     entries = job_entries(plan, table)
     rows = list(_plan_rows(plan, entries))
@@ -86,8 +100,7 @@ def _plan_rows(plan: Plan, entries: Mapping[str, Entry], missing: bool = False) 
         if entry.state in FINISHED:
             yield from with_average({**entry.row(), **_place(job)})
         elif missing:
-            run = {name: job.run[name] for name in job.run if name in COLUMNS and name != "hparams"}
-            yield {**run, **_place(job), "fingerprint": job.fingerprint, "status": entry.state}
+            yield {**unfinished_row(job.run, job.fingerprint, entry.state), **_place(job)}
 
 
 def _place(job: Job) -> dict[str, Any]:
@@ -98,12 +111,12 @@ def _folder_rows(path: Path) -> Iterable[dict[str, Any]]:
     found = False
     for file in sorted(path.glob("*/result.json")):
         found = True
-        fingerprint = read_json(RunFolder(file.parent).config).get("fingerprint", "")
-        row = read_summary(file.parent, fingerprint)
-        name = row["benchmark"] or Path(row["data"]).stem
-        place = {"dataset": name, "trial": row["split_seed"], "draw": draw_of(row["hparam_seed"])}
+        config = read_json(RunFolder(file.parent).config)
+        row = read_summary(file.parent, config.get("fingerprint", ""))
+        dataset = row["benchmark"] or Path(config["run"]["data"]).stem
+        place = {"dataset": dataset, "trial": row["split_seed"], "draw": draw_of(row["hparam_seed"])}
         yield from with_average({**row, **place})
     if not found:
         raise LongshiftError(
-            f"{path} has no sweep.toml, no runs.csv and no folder with a finished run (result.json) in it"
+            f"Expected a sweep.toml, a runs.parquet or folders with a finished run (result.json) in {path}, got none."
         )

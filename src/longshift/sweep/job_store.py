@@ -19,14 +19,13 @@ from typing import Any, Literal
 
 from longshift.errors import LongshiftError
 from longshift.files import cannot_write, read_json, write_json
-from longshift.results import BALANCED, BadResult, read_summary
+from longshift.results import BadResult, read_summary, row_marks
 from longshift.sweep import job_claims as claims
 from longshift.sweep.sweep_folder import StoreFolder, job_id
 
 State = Literal["done", "diverged", "failed", "running", "corrupt", "waiting"]
 STATES: tuple[State, ...] = ("done", "diverged", "failed", "running", "corrupt", "waiting")
 FINISHED: tuple[State, ...] = ("done", "diverged")
-NEWEST = ('"validation_curve": ', f'"{BALANCED}": ')  # columns that came last to a row of the index
 
 
 @dataclass(frozen=True)
@@ -120,11 +119,12 @@ def read_index(store: StoreFolder) -> dict[str, Indexed]:
         file = store.index.open(encoding="utf-8", errors="replace")
     except OSError:
         return found
+    marks = row_marks()
     with file:
         for line in file:
             parts = line.rstrip("\n").split("\t", 4)
-            # A row by a version that did not know these columns is read anew from its run.
-            whole = len(parts) == 5 and parts[4].endswith("}") and all(name in parts[4] for name in NEWEST)
+            # A row that lacks one of the present columns is read again from its run.
+            whole = len(parts) == 5 and parts[4].endswith("}") and all(mark in parts[4] for mark in marks)
             if whole and parts[3] in FINISHED:
                 state: State = "done" if parts[3] == "done" else "diverged"
                 with contextlib.suppress(ValueError):

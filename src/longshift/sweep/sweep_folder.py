@@ -2,7 +2,7 @@
 
 DIR/sweep.toml        the sweep
 DIR/plan.jsonl        its jobs, written by `plan` and `run`
-DIR/runs.csv          a table of runs made elsewhere or collected earlier: its jobs count as finished
+DIR/runs.parquet      a table of runs made elsewhere or collected earlier (or runs.csv): its jobs count as finished
 DIR/cancel            changes when `cancel` is called
 STORE/jobs/ID/        the folder of a run, as `longshift train` writes it; failure.json if it raised an error
 STORE/claims/ID       locked by the process that runs the job
@@ -48,8 +48,9 @@ class SweepFolder:
 
     @property
     def table(self) -> Path:
-        """runs.csv."""
-        return self.path / "runs.csv"
+        """runs.parquet; or runs.csv where only that exists."""
+        names = [name for name in ("runs.parquet", "runs.csv") if (self.path / name).exists()]
+        return self.path / (names or ["runs.parquet"])[0]
 
     @property
     def cancel(self) -> Path:

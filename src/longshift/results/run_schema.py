@@ -1,0 +1,275 @@
+"""The columns of the table of runs. Each column is declared once, in this file.
+
+Reading and writing tables (CSV, Parquet), types, the row of a finished run and the table of columns in
+docs/run-table.md follow from this list. Packages outside longshift add columns with `register_column`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from longshift.errors import LongshiftError, UsageError
+
+# result.json, with the lines of metrics.jsonl as "evaluations".
+RunResult = Mapping[str, Any]
+Read = Callable[[RunResult], object]
+ColumnType = Literal["text", "integer", "number", "json"]
+
+FIRST = "0.1"  # tables of any version have the columns of the first
+SETS = {"validation": "validation set", "test": "test set", "target": "target"}
+METRICS = {
+    "accuracy": "accuracy",
+    "many": "mean accuracy of the many-shot classes",
+    "medium": "mean accuracy of the medium-shot classes",
+    "few": "mean accuracy of the few-shot classes",
+    "worst_domain": "accuracy of the worst domain",
+    "macro_f1": "mean F1 score of the classes",
+    "margin": "mean margin",
+    "ece": "expected calibration error",
+    "nll": "mean negative log-likelihood",
+}
+GAPS = {
+    "posterior_target": "discrepancy of class-mean posteriors between sources and target",
+    "posterior_sources": "discrepancy of class-mean posteriors among sources",
+}
+BALANCED = "validation_balanced"
+
+
+class BadResult(LongshiftError):
+    """A result that cannot be trusted."""
+
+
+@dataclass(frozen=True)
+class RunColumn:
+    """One column of the table of runs.
+
+    Attributes:
+        name: Name in the table.
+        type: "text", "integer", "number" or "json" (text that holds a JSON value).
+        meaning: One phrase for the documentation.
+        read: Function from a run's result to the value; None for what only the sweep knows.
+        since: First version that wrote the column; empty for a column that a plugin registered.
+        machine: Whether the value depends on the machine or the moment.
+    """
+
+    name: str
+    type: ColumnType
+    meaning: str
+    read: Read | None = None
+    since: str = FIRST
+    machine: bool = False
+
+    @property
+    def optional(self) -> bool:
+        """Whether a table without this column can be read; its values are then missing."""
+        return self.machine or self.since != FIRST
+
+    def value(self, result: RunResult) -> str | int | float | None:
+        """The checked value for a run."""
+        found = self.read(result) if self.read else None
+        if self.type == "json":
+            return "" if found is None else json.dumps(found, sort_keys=True)
+        if self.type == "text":
+            return "" if found is None else str(found)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
+            raise BadResult(f"{self.name}: expected a finite number, got {found!r}")
+        return int(found) if self.type == "integer" else float(found)
+
+
+def _run(name: str) -> Read:
+    return lambda result: result["run"][name]
+
+
+def _step(part: str) -> Read:
+    return lambda result: result[part]["step"] if result[part] else None
+
+
+def _metric(part: str, name: str, metric: str) -> Read:
+    def read(result: RunResult) -> object:
+        found = (result[part] or {}).get(name)
+        return found[metric] if found else None
+
+    return read
+
+
+def _gap(part: str, name: str) -> Read:
+    # A run without a target has no discrepancies.
+    return lambda result: (result[part] or {}).get("posterior", {}).get(name)
+
+
+def _balanced(part: str) -> Read:
+    def read(result: RunResult) -> object:
+        from longshift.metrics import mean_class_accuracy  # NumPy, which `sweep status` does not wait for
+
+        per_class = ((result[part] or {}).get("validation") or {}).get("per_class", {})
+        known = [value for value in per_class.values() if value is not None]
+        return mean_class_accuracy(known) if known else None
+
+    return read
+
+
+def _best_on_target(result: RunResult) -> Mapping[str, Any] | None:
+    """The evaluation with the highest target accuracy (the first of equals): nobody could have selected it."""
+    measured = [line for line in result["evaluations"] if "target" in line]
+    return max(measured, key=lambda line: float(line["target"]["accuracy"])) if measured else None
+
+
+def _oracle(metric: str) -> Read:
+    def read(result: RunResult) -> object:
+        best = _best_on_target(result)
+        return best["target"][metric] if best else None
+
+    return read
+
+
+def _oracle_step(result: RunResult) -> object:
+    best = _best_on_target(result)
+    return best["step"] if best else None
+
+
+def _curve(result: RunResult) -> object:
+    """Null without any evaluation: the run diverged before its first, or its metrics.jsonl was removed."""
+    points = []
+    for line in result["evaluations"]:
+        accuracy = line["validation"]["accuracy"]
+        if not isinstance(accuracy, (int, float)) or not math.isfinite(accuracy):
+            raise BadResult(f"validation_curve: expected a finite number, got {accuracy!r}")
+        points.append([int(line["step"]), round(accuracy, 4)])
+    return points or None
+
+
+def _device(result: RunResult) -> object:
+    machine = result["environment"]
+    return machine["device"] if machine["device"] != "cpu" else f"cpu: {machine['cpu']}"
+
+
+def _measures(part: str, prefix: str = "", when: str = "") -> Iterator[RunColumn]:
+    for name, where in SETS.items():
+        for metric, meaning in METRICS.items():
+            yield RunColumn(
+                f"{prefix}{name}_{metric}", "number", f"{meaning}, {where}{when}", _metric(part, name, metric)
+            )
+    for name, meaning in GAPS.items():
+        yield RunColumn(f"{prefix}{name}", "number", meaning + when, _gap(part, name.removeprefix("posterior_")))
+    meaning = f"mean of the class accuracies, validation set{when}; selects steps and draws"
+    yield RunColumn(f"{prefix}{BALANCED}", "number", meaning, _balanced(part))
+
+
+_SELECTED = tuple(_measures("selected"))
+_LAST = tuple(_measures("last", "last_", ", last step"))
+_ORACLE = tuple(
+    RunColumn(f"oracle_target_{metric}", "number", f"{meaning}, target, oracle step", _oracle(metric))
+    for metric, meaning in METRICS.items()
+)
+MEASURES = tuple(column.name for column in _SELECTED)  # measured at the selected step, and again at others
+
+_COLUMNS = (
+    RunColumn("fingerprint", "text", "hash of all choices that can change the numbers", lambda r: r["fingerprint"]),
+    RunColumn("dataset", "text", "name of the dataset in the sweep"),
+    RunColumn("benchmark", "text", "published benchmark that the data are, if any", _run("benchmark")),
+    RunColumn("setting", "text", "imbalance setting", _run("setting")),
+    RunColumn("target", "text", "domain that is held out", _run("target")),
+    RunColumn("method", "text", "method or variant; `+ema` or `+swa` for averaged weights", _run("method")),
+    RunColumn("backbone", "text", "network", lambda r: r["backbone"]),
+    RunColumn("ratio", "number", "imbalance ratio of a generated setting", _run("ratio")),
+    RunColumn("trial", "integer", "number of the trial; runs of one trial share their split"),
+    RunColumn("draw", "integer", "number of the hyper-parameter draw; 0 for the defaults"),
+    RunColumn("hparam_seed", "integer", "seed of the hyper-parameter draw", _run("hparam_seed")),
+    RunColumn("split_seed", "integer", "seed of the split", _run("split_seed")),
+    RunColumn("train_seed", "integer", "seed of training", _run("train_seed")),
+    RunColumn("status", "text", "`done`, or `diverged` if numbers were not finite", lambda r: r["status"]),
+    RunColumn("selected_step", "integer", "step that validation selected", _step("selected")),
+    RunColumn("steps", "integer", "number of training steps", _run("steps")),
+    *_SELECTED,
+    *_LAST,
+    RunColumn("oracle_step", "integer", 'step with the best target accuracy; needs `evaluate = "full"`', _oracle_step),
+    *_ORACLE,
+    RunColumn("seconds_per_step", "number", "time per step", lambda r: r["seconds"]["per_step"], machine=True),
+    RunColumn("seconds_total", "number", "time of the whole run", lambda r: r["seconds"]["total"], machine=True),
+    RunColumn("memory_gib", "number", "peak GPU memory", lambda r: r["memory_gib"], machine=True),
+    RunColumn("hparams", "json", "every hyper-parameter with its value", lambda r: r["hparams"]),
+    RunColumn("validation_curve", "json", "pairs of step and validation accuracy", _curve),
+    RunColumn("commit", "text", "version of the source", lambda r: r["environment"]["commit"], machine=True),
+    RunColumn("device", "text", "GPU or processor", _device, machine=True),
+)  # fmt: skip
+
+_plugins: dict[str, RunColumn] = {}
+
+
+def run_columns() -> tuple[RunColumn, ...]:
+    """All columns in the order of the table; those of plugins come last."""
+    return (*_COLUMNS, *_plugins.values())
+
+
+def column_names() -> tuple[str, ...]:
+    """The names of `run_columns()`."""
+    return tuple(column.name for column in run_columns())
+
+
+def machine_columns() -> tuple[str, ...]:
+    """Columns that depend on the machine or the moment."""
+    return tuple(column.name for column in run_columns() if column.machine)
+
+
+def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> None:
+    """Add a column to the table of runs.
+
+    The column comes after the built-in ones. Tables without it can still be read.
+
+    Args:
+        name: Name of the column: lower-case letters, digits and underscores.
+        type: "text", "integer", "number" or "json".
+        meaning: One phrase for the documentation.
+        read: Function from a run's result to the value, or None where there is no value. The result is the run's
+            result.json (with "run", "hparams", "selected", "last", ...) and, under "evaluations", the lines of its
+            metrics.jsonl.
+
+    Raises:
+        UsageError: The name is invalid or belongs to a built-in column.
+
+    Example:
+        >>> from longshift.results import register_column
+        >>> register_column("lr", "number", "learning rate", lambda result: result["hparams"]["lr"])
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise UsageError(f"Expected a column name of lower-case letters, digits and underscores, got {name!r}.")
+    if any(column.name == name for column in _COLUMNS):
+        raise UsageError(f"Expected a new column name, got {name!r}, which is a built-in column.")
+    _plugins[name] = RunColumn(name, type, meaning, read, since="")
+
+
+def unregister_column(name: str) -> None:
+    """Remove a column that `register_column` added.
+
+    Args:
+        name: Name of the column. A name that is not registered is ignored.
+    """
+    _plugins.pop(name, None)
+
+
+def row_marks() -> tuple[str, ...]:
+    """Text that the JSON of every row read with the current columns contains; a cached row without it is stale."""
+    return f'"{_MARK}": "{_digest()}"', *(f'"{name}": ' for name in _plugins)
+
+
+_MARK = "columns"
+
+
+@functools.cache
+def _digest() -> str:
+    return hashlib.sha256(" ".join(column.name for column in _COLUMNS).encode()).hexdigest()[:8]
+
+
+def read_row(result: RunResult) -> dict[str, Any]:
+    """The row of a run, without what only the sweep knows."""
+    row: dict[str, Any] = {column.name: column.value(result) for column in run_columns() if column.read}
+    return {**row, _MARK: _digest()}

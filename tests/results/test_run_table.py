@@ -1,0 +1,139 @@
+"""The table of runs: its schema, its two file formats, and columns from outside."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from longshift.errors import LongshiftError, UsageError
+from longshift.results import (
+    as_frame,
+    column_names,
+    drop_machine_columns,
+    machine_columns,
+    read_runs,
+    register_column,
+    run_columns,
+    unknown_columns,
+    unregister_column,
+    write_runs,
+)
+from longshift.results.run_summary import read_summary
+from longshift.sweep.collecting import collect
+from tests.report.fake import rows
+from tests.training.small_runs import config, train
+
+FORMATS = ["parquet", "csv"]
+
+
+@pytest.fixture
+def odd() -> list[dict[str, Any]]:
+    """Rows with names that look like numbers or missing values, and numbers with many digits."""
+    made = list(rows())
+    made[0].update(target="NA", dataset="007", ratio=0.1 + 0.2, selected_step=None, hparams='{"lr": 1e-05, "s": "a,b"}')
+    return made
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_the_same_runs_give_the_same_bytes_and_numbers(odd: list[dict[str, Any]], tmp_path: Path, suffix: str) -> None:
+    one, two = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
+    frame = as_frame(odd)
+    write_runs(frame, one)
+    write_runs(as_frame(odd[::-1]), two)
+    assert one.read_bytes() == two.read_bytes()
+    pd.testing.assert_frame_equal(collect(one), frame, check_exact=True)
+    write_runs(read_runs(one), two)
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_columns_that_may_be_absent(tmp_path: Path, suffix: str) -> None:
+    frame, path = as_frame(rows()), tmp_path / f"runs.{suffix}"
+    write_runs(drop_machine_columns(frame).assign(remark="mine"), path)
+    assert unknown_columns(path) == ["remark"]
+    found = read_runs(path)
+    assert list(found) == list(column_names())
+    assert found["target_accuracy"].equals(frame["target_accuracy"])
+    assert found[["seconds_total", "memory_gib"]].isna().all(axis=None)
+    assert set(machine_columns()) == {"seconds_per_step", "seconds_total", "memory_gib", "commit", "device"}
+    write_runs(frame.drop(columns="steps"), path)
+    with pytest.raises(LongshiftError, match="without the columns steps"):
+        read_runs(path)
+
+
+def test_pandas_reads_what_was_written(odd: list[dict[str, Any]], tmp_path: Path) -> None:
+    frame = as_frame(odd)
+    write_runs(frame, tmp_path / "runs.parquet")
+    plain = pd.read_parquet(tmp_path / "runs.parquet")
+    assert list(plain) == list(frame)
+    assert plain["target_accuracy"].tolist() == frame["target_accuracy"].tolist()
+    assert plain["trial"].dtype == "int64"
+    assert plain["benchmark"].isna().tolist() == (frame["benchmark"] == "").tolist()
+
+
+def test_what_is_not_a_table_of_runs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(LongshiftError, match="without the columns fingerprint"):
+        collect(tmp_path / "a.csv")
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(UsageError, match=r"\*\.parquet or \*\.csv"):
+        collect(tmp_path / "a.txt")
+    with pytest.raises(UsageError, match="got nothing at"):
+        collect(tmp_path / "nothing")
+    with pytest.raises(LongshiftError, match="folders with a finished run"):
+        collect(tmp_path)
+
+
+def test_every_column_is_declared_once() -> None:
+    names = column_names()
+    assert len(set(names)) == len(names)
+    assert all(column.meaning and column.since for column in run_columns())
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """Two columns from outside: one from the hyper-parameters, one from the evaluations."""
+    register_column("lr", "number", "learning rate", lambda result: result["hparams"]["lr"])
+    register_column("evaluations", "integer", "number of evaluations", lambda result: len(result["evaluations"]))
+    yield
+    unregister_column("lr")
+    unregister_column("evaluations")
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_column_from_outside_is_in_rows_frames_and_files(tmp_path: Path) -> None:
+    result = train(config(average="ema"), tmp_path / "runs" / "one")
+    frame = collect(tmp_path / "runs")
+    assert list(frame)[-2:] == ["lr", "evaluations"]
+    assert frame["lr"].tolist() == [result["hparams"]["lr"]] * 2
+    assert (frame["evaluations"] > 0).all()
+    for suffix in FORMATS:
+        write_runs(frame, tmp_path / f"runs.{suffix}")
+        pd.testing.assert_frame_equal(read_runs(tmp_path / f"runs.{suffix}"), frame, check_exact=True)
+    with (tmp_path / "runs.csv").open() as file:
+        assert next(csv.reader(file))[-2:] == ["lr", "evaluations"]
+    unregister_column("lr")
+    assert unknown_columns(tmp_path / "runs.parquet") == ["lr"]
+    assert "lr" not in read_runs(tmp_path / "runs.parquet")
+    old = as_frame(rows())
+    write_runs(old.drop(columns="evaluations"), tmp_path / "old.parquet")
+    assert read_runs(tmp_path / "old.parquet")["evaluations"].isna().all()
+
+
+def test_a_column_from_outside_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="built-in"):
+        register_column("steps", "integer", "steps", lambda result: 1)
+    with pytest.raises(UsageError, match="lower-case"):
+        register_column("Learning rate", "number", "learning rate", lambda result: 1.0)
+    result = train(config(), tmp_path / "one")
+    register_column("bad", "number", "not a number", lambda result: "x")
+    try:
+        with pytest.raises(LongshiftError, match="bad: expected a finite number, got 'x'"):
+            read_summary(tmp_path / "one", result["fingerprint"])
+    finally:
+        unregister_column("bad")
