@@ -1,4 +1,4 @@
-"""Losses as pure functions on tensors, in full precision whatever comes in, and NDCL as one module."""
+"""Losses as pure functions on tensors, always computed in full precision, and NDCL as one module."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Prediction-central alignment (NDCL eq. align): one prototype per (domain, class), same classes attract.
 
-There are at most as many prototypes as samples, however many classes there are. So they are kept in a table with
-one row per sample: row i holds the mean of sample i's own (domain, class), and `present` marks the first row of
-each. Shapes are then static, and the cost does not grow with classes times domains.
+There are never more prototypes than samples, so they are kept in a table with one row per sample: row i holds the
+mean of sample i's own (domain, class), and `present` marks the first row of each. Shapes are static, and the cost
+does not grow with classes times domains.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from longshift.losses.precision import full_precision
 
 
 class Prototypes(NamedTuple):
-    """Means (B, K), their class (B,), and which rows are prototypes (B,); the other rows are repetitions."""
+    """Means (B, K), their classes (B,), and a mask of the rows that are prototypes (B,); other rows are duplicates."""
 
     mean: Tensor
     label: Tensor
@@ -25,7 +25,7 @@ class Prototypes(NamedTuple):
 
 @full_precision
 def prototypes(predictions: Tensor, labels: Tensor, domains: Tensor) -> Prototypes:
-    """Mean prediction of every (domain, class) in the batch, in the first row where it occurs."""
+    """Compute the mean prediction of each (domain, class) in the batch; see `Prototypes`."""
     group = same_class(labels) & same_class(domains)
     member = group.to(predictions.dtype)
     mean = (member / member.sum(1, keepdim=True)) @ predictions
@@ -33,7 +33,7 @@ def prototypes(predictions: Tensor, labels: Tensor, domains: Tensor) -> Prototyp
 
 
 def _sets(labels: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Positives and negatives of each prototype as masks; rows that are no prototypes have and are neither."""
+    """Return masks of the positives and negatives of each prototype; rows that are not prototypes have and are none."""
     same = same_class(labels)
     positives, negatives = same & others(len(labels), labels.device), ~same
     if present is not None:
@@ -44,9 +44,9 @@ def _sets(labels: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
 
 @full_precision
 def align(means: Tensor, labels: Tensor, present: Tensor | None = None, *, reduction: Reduction = "mean") -> Tensor:
-    """Eq. align on given prototypes (n, K) with their classes (n,); `present` masks rows out.
+    """Compute eq. align on prototypes (n, K) with classes (n,); `present` is a mask of the rows to use.
 
-    A prototype without a positive is skipped as an anchor but stays in the others' denominators.
+    A prototype without a positive is skipped as an anchor but stays in the denominators of the others.
     """
     positives, negatives = _sets(labels, present)
     terms, valid = anchor_terms(cosine(means).exp(), positives, negatives, log_inside=True)
@@ -55,10 +55,10 @@ def align(means: Tensor, labels: Tensor, present: Tensor | None = None, *, reduc
 
 @full_precision
 def align_released(means: Tensor, labels: Tensor, present: Tensor | None = None) -> Tensor:
-    """The authors' code in place of eq. align.
+    """Compute alignment as in the authors' code, which differs from eq. align.
 
-    The log of the positives' summed share, each anchor divided by its class's number of prototypes, the sum by the
-    number of classes; prototypes without a positive are left out of everything.
+    Each anchor's term is the log of the summed share of its positives. Terms are averaged within each class, then
+    over classes. Prototypes without a positive are left out completely.
     """
     positives, negatives = _sets(labels, present)
     paired = positives.any(1)
@@ -70,6 +70,6 @@ def align_released(means: Tensor, labels: Tensor, present: Tensor | None = None)
 def prototype_alignment(
     predictions: Tensor, labels: Tensor, domains: Tensor, *, reduction: Reduction = "mean", released: bool = False
 ) -> Tensor:
-    """Eq. align on the batch's own (domain, class) means; `released` takes the authors' version of it."""
+    """Compute eq. align on the (domain, class) means of the batch; `released` uses the authors' version."""
     table = prototypes(predictions, labels, domains)
     return align_released(*table) if released else align(*table, reduction=reduction)

@@ -1,4 +1,4 @@
-"""BoDA: a balanced pull of samples to the centroids of their class in other domains (Yang, Wang and Katabi 2022)."""
+"""BoDA: pull samples toward the centroids of their class in other domains (Yang, Wang and Katabi 2022)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def boda_loss(
     nu: float,
     temperature: float,
 ) -> Tensor:
-    """Contrast samples with centroids: positives are those of the same class in other domains.
+    """Contrast samples with centroids; the positives are the centroids of the same class in other domains.
 
-    Distances of sample j to centroid c are divided by its group's size n_j and scaled by (n_c / n_j)^nu. The
-    denominator has all centroids but that of the sample's own group. Groups without training samples have no
-    centroid: they are neither positives nor in a denominator. Without any positive the loss is 0.
+    The distance of sample j to centroid c is divided by the size n_j of its group and scaled by (n_c / n_j)^nu. The
+    denominator contains all centroids except that of the sample's own group. Groups without training samples have no
+    centroid and are ignored. Without any positive, the loss is 0.
     """
     classes = counts.shape[1]
     group = d * classes + y  # (B,) the sample's own centroid
@@ -30,7 +30,7 @@ def boda_loss(
     n_c = sizes.clamp_min(1)
     n_j = n_c.index_select(0, group)[:, None]
     flat = centroids.to(features.dtype).flatten(0, 1)
-    # The exact distance: the quick one through inner products loses half the digits of near points.
+    # Exact distances: the faster form with inner products loses half of the digits for near points.
     distance = torch.cdist(features, flat, compute_mode="donot_use_mm_for_euclid_dist")
     logits = -distance / n_j * (n_c / n_j) ** nu / temperature
 
@@ -45,10 +45,10 @@ def boda_loss(
 
 @full_precision
 def group_means(features: Tensor, y: Tensor, d: Tensor, domains: int, classes: int) -> tuple[Tensor, Tensor]:
-    """Mean feature (D, K, F) and number of samples (D, K) of each group; zero where there are none."""
+    """Compute mean feature (D, K, F) and size (D, K) of each (domain, class) group; both are 0 if it is empty."""
     group = d * classes + y
     sizes = torch.bincount(group, minlength=domains * classes)
-    # Sorted segments are summed in order: the same result each time, which adding by index is not on a GPU.
+    # Summing sorted segments is deterministic; adding by index is not on a GPU.
     in_order = features.index_select(0, group.argsort(stable=True))
     sums: Tensor = torch.segment_reduce(in_order, "sum", lengths=sizes, axis=0)
     means = sums / sizes.clamp_min(1)[:, None]

@@ -1,4 +1,4 @@
-"""One wording for a bad option."""
+"""The error for an option with an unknown value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contrastive losses on prediction vectors, led by the negatives (NDCL eq. con) or by the positives.
+"""Contrastive losses on prediction vectors: negatives-dominant (NDCL eq. con) and positives-dominant.
 
 For anchor i, P(i) are the other samples of its class, N(i) its negatives, and A(i) = P(i) + N(i). With s the
 cosine similarity of two predictions, the terms are
@@ -7,14 +7,14 @@ cosine similarity of two predictions, the terms are
     supcon_nd    -1/|N| sum_n log( f(n) / sum_a f(a) )      f = 1 - s
     infonce      -log( 1/|P| sum_p f(p) / sum_a f(a) )      f = s or exp(s)
     supcon       -1/|P| sum_p log( f(p) / sum_a f(a) )      f = s or exp(s)
-    released     -log( sum_n f(n) / sum_a f(a) )            f = exp(1 - s), as the authors' code has it
+    released     -log( sum_n f(n) / sum_a f(a) )            f = exp(1 - s), as in the authors' code
 
-An anchor without a negative (`*_nd`, released) or without a positive (infonce, supcon) is skipped: it counts
-neither in the value nor in the mean.
+An anchor without a negative (`*_nd`, released) or without a positive (infonce, supcon) is skipped: it enters
+neither the value nor the mean.
 
-`negatives` says what N(i) is: "augmented", the mined samples of class y_i; "batch", the batch samples of other
-classes; "both". `normalised` replaces the sum over A(i) by (mean over P(i)) + (mean over N(i)), so that the
-numbers of positives and negatives no longer matter.
+`negatives` defines N(i): "augmented" is the mined samples of class y_i, "batch" is the batch samples of other
+classes, and "both" is their union. `normalised` replaces the sum over A(i) with (mean over P(i)) + (mean over N(i)),
+so that the numbers of positives and negatives do not matter.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ SIMILARITIES: tuple[Similarity, ...] = ("exp", "linear")
 
 
 def cosine(vectors: Tensor, candidates: Tensor | None = None) -> Tensor:
-    """Cosine similarity of every vector (B, K) with every candidate (C, K), by default the vectors themselves."""
+    """Compute the cosine similarity of each vector (B, K) with each candidate (C, K), by default the vectors."""
     unit = normalize(vectors, dim=1)
     return unit @ (unit if candidates is None else normalize(candidates, dim=1)).T
 
 
 def same_class(labels: Tensor) -> Tensor:
-    """(B, B): whether two samples share their label."""
+    """Return a (B, B) mask of the pairs of samples with the same label."""
     return labels[:, None] == labels[None, :]
 
 
 def others(n: int, device: torch.device) -> Tensor:
-    """(n, n): True off the diagonal."""
+    """Return an (n, n) mask that is True off the diagonal."""
     return ~torch.eye(n, dtype=torch.bool, device=device)
 
 
@@ -64,10 +64,10 @@ def anchor_terms(
     averaged: bool = True,
     normalised: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """-log of the leading set's share in f, per anchor, and which anchors have a leading set at all.
+    """Compute per anchor -log of the leading set's share of f, and a mask of the anchors that have a leading set.
 
-    f (B, C) is positive; `leading` and `following` (B, C) mark the two sets of candidates. `log_inside` takes the
-    mean of logs instead of the log of the mean; `averaged=False` leaves out the 1/|leading|.
+    f (B, C) is positive; `leading` and `following` (B, C) mark the two sets of candidates. `log_inside` uses the
+    mean of logs instead of the log of the mean; `averaged=False` omits the factor 1/|leading|.
     """
     count = leading.sum(1)
     valid = count > 0
@@ -84,9 +84,9 @@ def anchor_terms(
 
 
 def reduce(terms: Tensor, valid: Tensor, labels: Tensor, reduction: Reduction) -> Tensor:
-    """Over the anchors that are not skipped: their sum, their mean, or the mean over classes of class means.
+    """Reduce the terms of the anchors that are not skipped: sum, mean, or mean over classes of class means.
 
-    "none" gives the terms (B,) themselves, 0 for a skipped anchor.
+    "none" returns the terms (B,), with 0 for skipped anchors.
     """
     check("reduction", reduction, (*REDUCTIONS, "none"))
     if reduction == "none":
@@ -101,7 +101,7 @@ def reduce(terms: Tensor, valid: Tensor, labels: Tensor, reduction: Reduction) -
 
 
 def candidate_sets(labels: Tensor, augmented_class: Tensor | None, negatives: Negatives) -> tuple[Tensor, Tensor]:
-    """P(i) and N(i) as masks (B, C) over the batch followed by the mined samples, where they are used."""
+    """Return P(i) and N(i) as masks (B, C) over the batch, followed by the mined samples if these are used."""
     same = same_class(labels)
     positives = same & others(len(labels), labels.device)
     if augmented_class is None:
@@ -118,7 +118,7 @@ def _similarities(
     augmented_class: Tensor | None,
     negatives: Negatives | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Cosine similarities s (B, C) to all candidates in float64, P(i) and N(i)."""
+    """Return the cosine similarities (B, C) to all candidates in float64, P(i) and N(i)."""
     if negatives is None:
         negatives = "batch" if augmented is None else "augmented"
     check("negatives", negatives, NEGATIVES)
@@ -131,16 +131,16 @@ def _similarities(
 
 
 def _gap(s: Tensor, dtype: torch.dtype) -> Tensor:
-    """The cosine distance 1 - s, in float64 up to the difference.
+    """Compute the cosine distance 1 - s; the difference is taken in float64.
 
-    Predictions of one class are nearly equal, and so is a mined sample to its positive when lambda is near 1: in
-    float32 the difference would be mostly rounding noise, which the logarithms of eq. con then blow up.
+    Predictions of one class are nearly equal, as are a mined sample and its positive if lambda is near 1. In float32
+    the difference would be mostly rounding noise, which the logarithms of eq. con would amplify.
     """
     return (1 - s).to(dtype)
 
 
 def _positive(gap: Tensor) -> Tensor:
-    # Identical predictions have distance 0 up to rounding, which may fall below 0; their gradient is 0 as well.
+    # Identical predictions have distance 0 up to rounding, which can be negative; their gradient is 0.
     return gap.clamp(min=floor_of(gap.dtype))
 
 
@@ -155,11 +155,19 @@ def infonce_nd(
     reduction: Reduction = "mean",
     normalised: bool = False,
 ) -> Tensor:
-    """Negatives-dominant InfoNCE (eq. con): the negatives' share in all distances of the anchor.
+    """Negatives-dominant InfoNCE (eq. con): the negatives' share of all distances of the anchor.
 
-    predictions (B, K) are probabilities, labels (B,); `augmented` (M, K) and `augmented_class` (M,) are the mined
-    samples' predictions and the class each was mined for. `negatives` is by default "augmented" where these are
-    given and "batch" where they are not.
+    Args:
+        predictions: Probabilities (B, K).
+        labels: Classes (B,).
+        augmented: Predictions (M, K) of the mined samples.
+        augmented_class: Class (M,) that each mined sample was mined for.
+        negatives: "augmented", "batch" or "both"; the default is "augmented" if mined samples are given, else "batch".
+        reduction: "mean", "sum", "class" (mean of class means) or "none".
+        normalised: Whether the denominator uses means over positives and negatives instead of sums.
+
+    Returns:
+        The loss as a scalar, or (B,) with reduction "none".
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(_positive(_gap(s, predictions.dtype)), negative, positives, normalised=normalised)
@@ -177,7 +185,7 @@ def supcon_nd(
     reduction: Reduction = "mean",
     normalised: bool = False,
 ) -> Tensor:
-    """Negatives-dominant SupCon: as `infonce_nd`, with the logarithm inside the mean over negatives."""
+    """Negatives-dominant SupCon: `infonce_nd` with the logarithm inside the mean over negatives."""
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(
         _positive(_gap(s, predictions.dtype)), negative, positives, log_inside=True, normalised=normalised
@@ -188,8 +196,8 @@ def supcon_nd(
 def _closeness(s: Tensor, similarity: Similarity, dtype: torch.dtype) -> Tensor:
     check("similarity", similarity, SIMILARITIES)
     s = s.to(dtype)
-    # Sure predictions of two classes have a tiny similarity, exact to the last digit (a sum of products of positive
-    # numbers, never taken from 1): its logarithm holds down to where the reciprocal in the gradient would overflow.
+    # Confident predictions of two classes have a tiny similarity that is exact to the last digit (a sum of products of
+    # positive numbers), so the clamp only has to keep the reciprocal in the gradient from overflowing.
     return s.exp() if similarity == "exp" else s.clamp(min=torch.finfo(dtype).tiny ** 0.5)
 
 
@@ -205,7 +213,7 @@ def infonce(
     normalised: bool = False,
     similarity: Similarity = "linear",
 ) -> Tensor:
-    """InfoNCE led by the positives; the paper prints it with the similarity itself, not its exponential."""
+    """Positives-dominant InfoNCE; the paper prints it with the similarity, not its exponential."""
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)
     terms, valid = anchor_terms(f, positives, negative, normalised=normalised)
@@ -224,7 +232,7 @@ def supcon(
     normalised: bool = False,
     similarity: Similarity = "exp",
 ) -> Tensor:
-    """SupCon led by the positives: the form of eq. align on samples, or with the similarity itself ("linear")."""
+    """Positives-dominant SupCon: the form of eq. align on samples; "linear" uses the similarity without exp."""
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)
     terms, valid = anchor_terms(f, positives, negative, log_inside=True, normalised=normalised)
@@ -242,7 +250,7 @@ def released(
     reduction: Reduction = "class",
     normalised: bool = False,
 ) -> Tensor:
-    """The authors' code in place of eq. con: a softmax of distances, no 1/|N|, class means averaged."""
+    """Compute the contrastive term as in the authors' code: a softmax of distances, no 1/|N|, mean of class means."""
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(
         _gap(s, predictions.dtype).exp(), negative, positives, averaged=False, normalised=normalised

@@ -1,4 +1,4 @@
-"""Dependence of two feature sets within each class: HSIC with median-heuristic Gaussian kernels (TCRI)."""
+"""HSIC of two feature sets within each class, with median-heuristic Gaussian kernels (TCRI)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from longshift.losses.precision import full_precision
 
 
 def class_medians(squared: Tensor, y: Tensor, classes: int) -> Tensor:
-    """Lower median of the non-zero squared distances within each class, (D, n, n), (D, n) -> (D, K).
+    """Compute the lower median of the non-zero squared distances within each class, (D, n, n), (D, n) -> (D, K).
 
-    Differentiable; 1 where a class has no such distance. All classes at once with static shapes: sort all pairs
-    by distance, then (stably) by class, and read each class's run in the middle.
+    Differentiable; 1 for a class without such a distance. Shapes are static: sort all pairs by distance, then stably
+    by class, and read the middle of each class.
     """
     distances = squared.flatten(1)
     same = y[:, :, None] == y[:, None, :]
-    # Both orders of a pair are in the list; doubling every entry leaves the lower median as it is.
+    # Both orders of a pair are in the list; doubling every entry does not change the lower median.
     usable = (same & (squared.detach() > 0)).flatten(1)
     key = torch.where(usable, y[:, :, None].expand_as(squared).flatten(1), classes)
     by_distance = distances.detach().argsort(1)
@@ -33,11 +33,11 @@ def class_medians(squared: Tensor, y: Tensor, classes: int) -> Tensor:
     return torch.where(count > 0, medians, torch.ones_like(medians))
 
 
-def _centred_kernel(x: Tensor, y: Tensor, classes: int) -> Tensor:
-    """Gaussian kernels within classes, doubly centred class by class, 0 between classes; (D, n, F) -> (D, n, n)."""
+def _centered_kernel(x: Tensor, y: Tensor, classes: int) -> Tensor:
+    """Compute Gaussian kernels, doubly centered within each class, 0 between classes; (D, n, F) -> (D, n, n)."""
     squared = squared_distances(x, x)
     same = (y[:, :, None] == y[:, None, :]).to(squared.dtype)
-    # Each sample's scale is its class's; a masked sum, because the gradient of an indexed read adds up in any order.
+    # Each sample has the scale of its class. A masked sum, because the gradient of indexing is not deterministic.
     scale = (class_medians(squared, y, classes)[:, None, :] * indicator(y, classes, squared.dtype)).sum(-1)
     kernel = torch.exp(-squared / (2 * scale[:, :, None])) * same
     size = same.sum(-1)
@@ -48,14 +48,14 @@ def _centred_kernel(x: Tensor, y: Tensor, classes: int) -> Tensor:
 
 @full_precision
 def class_hsic(a: Tensor, b: Tensor, y: Tensor, classes: int) -> Tensor:
-    """Sum over classes of HSIC between a and b given the class, per domain: (D, n, F), (D, n, G), (D, n) -> (D,).
+    """Compute per domain the sum over classes of HSIC(a, b | class): (D, n, F), (D, n, G), (D, n) -> (D,).
 
-    HSIC here is the sum of the elementwise product of the doubly centred kernels, without normalisation.
+    HSIC is the sum of the elementwise product of the doubly centered kernels, without normalization.
     A class with one sample contributes 0.
     """
-    return (_centred_kernel(a, y, classes) * _centred_kernel(b, y, classes)).sum((1, 2))
+    return (_centered_kernel(a, y, classes) * _centered_kernel(b, y, classes)).sum((1, 2))
 
 
 def classes_present(y: Tensor, classes: int) -> Tensor:
-    """Number of different classes in each row, (D, n) -> (D,)."""
+    """Count the distinct classes in each row, (D, n) -> (D,)."""
     return indicator(y, classes, torch.int64).amax(1).sum(1)

@@ -1,4 +1,4 @@
-"""Losses that answer class imbalance. Counts of 0 (a class the domain lacks) are given a defined, finite meaning."""
+"""Losses for class imbalance. Counts of 0 (a class that a domain lacks) have a defined, finite meaning."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from longshift.losses.precision import full_precision
 
 @full_precision
 def focal_loss(logits: Tensor, y: Tensor, gamma: float) -> Tensor:
-    """Per-sample focal loss (1 - p_y)^gamma * cross-entropy, (B, K) -> (B,)."""
+    """Compute the focal loss (1 - p_y)^gamma * cross-entropy per sample, (B, K) -> (B,)."""
     risk = cross_entropy(logits, y, reduction="none")
-    # 1 - p_y without cancellation; kept off 0, where the power has no gradient for gamma < 1.
+    # 1 - p_y without cancellation; clamped above 0, where the power has no gradient for gamma < 1.
     miss = (-torch.expm1(-risk)).clamp_min(torch.finfo(risk.dtype).tiny)
     return miss**gamma * risk
 
 
 def inverse_frequency(counts: Tensor) -> Tensor:
-    """Weights 1 / count, each row scaled to sum to the number of classes, (D, K) -> (D, K).
+    """Compute weights 1 / count, each row scaled to sum to the number of classes, (D, K) -> (D, K).
 
     A class with count 0 gets the weight of a class with count 1.
     """
@@ -29,18 +29,18 @@ def inverse_frequency(counts: Tensor) -> Tensor:
 
 
 def log_prior(counts: Tensor) -> Tensor:
-    """Log counts, to be added to logits (balanced softmax).
+    """Compute log counts to add to logits (balanced softmax).
 
-    A class with count 0 gets log of the smallest normal float32 (-87.3): it takes no part in that domain's softmax,
-    as with log 0, but a sample of it would cost a large finite loss instead of an infinite one.
+    A class with count 0 gets log of the smallest normal float32 (-87.3): it does not enter the softmax of
+    that domain, as with log 0, but a sample of it has a large finite loss instead of an infinite one.
     """
     return counts.clamp_min(torch.finfo(torch.float32).tiny).log()
 
 
 def ldam_margins(counts: Tensor, largest: float) -> Tensor:
-    """Margins proportional to count^(-1/4), each row scaled so that its largest is `largest`, (D, K) -> (D, K).
+    """Compute margins proportional to count^(-1/4), each row scaled to the maximum `largest`, (D, K) -> (D, K).
 
-    A class with count 0 gets the largest margin and has no influence on the others.
+    A class with count 0 gets the largest margin and does not affect the others.
     """
     present = counts > 0
     raw = torch.where(present, counts.clamp_min(1) ** -0.25, 0)
@@ -50,6 +50,6 @@ def ldam_margins(counts: Tensor, largest: float) -> Tensor:
 
 @full_precision
 def margin_loss(logits: Tensor, y: Tensor, margins: Tensor, scale: float) -> Tensor:
-    """Per-sample cross-entropy of scale * (logits - margin of the true class), (B, K), (B,), (B,) -> (B,)."""
+    """Compute cross-entropy of scale * (logits - margin of the true class) per sample, (B, K), (B,), (B,) -> (B,)."""
     lowered = logits - margins[:, None] * indicator(y, logits.shape[-1], logits.dtype)
     return cross_entropy(scale * lowered, y, reduction="none")

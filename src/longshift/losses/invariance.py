@@ -1,4 +1,4 @@
-"""Penalties on how a risk, or its gradient, differs between domains (IRM, Fishr)."""
+"""Penalties on differences of a risk or its gradient between domains (IRM, Fishr)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from longshift.losses.precision import full_precision
 
 @full_precision
 def scale_gradients(logits: Tensor, y: Tensor) -> Tensor:
-    """Per-sample derivative of cross-entropy with respect to a factor on the logits, at 1; (..., K) -> (...).
+    """Compute the derivative of cross-entropy with respect to a factor on the logits, at 1; (..., K) -> (...).
 
-    In closed form, sum_k p_k z_k - z_y, so that its own gradient needs no second backward pass.
+    The closed form sum_k p_k z_k - z_y avoids a second backward pass.
     """
     expected = (logits.softmax(-1) * logits).sum(-1)
     return expected - logits.gather(-1, y.unsqueeze(-1)).squeeze(-1)
@@ -21,7 +21,7 @@ def scale_gradients(logits: Tensor, y: Tensor) -> Tensor:
 
 @full_precision
 def irm_penalty(logits: Tensor, y: Tensor) -> Tensor:
-    """IRM's penalty of each domain, logits (D, n, K), y (D, n) -> (D,).
+    """Compute the IRM penalty per domain, logits (D, n, K), y (D, n) -> (D,).
 
     The product of the mean derivatives over even and odd samples: an unbiased estimate of the squared
     derivative, which can be negative. Needs n >= 2.
@@ -32,11 +32,11 @@ def irm_penalty(logits: Tensor, y: Tensor) -> Tensor:
 
 @full_precision
 def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor) -> Tensor:
-    """Variance over a domain's samples of the gradient of cross-entropy with respect to a linear head.
+    """Compute per domain the variance over samples of the gradient of cross-entropy for a linear head.
 
     features (D, n, F), logits (D, n, K), y (D, n) -> (D, K * F + K): weights (row by row), then biases.
     A sample's gradient is the outer product of e = softmax - onehot and f, so both moments are matrix
-    products, sum e f^T and sum e^2 (f^2)^T, and no per-sample gradient is ever stored.
+    products, sum e f^T and sum e^2 (f^2)^T, and no gradient per sample is stored.
     """
     error = (logits.softmax(-1) - indicator(y, logits.shape[-1], logits.dtype)).mT  # (D, K, n)
     ones = torch.ones_like(features[..., :1])
@@ -52,5 +52,5 @@ def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor) -> Tenso
 
 @full_precision
 def spread(values: Tensor) -> Tensor:
-    """Mean squared deviation from the average domain, values (D,) or (D, M): the population variance over domains."""
+    """Compute the population variance over domains, averaged over columns; values (D,) or (D, M)."""
     return (values - values.mean(0, keepdim=True)).square().mean()

@@ -13,27 +13,27 @@ RISK_GAMMAS = tuple(10.0**p for p in range(-4, 4))  # of per-sample losses (RDM)
 
 @full_precision
 def squared_distances(a: Tensor, b: Tensor) -> Tensor:
-    """Squared Euclidean distances of rows, (..., n, F) and (..., m, F) -> (..., n, m).
+    """Compute squared Euclidean distances of rows, (..., n, F) and (..., m, F) -> (..., n, m).
 
-    Taken from differences, not from inner products: equal rows are at exactly 0, whatever their length and
-    whatever precision matrix products run in.
+    They come from differences, not from inner products, so equal rows have distance exactly 0, whatever the precision
+    of matrix products.
     """
-    # The gradient of a distance of 0 is 0 here, so the square has the right one everywhere.
+    # cdist gives a distance of 0 the gradient 0, so the gradient of the square is correct everywhere.
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
 
 
 def gaussian_kernels(squared: Tensor, gammas: tuple[float, ...]) -> Tensor:
-    """Sum over gammas of exp(-gamma * squared distance); distances are clamped below at 1e-30 as published."""
+    """Compute the sum over gammas of exp(-gamma * squared distance); distances are clamped at 1e-30, as published."""
     squared = squared.clamp_min(1e-30)
     total = torch.exp(-gammas[0] * squared)
-    for gamma in gammas[1:]:  # a running sum keeps one matrix in view, not one per gamma
+    for gamma in gammas[1:]:  # a running sum keeps one matrix, not one per gamma
         total = total + torch.exp(-gamma * squared)
     return total
 
 
 @full_precision
 def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
-    """Squared MMD of two samples (n, F) and (m, F): means include the diagonal (the biased estimate)."""
+    """Compute the squared MMD of two samples (n, F) and (m, F); the biased estimate, with the diagonal."""
     k_aa = gaussian_kernels(squared_distances(a, a), gammas).mean()
     k_bb = gaussian_kernels(squared_distances(b, b), gammas).mean()
     k_ab = gaussian_kernels(squared_distances(a, b), gammas).mean()
@@ -42,7 +42,7 @@ def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
 
 @full_precision
 def pairwise_mmd(features: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
-    """Mean over all pairs of domains of their squared MMD; features (D, n, F). One domain gives 0."""
+    """Compute the mean squared MMD over all pairs of domains; features (D, n, F). One domain gives 0."""
     domains, n, _ = features.shape
     flat = features.flatten(0, 1)
     kernel = gaussian_kernels(squared_distances(flat, flat), gammas)

@@ -1,4 +1,4 @@
-"""Labels as indicators, without the range check of torch's one_hot (which reads the labels on the host)."""
+"""One-hot labels without the range check of torch's one_hot, which reads the labels on the host."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from torch import Tensor
 
 
 def indicator(y: Tensor, classes: int, dtype: torch.dtype) -> Tensor:
-    """1 at the label and 0 elsewhere, (...) -> (..., classes)."""
+    """Return 1 at the label and 0 elsewhere, (...) -> (..., classes)."""
     return (y.unsqueeze(-1) == torch.arange(classes, device=y.device)).to(dtype)

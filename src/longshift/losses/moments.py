@@ -9,17 +9,17 @@ from longshift.losses.precision import full_precision
 
 @full_precision
 def pairwise_coral(features: Tensor) -> Tensor:
-    """Mean over pairs of domains of the CORAL distance; features (D, n, F). One domain gives 0.
+    """Compute the mean CORAL distance over pairs of domains; features (D, n, F). One domain gives 0.
 
     The distance of two domains is the mean squared difference of their feature means plus the mean squared
-    difference of their covariances (divisor n - 1). Covariances are never formed: with centred rows X_i,
+    difference of their covariances (divisor n - 1). Covariances are never formed: with centered rows X_i,
     <C_i, C_j> = |X_i X_j^T|^2 / (n - 1)^2, so inner products of samples are enough (96 x 96 numbers instead
-    of 3 x 2048 x 2048 for a ResNet-50).
+    of 3 x 2048 x 2048 for ResNet-50).
     """
     domains, n, width = features.shape
     means = features.mean(1)
-    centred = (features - means[:, None]).flatten(0, 1)
-    products = (centred @ centred.T).square().reshape(domains, n, domains, n).sum((1, 3))
+    centered = (features - means[:, None]).flatten(0, 1)
+    products = (centered @ centered.T).square().reshape(domains, n, domains, n).sum((1, 3))
     inner = products / max(n - 1, 1) ** 2  # (D, D): <C_i, C_j>
     own = inner.diagonal()
     covariance = (own[:, None] + own[None, :] - 2 * inner).sum() / width**2

@@ -1,4 +1,4 @@
-"""The NDCL objective as one module, for any training loop: `loss = ndcl(model, x, y, d)`."""
+"""The NDCL objective as one module for any training loop: `loss = ndcl(model, x, y, d)`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from longshift.rng import Draws, HostDraws
 
 
 class NDCLTerms(NamedTuple):
-    """total = ce + alpha * con + beta * const; a term that is switched off is None."""
+    """total = ce + alpha * con + beta * const; a disabled term is None."""
 
     total: Tensor
     ce: Tensor
@@ -33,21 +33,27 @@ class NDCLTerms(NamedTuple):
 class NDCLLoss(nn.Module):
     """Negatives-dominant contrastive learning (arXiv:2601.21999): eqs. ce, con, align and neg_aug.
 
-        ndcl = NDCLLoss(class_counts=counts)           # (classes,) or (domains, classes) training samples
-        loss = ndcl(model, x, y, d)                    # model: inputs -> logits
-        loss.backward()
+    Args:
+        class_counts: Training samples, (classes,) or (domains, classes). By default, mining uses those of the batch.
+        recipe: All options as one `NDCLRecipe`.
+        factors: Factors (domains, classes) on the weights of eq. ce; ones by default.
+        draws: Source of random numbers; NumPy with `seed` by default.
+        seed: Seed of the default `draws`.
+        **options: Fields of `NDCLRecipe`, instead of `recipe`: `NDCLLoss(counts, alpha=0.3, negatives="both")`.
 
-    Options are those of `NDCLRecipe` by name: `NDCLLoss(counts, alpha=0.3, negatives="both")`. Without counts the
-    batch's own are used to share out the mined samples. Random numbers come from `draws`, by default NumPy's with
-    `seed`; hand `lam` to the call to bring your own.
+    Raises:
+        ValueError: If an option or a shape is invalid.
+        TypeError: If an option is unknown.
 
-    >>> _ = torch.manual_seed(0)
-    >>> model = nn.Linear(4, 3)
-    >>> x, y, d = torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 1]), torch.tensor([0, 0, 0, 1, 1, 1])
-    >>> loss = NDCLLoss(class_counts=torch.tensor([50, 20, 5]))(model, x, y, d)
-    >>> loss.backward()
-    >>> loss.shape, bool(model.weight.grad.abs().sum() > 0)
-    (torch.Size([]), True)
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> model = nn.Linear(4, 3)
+        >>> x, y, d = torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 1]), torch.tensor([0, 0, 0, 1, 1, 1])
+        >>> ndcl = NDCLLoss(class_counts=torch.tensor([50, 20, 5]))
+        >>> loss = ndcl(model, x, y, d)
+        >>> loss.backward()
+        >>> loss.shape, bool(model.weight.grad.abs().sum() > 0)
+        (torch.Size([]), True)
     """
 
     class_counts: Tensor | None
@@ -76,14 +82,14 @@ class NDCLLoss(nn.Module):
         if class_counts is not None and bool((class_counts < 0).any()):
             raise ValueError(f"Expected `class_counts` of at least 0, but got {float(class_counts.min()):g}.")
         per_class = None if class_counts is None else class_counts.reshape(-1, class_counts.shape[-1]).sum(0)
-        # Derived from the options, so they are no part of a checkpoint.
+        # Not persistent, because they follow from the options.
         self.register_buffer("class_counts", per_class, persistent=False)
         self.register_buffer("prior_counts", self._prior_counts(class_counts), persistent=False)
-        # (domains, classes) factors on eq. ce's weights: undefined in the authors' code, ones unless given.
+        # Factors (domains, classes) on the weights of eq. ce: undefined in the authors' code, ones by default.
         self.register_buffer("factors", factors, persistent=False)
 
     def _prior_counts(self, counts: Tensor | None) -> Tensor | None:
-        """The counts behind the prior, (rows, classes): one row per domain, or one row for all."""
+        """Return the counts of the prior, (rows, classes): one row per domain, or one row for all domains."""
         if self.recipe.prior == "none":
             return None
         needed = 2 if self.recipe.prior == "domain" else 1
@@ -97,16 +103,16 @@ class NDCLLoss(nn.Module):
         return values.sum(0, keepdim=True) if self.recipe.prior == "global" else values
 
     def mine(self, logits: Tensor, y: Tensor) -> Mined:
-        """Which samples to mix, from the logits of the first forward pass."""
+        """Choose the samples to mix from the logits of the first forward pass."""
         return mine(logits.detach().softmax(1), y, self.class_counts, share=self.recipe.share)
 
     def mined_inputs(self, x: Tensor, logits: Tensor, y: Tensor, lam: Tensor) -> tuple[Tensor, Tensor]:
-        """The mined batch (as many samples as x) and the class each was mined for."""
+        """Return the mined batch (as large as x) and the class that each sample was mined for."""
         mined = self.mine(logits, y)
         return mix(x, mined, lam, lambda_max_half=self.recipe.lambda_max_half), mined.cls
 
     def draw_lambda(self, size: int, draws: Draws | None = None) -> Tensor:
-        """Mixing coefficients for a batch of that size."""
+        """Draw the mixing coefficients for a batch of this size."""
         rho = self.recipe.rho
         return (draws or self.draws).beta(rho, rho, self.recipe.n_lambdas(size))
 
@@ -118,13 +124,16 @@ class NDCLLoss(nn.Module):
         mined_logits: Tensor | None = None,
         mined_class: Tensor | None = None,
     ) -> NDCLTerms:
-        """All terms from the logits of the batch and, where mining is on, of the mined batch."""
+        """Compute all terms from the logits of the batch and, if mining is on, of the mined batch."""
         return _objective(logits, mined_logits, y, d, mined_class, self)
 
     def forward(
         self, model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, d: Tensor, lam: Tensor | None = None
     ) -> Tensor:
-        """The total; `model` maps inputs (B, ...) to logits (B, classes), y and d are int64 (B,)."""
+        """Compute the total; `model` maps inputs (B, ...) to logits (B, classes), y and d are int64 (B,).
+
+        `lam` overrides the random mixing coefficients.
+        """
         logits = model(x)
         if not self.recipe.mines:
             return self.objective(logits, y, d).total
@@ -146,7 +155,7 @@ def _objective(
             raise ValueError(
                 f"Expected `class_counts` of {classes} classes, as the logits have, but got shape {found}."
             )
-        # Whole counts are exact in any precision; their logarithms are taken in that of the logits.
+        # Counts are exact in any precision; their logarithms use that of the logits.
         prior = log_prior(ndcl.prior_counts.to(logits.dtype))
         shifted = logits + (prior[d] if recipe.prior == "domain" else prior)
     factor = None if ndcl.factors is None else ndcl.factors[d, y]

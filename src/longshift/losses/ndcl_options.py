@@ -1,4 +1,4 @@
-"""All options of the NDCL objective in one checked record; the defaults are the paper's equations."""
+"""The options of the NDCL objective; the defaults are the paper's equations."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SIMILARITY_CHOICES: tuple[SimilarityChoice, ...] = ("default", "exp", "linear")
 class NDCLRecipe:
     """total = ce + alpha * con + beta * const, and how each of the three is computed."""
 
-    alpha: float = 0.1  # weight of eq. con; 0 leaves the term and the second forward pass out
-    beta: float = 0.1  # weight of eq. align; 0 leaves the term out
+    alpha: float = 0.1  # weight of eq. con; 0 skips the term and the second forward pass
+    beta: float = 0.1  # weight of eq. align; 0 skips the term
     rho: float = 0.2  # mixing coefficients are drawn from Beta(rho, rho)
     contrast: Contrast = "infonce_nd"
     similarity: SimilarityChoice = "default"  # of infonce and supcon
@@ -62,15 +62,15 @@ class NDCLRecipe:
 
     @property
     def mines(self) -> bool:
-        """Whether a mined batch, and so a second forward pass, is needed."""
+        """Whether a mined batch, and thus a second forward pass, is needed."""
         return self.alpha > 0 and self.negatives != "batch"
 
     def n_lambdas(self, batch: int) -> int:
-        """How many mixing coefficients a batch of that size needs."""
+        """Return the number of mixing coefficients for a batch of this size."""
         return 1 if self.shared_lambda else batch
 
 
-# What the authors' code does where it differs from the paper.
+# The options that differ from the paper in the authors' code.
 RELEASED: dict[str, str | bool] = {
     "contrast": "released",
     "reduction": "class",

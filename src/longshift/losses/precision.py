@@ -1,4 +1,4 @@
-"""Losses compute in full precision, whatever comes in and whatever autocast region they are called from."""
+"""Full precision for losses, also for half-precision inputs and inside autocast."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ R = TypeVar("R")
 
 
 def upcast(value: Any) -> Any:
-    """float16 and bfloat16 tensors as float32; anything else as it is."""
+    """Convert float16 and bfloat16 tensors to float32; return anything else unchanged."""
     if isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16):
         return value.float()
     return value
 
 
 def full_precision(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: half-precision tensor arguments become float32, and autocast is off inside."""
+    """Decorate a function: half-precision tensor arguments become float32, and autocast is off inside."""
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -37,5 +37,5 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def floor_of(dtype: torch.dtype) -> float:
-    """Machine epsilon: a cosine distance below it is rounding noise, so that logarithms stop there."""
+    """Return machine epsilon: smaller cosine distances are rounding noise, so logarithms are clamped there."""
     return torch.finfo(dtype).eps

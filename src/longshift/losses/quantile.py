@@ -8,14 +8,14 @@ from torch.special import ndtr, ndtri
 
 from longshift.losses.precision import full_precision
 
-_BITS, _ROUNDS = 8, 4  # 4 rounds among 256 cells are the published 32 halvings
+_BITS, _ROUNDS = 8, 4  # 4 rounds over 256 cells equal the published 32 bisections
 
 
 def bandwidth(risks: Tensor) -> Tensor:
-    """Rule of thumb 1.06 * std * n^(-1/5) of risks (n,); never 0, so that equal risks can be divided by it."""
+    """Compute the rule-of-thumb bandwidth 1.06 * std * n^(-1/5) of risks (n,); it is never 0."""
     n = risks.shape[0]
-    # Measured from one of the risks, differences are exact: around its own rounded mean, the deviation of risks
-    # that differ in the last digits would have a gradient that does not sum to 0.
+    # Differences from one of the risks are exact. Around the rounded mean, the deviation of risks that differ only in
+    # the last digits would have a gradient that does not sum to 0.
     deviation = (risks - risks.detach()[0]).std() if n > 1 else torch.zeros_like(risks[0])
     h: Tensor = 1.06 * n**-0.2 * deviation
     return h.clamp_min(torch.finfo(risks.dtype).tiny)
@@ -23,11 +23,11 @@ def bandwidth(risks: Tensor) -> Tensor:
 
 @full_precision
 def kde_quantile(risks: Tensor, alpha: float, implicit: bool = False) -> Tensor:
-    """The alpha-quantile of a Gaussian kernel density estimate of risks (n,), differentiable.
+    """Compute the alpha-quantile of a Gaussian kernel density estimate of risks (n,), differentiably.
 
-    It lies between the alpha-quantiles of the kernels at the smallest and at the largest risk, and is found
-    by 32 halvings. The published gradient takes the place between these two ends as fixed. `implicit` gives the
-    gradient of the quantile itself: sum_d w_d (r_d + z_d h), with w_d the share of kernel d in the density there.
+    It lies between the alpha-quantiles of the kernels at the smallest and the largest risk and is found by 32
+    bisections. The published gradient treats the relative position between these two ends as constant. `implicit`
+    uses the gradient of the quantile: sum_d w_d (r_d + z_d h), with w_d the share of kernel d in the density there.
     """
     h = bandwidth(risks)
     z_alpha = ndtri(torch.full_like(h, alpha))
@@ -46,14 +46,14 @@ def kde_quantile(risks: Tensor, alpha: float, implicit: bool = False) -> Tensor:
 
 
 def _search(risks: Tensor, h: Tensor, low: Tensor, high: Tensor, alpha: float) -> Tensor:
-    """Where between low (0) and high (1) the distribution function passes alpha."""
+    """Find where between low (0) and high (1) the distribution function passes alpha."""
     cells = 2**_BITS
     inner = torch.arange(1, cells, device=risks.device, dtype=risks.dtype) / cells
     start, width = torch.zeros_like(h), 1.0
     for _ in range(_ROUNDS):
         points = low + (start + width * inner) * (high - low)
         cdf = ndtr((points[:, None] - risks) / h).mean(1)
-        # The function rises, so the number of points not above alpha is the cell that 8 halvings would reach.
+        # The function increases, so the number of points not above alpha is the cell that 8 bisections would reach.
         width /= cells
         start = start + width * (cdf <= alpha).sum().to(risks.dtype)
     return start + 0.5 * width

@@ -1,4 +1,4 @@
-"""Re-weighted cross-entropy (NDCL eq. ce): within each class, samples weigh by a softmax of their losses."""
+"""Reweighted cross-entropy (NDCL eq. ce): samples of a class are weighted by a softmax of their losses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WEIGHTS: tuple[Weights, ...] = ("adaptive", "class", "none")
 
 @full_precision
 def intra_class_weights(losses: Tensor, labels: Tensor) -> Tensor:
-    """Softmax of the per-sample losses (B,) among the samples of the same class; each class's weights sum to one."""
+    """Compute the softmax of losses (B,) over the samples of the same class; the weights of a class sum to one."""
     own = torch.where(same_class(labels), losses[None, :], -torch.inf)
     return (losses - own.logsumexp(1)).exp()
 
 
 def classes_present(labels: Tensor) -> Tensor:
-    """Number of distinct labels, as a tensor: samples that have no earlier sample of their class."""
+    """Count the distinct labels, as a tensor: samples without an earlier sample of their class."""
     return (~same_class(labels).tril(-1).any(1)).sum()
 
 
@@ -42,11 +42,19 @@ def class_mean(
     detach: bool = True,
     factor: Tensor | None = None,
 ) -> Tensor:
-    """Eq. ce on per-sample losses (B,).
+    """Compute eq. ce from losses per sample (B,).
 
-    `weights`: "adaptive" is eq. ce; "class" the plain mean within each class; "none" the plain mean over all
-    samples. The first two sum over classes and divide by the classes present in the batch or by all `classes`.
-    `detach` takes the adaptive weights as constants. `factor` (B,) multiplies each sample's weight.
+    Args:
+        losses: Losses (B,).
+        labels: Classes (B,).
+        classes: Number of classes.
+        weights: "adaptive" is eq. ce, "class" the plain mean within each class, "none" the mean over all samples.
+        divisor: Divide the sum over classes by the classes "present" in the batch or by "all"; not for weights "none".
+        detach: Whether the adaptive weights are constants for the gradient.
+        factor: Factors (B,) on the weights of the samples.
+
+    Returns:
+        The loss as a scalar.
     """
     check("weights", weights, WEIGHTS)
     check("divisor", divisor, DIVISORS)
@@ -70,6 +78,6 @@ def reweighted_cross_entropy(
     detach: bool = True,
     factor: Tensor | None = None,
 ) -> Tensor:
-    """Eq. ce on logits (B, K)."""
+    """Compute eq. ce from logits (B, K); the options are those of `class_mean`."""
     losses = cross_entropy(logits, labels, reduction="none")
     return class_mean(losses, labels, logits.shape[1], weights=weights, divisor=divisor, detach=detach, factor=factor)

@@ -1,4 +1,4 @@
-"""Maximum square loss: confidence whose gradient grows only linearly (Chen, Xue and Cai, ICCV 2019)."""
+"""Maximum square loss: rewards confidence with a gradient that grows only linearly (Chen, Xue and Cai, ICCV 2019)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from longshift.losses.precision import full_precision
 
 @full_precision
 def maximum_square_loss(logits: Tensor) -> Tensor:
-    """-(1 / 2n) sum of squared probabilities over n rows of logits (n, classes).
+    """Compute -(1 / 2n) times the sum of squared probabilities over n rows of logits (n, classes).
 
-    In a probability the gradient is -p / n: unlike entropy's, it does not let the sure samples of frequent
-    classes outweigh all others.
+    The gradient with respect to a probability is -p / n, so that confident samples of frequent classes do not outweigh
+    all others, as they do with entropy.
     """
     return -logits.softmax(1).square().sum(1).mean() / 2

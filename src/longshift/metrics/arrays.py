@@ -1,4 +1,4 @@
-"""What metrics take: NumPy arrays or torch tensors, checked once and named when they are wrong."""
+"""Conversion and checks of the inputs of metrics: NumPy arrays or torch tensors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 def floats(values: Array) -> FloatArray:
-    """Any array or tensor, of any precision and device, as float64 NumPy."""
+    """Convert an array or tensor of any precision and device to float64 NumPy."""
     if isinstance(values, Tensor):
         return values.detach().to("cpu", torch.float64).numpy()
     return np.asarray(values, dtype=np.float64)
 
 
 def integers(values: Array) -> IntArray:
-    """Any integer array or tensor as int64 NumPy."""
+    """Convert an integer array or tensor to int64 NumPy."""
     if isinstance(values, Tensor):
         return values.detach().to("cpu", torch.int64).numpy()
     return np.asarray(values, dtype=np.int64)
 
 
 def finite_rows(values: Array, what: str, source: str | None = None) -> FloatArray:
-    """A non-empty (N, K) matrix of finite numbers as float64; anything else is refused by name."""
+    """Return a non-empty (N, K) matrix of finite numbers as float64; raise an error for anything else."""
     owner = f"{source}: " if source else ""
     if len(values.shape) != 2 or values.shape[0] < 1 or values.shape[1] < 1:
         raise LongshiftError(f"{owner}expected {what} of shape (N, K) with N, K >= 1, found {tuple(values.shape)}")
@@ -41,7 +41,7 @@ def finite_rows(values: Array, what: str, source: str | None = None) -> FloatArr
 
 
 def refuse_not_finite(good: npt.NDArray[np.bool_], what: str, source: str | None = None) -> None:
-    """Raise unless every row is `good`; say how many are not and which is the first."""
+    """Raise an error unless every row is `good`; name the number of bad rows and the first one."""
     if good.all():
         return
     bad = np.flatnonzero(~good)
@@ -52,10 +52,10 @@ def refuse_not_finite(good: npt.NDArray[np.bool_], what: str, source: str | None
 
 
 def indices(values: Array, n: int, below: int, what: str, source: str | None = None) -> IntArray:
-    """`n` indices on [0, below) as int64."""
+    """Return `n` indices in [0, below) as int64."""
     owner = f"{source}: " if source else ""
     if tuple(values.shape) != (n,):
-        raise LongshiftError(f"{owner}expected {n} {what} (one a row of logits), found shape {tuple(values.shape)}")
+        raise LongshiftError(f"{owner}expected {n} {what} (one per row of logits), found shape {tuple(values.shape)}")
     result = integers(values)
     if result.size and (result.min() < 0 or result.max() >= below):
         raise LongshiftError(f"{owner}expected {what} in 0..{below - 1}, found {result.min()}..{result.max()}")

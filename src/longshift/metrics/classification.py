@@ -1,4 +1,4 @@
-"""Metrics of the predicted classes: accuracy in its cuts, confusion, macro-F1."""
+"""Metrics of the predicted classes: accuracy (overall, per class, group and domain), confusion, macro-F1."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from longshift.settings import SHOTS
 
 
 def accuracy(logits: Array, labels: Array) -> float:
-    """Fraction of samples whose largest logit is the label's (over samples, not classes)."""
+    """Compute the fraction of samples whose largest logit is that of the label."""
     scores = score_samples(logits, labels)
     return float((scores.predicted == scores.labels).mean())
 
 
 def confusion_matrix(logits: Array, labels: Array) -> IntArray:
-    """(K, K) counts, row = true class, column = predicted class."""
+    """Count (true class, predicted class) pairs as a (K, K) matrix; rows are true classes."""
     scores = score_samples(logits, labels)
     return count_pairs(scores.labels, scores.predicted, scores.classes)
 
 
 def per_class_accuracy(logits: Array, labels: Array) -> FloatArray:
-    """(K,) recall of each class; NaN where the labels hold no sample of it."""
+    """Compute the recall of each class, (K,); NaN for a class without samples."""
     return recalls(confusion_matrix(logits, labels))
 
 
 def balanced_accuracy(logits: Array, labels: Array) -> float:
-    """Mean of `per_class_accuracy` over the classes that have samples; equal to the accuracy on a balanced set.
+    """Compute the mean of `per_class_accuracy` over the classes with samples; the accuracy, on a balanced set.
 
     Example:
         >>> import numpy as np
@@ -43,23 +43,23 @@ def balanced_accuracy(logits: Array, labels: Array) -> float:
 
 
 def mean_class_accuracy(values: Iterable[float | None]) -> float:
-    """Balanced accuracy from the accuracies of the classes; classes without samples (None) do not count."""
+    """Compute balanced accuracy from class accuracies; classes without samples (None) do not count."""
     present = [value for value in values if value is not None]
-    # Rounded, so that the order of the sum does not decide ties between steps.
+    # Rounded, so that the order of summation does not decide ties between steps.
     return round(sum(present) / len(present), 12)
 
 
 def shot_accuracy(logits: Array, labels: Array, shots: Sequence[str | None]) -> dict[str, float]:
-    """Many / medium / few: the mean of `per_class_accuracy` over the present classes of each group; NaN if none.
+    """Compute the mean of `per_class_accuracy` over the present classes of many, medium and few; NaN if none.
 
-    The published aggregation: every class counts the same, whatever its number of test samples.
-    `shots[k]` is the group of class k; `None` or any other word belongs to no group.
+    As in the published tables, each class has the same weight, whatever its number of test samples.
+    `shots[k]` is the group of class k; `None` or any other word means no group.
     """
     return shot_means(per_class_accuracy(logits, labels), shots)
 
 
 def per_domain_accuracy(logits: Array, labels: Array, domains: Array, count: int | None = None) -> FloatArray:
-    """(D,) accuracy over the samples of each domain; NaN where a domain has none. `count`: D, if known."""
+    """Compute the accuracy of each domain, (D,); NaN for a domain without samples. `count` is D, if known."""
     scores = score_samples(logits, labels)
     below = count if count is not None else int(domains.max()) + 1
     where = indices(domains, len(scores), below, "domains")
@@ -67,12 +67,12 @@ def per_domain_accuracy(logits: Array, labels: Array, domains: Array, count: int
 
 
 def worst_domain_accuracy(logits: Array, labels: Array, domains: Array) -> float:
-    """The smallest of `per_domain_accuracy` over the domains that have samples."""
+    """Return the smallest `per_domain_accuracy` of the domains with samples."""
     return float(np.nanmin(per_domain_accuracy(logits, labels, domains)))
 
 
 def macro_f1(logits: Array, labels: Array) -> float:
-    """Mean F1 over the classes that occur as label or as prediction (scikit-learn's convention).
+    """Compute the mean F1 over the classes that occur as label or prediction (scikit-learn's convention).
 
     F1_k = 2 tp_k / (2 tp_k + fp_k + fn_k).
     """
@@ -80,13 +80,13 @@ def macro_f1(logits: Array, labels: Array) -> float:
 
 
 def count_pairs(labels: IntArray, predicted: IntArray, classes: int) -> IntArray:
-    """The confusion matrix of given predictions."""
+    """Compute the confusion matrix of predicted classes."""
     flat = np.bincount(labels * classes + predicted, minlength=classes * classes)
     return flat.reshape(classes, classes).astype(np.int64)
 
 
 def recalls(confusion: IntArray) -> FloatArray:
-    """Diagonal over row sums; NaN for an empty row."""
+    """Divide the diagonal by the row sums; NaN for an empty row."""
     rows = confusion.sum(axis=1).astype(np.float64)
     result = np.full(len(rows), np.nan)
     np.divide(confusion.diagonal(), rows, out=result, where=rows > 0)
@@ -94,14 +94,14 @@ def recalls(confusion: IntArray) -> FloatArray:
 
 
 def f1_mean(confusion: IntArray) -> float:
-    """Macro-F1 from a confusion matrix."""
+    """Compute macro-F1 from a confusion matrix."""
     hits = confusion.diagonal().astype(np.float64)
     seen = (confusion.sum(axis=0) + confusion.sum(axis=1)).astype(np.float64)
     return float((2 * hits[seen > 0] / seen[seen > 0]).mean())
 
 
 def shot_means(per_class: FloatArray, shots: Sequence[str | None]) -> dict[str, float]:
-    """Mean of the per-class accuracies that are not NaN, for each of many, medium, few."""
+    """Compute the mean class accuracy of many, medium and few, ignoring NaN."""
     if len(shots) != len(per_class):
         raise LongshiftError(f"expected a shot group for each of {len(per_class)} classes, found {len(shots)}")
     result: dict[str, float] = {}
@@ -113,7 +113,7 @@ def shot_means(per_class: FloatArray, shots: Sequence[str | None]) -> dict[str, 
 
 
 def group_means(values: Array, groups: IntArray, count: int) -> FloatArray:
-    """Mean of the values of each group 0..count-1; NaN for an empty group."""
+    """Compute the mean of the values of each group 0..count-1; NaN for an empty group."""
     sizes = np.bincount(groups, minlength=count).astype(np.float64)
     sums = np.bincount(groups, weights=np.asarray(values, dtype=np.float64), minlength=count)
     result = np.full(count, np.nan)

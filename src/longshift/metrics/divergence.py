@@ -1,4 +1,4 @@
-"""Mean posteriors of classes and how far two of them are apart."""
+"""Mean posteriors of classes and their divergence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from longshift.metrics.arrays import FloatArray
 
 
 def js_divergence(p: FloatArray, q: FloatArray) -> FloatArray:
-    """JS(p, q) = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats, along the last axis."""
+    """Compute JS(p, q) = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats, along the last axis."""
     m = (p + q) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.where(p > 0, p * np.log(p / m), 0.0).sum(axis=-1)
@@ -20,7 +20,7 @@ def js_divergence(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def class_posteriors(posteriors: FloatArray, labels: IntArray) -> FloatArray:
-    """(K, K): row k is the mean of p(. | x) over the samples x of class k; NaN where there is none."""
+    """Compute the mean of p(. | x) over the samples of each class, (K, K); NaN for a class without samples."""
     classes = posteriors.shape[1]
     sums = np.zeros((classes, classes))
     np.add.at(sums, labels, posteriors)
@@ -30,7 +30,7 @@ def class_posteriors(posteriors: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def nan_mean(values: FloatArray) -> FloatArray:
-    """Mean over the first axis of what is not NaN; NaN (without a warning) where nothing is left."""
+    """Compute the mean over the first axis, ignoring NaN; NaN, without a warning, if all values are NaN."""
     good = ~np.isnan(values)
     counts = good.sum(axis=0).astype(np.float64)
     sums = np.where(good, values, 0.0).sum(axis=0)

@@ -1,4 +1,4 @@
-"""One pass over a set of predictions, all metrics."""
+"""All metrics of a set of predictions in one pass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from longshift.metrics.scores import score_samples
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All metrics of one set of predictions; `None` where there is nothing to measure (no such class, no domains)."""
+    """All metrics of one set of predictions; `None` if there is nothing to measure (no such class, no domains)."""
 
     n: int
     accuracy: float
@@ -43,16 +43,16 @@ class Evaluation:
 
     @property
     def balanced_accuracy(self) -> float:
-        """Mean of the class accuracies: the criterion of selection, equal to the accuracy on a balanced set."""
+        """Mean of the class accuracies, the criterion of selection; the accuracy, on a balanced set."""
         return mean_class_accuracy(self.per_class.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values (no NaN: missing is null)."""
+        """Return plain JSON values; missing values are null, never NaN."""
         return {**asdict(self), "confusion": [list(row) for row in self.confusion]}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Evaluation:
-        """The inverse of `to_dict`."""
+        """Invert `to_dict`."""
         return cls(**{**values, "confusion": tuple(tuple(row) for row in values["confusion"])})
 
 
@@ -65,9 +65,22 @@ def evaluate_predictions(
     shots: Sequence[str | None] | None = None,
     source: str | None = None,
 ) -> Evaluation:
-    """Measure predictions: `logits` (N, K), `labels` (N,), `domains` (N,) indices into `domain_names`.
+    """Compute all metrics of a set of predictions.
 
-    `shots[k]` is "many", "medium", "few" (or None) for class k. `source` (a run's name) starts any error message.
+    Args:
+        logits: Logits (N, K).
+        labels: True classes (N,).
+        domains: Domains (N,) as indices into `domain_names`, or None.
+        classes: Names of the K classes.
+        domain_names: Names of the domains.
+        shots: "many", "medium", "few" or None for each class.
+        source: Name of the run, used at the start of error messages.
+
+    Returns:
+        An `Evaluation`.
+
+    Raises:
+        LongshiftError: If shapes do not match, or if logits are not finite.
     """
     scores = score_samples(logits, labels, source)
     if len(classes) != scores.classes:

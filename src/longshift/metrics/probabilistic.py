@@ -12,26 +12,26 @@ ECE_BINS = 15
 
 
 def margins(logits: Array, labels: Array, source: str | None = None) -> FloatArray:
-    """(N,) gamma(h) = p_y - max_{k != y} p_k, in [-1, 1]; positive exactly where the prediction is right."""
+    """Compute gamma(h) = p_y - max_{k != y} p_k, (N,), in [-1, 1]; positive exactly if the prediction is correct."""
     return score_samples(logits, labels, source).margin
 
 
 def negative_log_likelihood(logits: Array, labels: Array) -> float:
-    """Mean of -log p_y."""
+    """Compute the mean of -log p_y."""
     return float(score_samples(logits, labels).nll.mean())
 
 
 def expected_calibration_error(logits: Array, labels: Array, bins: int = ECE_BINS) -> float:
-    """ECE = sum_b n_b / N |accuracy_b - mean confidence_b| over equal-width bins (lo, hi] of the confidence max p."""
+    """Compute sum_b n_b / N |accuracy_b - mean confidence_b| over equal-width bins (lo, hi] of max p."""
     scores = score_samples(logits, labels)
     return calibration_error(scores.confidence, scores.predicted == scores.labels, bins)
 
 
 def calibration_error(confidence: FloatArray, correct: Array, bins: int = ECE_BINS) -> float:
-    """ECE of given confidences and hits."""
+    """Compute the ECE from confidences and whether each prediction is correct."""
     if bins < 1:
         raise UsageError(f"expected at least one calibration bin, found {bins}")
-    # Rounding up makes a bin closed on the right; max p >= 1 / K > 0, so nothing falls below the first one.
+    # Rounding up makes bins closed on the right; max p >= 1 / K > 0, so no value is below the first bin.
     index = np.clip(np.ceil(confidence * bins).astype(np.int64) - 1, 0, bins - 1)
     gap = np.bincount(index, weights=np.asarray(correct, dtype=np.float64) - confidence, minlength=bins)
     return float(np.abs(gap).sum() / len(confidence))

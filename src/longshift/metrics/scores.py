@@ -1,4 +1,4 @@
-"""What every metric is made of: a few numbers per sample, read off the logits once."""
+"""The numbers per sample that all metrics use, computed from the logits once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
 from longshift.metrics.arrays import Array, FloatArray, finite_rows, floats, indices, refuse_not_finite
 
-# Rows turned to float64 at a time, so that 170,000 x 345 logits do not need another 1.4 GB.
+# Rows converted to float64 at a time: the float64 copies of 170,000 x 345 logits would need 1.4 GB.
 _CHUNK = 16_384
 
 
@@ -30,20 +30,20 @@ class Scores:
 
 
 def log_softmax(rows: FloatArray) -> FloatArray:
-    """log p of each row of logits, without overflow."""
+    """Compute log p of each row of logits without overflow."""
     shifted = rows - rows.max(axis=1, keepdims=True)
     result: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return result
 
 
 def probabilities(logits: Array, source: str | None = None) -> FloatArray:
-    """Softmax of (N, K) logits, in float64."""
+    """Compute the softmax of (N, K) logits in float64."""
     result: FloatArray = np.exp(log_softmax(finite_rows(logits, "logits", source)))
     return result
 
 
 def score_samples(logits: Array, labels: Array, source: str | None = None) -> Scores:
-    """Read the logits once; `source` (a run's name) is put before any complaint."""
+    """Compute the scores of all samples; error messages start with `source`, the name of the run."""
     if len(logits.shape) != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
         owner = f"{source}: " if source else ""
         raise LongshiftError(f"{owner}expected logits (N >= 1, K >= 2), found shape {tuple(logits.shape)}")
@@ -57,7 +57,7 @@ def score_samples(logits: Array, labels: Array, source: str | None = None) -> Sc
         rows = floats(logits[part])
         finite[part] = np.isfinite(rows).all(axis=1)
         if not finite[part].all():
-            continue  # to the end, so that the complaint counts all rows
+            continue  # continue, so that the error counts all rows
         log_p = log_softmax(rows)
         row, y = np.arange(len(rows)), truth[part]
         p = np.exp(log_p)

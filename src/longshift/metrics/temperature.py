@@ -1,4 +1,4 @@
-"""Temperature scaling: one number that makes probabilities honest (Guo et al., ICML 2017)."""
+"""Temperature scaling: one number that calibrates probabilities (Guo et al., ICML 2017)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LOWEST, HIGHEST = 0.05, 20.0
 
 
 def fit_temperature(logits: Array, labels: Array, source: str | None = None) -> float:
-    """The T that minimises the mean negative log-likelihood of softmax(logits / T).
+    """Find the T that minimizes the mean negative log-likelihood of softmax(logits / T).
 
     Targets are smoothed as in Platt scaling, with (n + 1) / (n + 2) on the true class of n samples, so that a small
-    set without a single mistake does not ask for infinite confidence.
+    set without mistakes does not lead to infinite confidence.
 
     >>> overconfident = np.array([[9.0, 0.0], [9.0, 0.0], [0.0, 9.0], [0.0, 9.0]])
-    >>> fit_temperature(overconfident, np.array([0, 1, 1, 0])) > 10  # right half of the time only
+    >>> fit_temperature(overconfident, np.array([0, 1, 1, 0])) > 10  # only half are correct
     True
     """
     rows = finite_rows(logits, "logits", source)
@@ -32,7 +32,7 @@ def fit_temperature(logits: Array, labels: Array, source: str | None = None) -> 
     def nll(log_t: float) -> float:
         return -float((targets * log_softmax(rows / math.exp(log_t))).sum(axis=1).mean())
 
-    # The negative log-likelihood is convex in 1 / T, so that its only minimum is found.
+    # The negative log-likelihood is convex in 1 / T, so it has a single minimum.
     found = minimize_scalar(
         nll, bounds=(math.log(LOWEST), math.log(HIGHEST)), method="bounded", options={"xatol": 1e-6}
     )
