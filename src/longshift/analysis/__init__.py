@@ -1,4 +1,4 @@
-"""What is read off finished runs: discrepancies, the terms of the bound, correlations, significance tests."""
+"""Analysis of trained models and runs: discrepancies, the terms of the bound, correlations, significance tests."""
 
 from __future__ import annotations
 

@@ -1,22 +1,22 @@
-"""The bound of Theorem 1, term by term, as far as it can be measured.
+"""The measurable terms of the bound of Theorem 1.
 
     eps_T(h) <= sum_d pi_d eps_d(h) + l_max Pr[gamma(h) <= delta]
                 + zeta_in + zeta_out + eta_in + eta_out + lambda_pi
 
-What stands for what:
+Terms:
 
 - eps: 0-1 risk, the loss of the proof, so l_max = 1. pi: `mixture_weights`.
-- zeta (prior): total variation of embeddings as far as a linear domain classifier sees it (`probes.domain_hits`);
+- zeta (prior): total variation of embeddings, estimated by a linear domain classifier (`probes.domain_hits`).
   zeta_in is the largest over pairs of sources, zeta_out is between the mixture sum_d pi_d P_d(X) and the target.
-- eta (posterior): total variation of P(Y | X = x), averaged over the target's x; the posteriors are those of linear
-  probes fitted per domain on the embeddings (the target's out of fold). eta_in is the largest over pairs of sources,
-  eta_out is between sum_d pi_d P_d(Y | x) and P_T(Y | x). Read to the letter, I[m != m'] with m = y h(x) does not
-  depend on y, so the theorem's own posterior divergence is zero; total variation is the supremum over all events of
-  (x, y), which is what the text around the theorem speaks of.
-- lambda_pi: the risk of the best hypothesis on sources and target together. It is an infimum over a whole class of
-  networks and is not computed; the measured total is without it.
+- eta (posterior): total variation of P(Y | X = x), averaged over the target's x. The posteriors come from linear
+  probes, fitted per domain on the embeddings (the target's out of fold). eta_in is the largest over pairs of sources,
+  eta_out is between sum_d pi_d P_d(Y | x) and P_T(Y | x). Taken literally, I[m != m'] with m = y h(x) does not depend
+  on y, so the theorem's own posterior divergence is zero. Total variation, the supremum over all events of (x, y), is
+  what the text around the theorem means.
+- lambda_pi: the risk of the best hypothesis on sources and target together. It is an infimum over a class of
+  networks and cannot be computed; the measured total leaves it out.
 
-Intervals: percentile bootstrap over the samples of each domain, with pi and the fitted probes held fixed.
+Intervals: percentile bootstrap over the samples of each domain, with fixed pi and fitted probes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LAMBDA_NOTE = "not computable: the infimum of source and target risk over all hy
 
 @dataclass(frozen=True)
 class Term:
-    """One number of the bound with its 95% bootstrap interval; `value` is None where `note` says why."""
+    """One term of the bound with its 95% bootstrap interval; if `value` is None, `note` says why."""
 
     value: float | None
     low: float | None = None
@@ -49,7 +49,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Bound:
-    """Theorem 1 on one model. `total` leaves out lambda_pi and every term without a value."""
+    """The bound for one model. `total` leaves out lambda_pi and every term without a value."""
 
     weights: dict[str, float]  # pi by source
     hull_distance: float  # MMD between the target and the closest mixture
@@ -61,15 +61,15 @@ class Bound:
     posterior_out: Term
     ideal_risk: Term  # lambda_pi
     total: Term
-    target_risk: Term  # what the bound is about, measured on the target's labels
+    target_risk: Term  # the bounded quantity, measured with the target's labels
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         terms = {name: vars(value).copy() for name, value in vars(self).items() if isinstance(value, Term)}
         return {"weights": dict(self.weights), "hull_distance": self.hull_distance, **terms}
 
 
-# One draw of weights per domain (sources, then the target), each summing to one, to the value of a term.
+# Maps sample weights per domain (sources, then the target), each summing to one, to the value of a term.
 _Statistic = Callable[[Sequence[FloatArray]], float]
 
 
@@ -82,7 +82,19 @@ def generalization_bound(
     limit: int = 1_000,
     seed: int = 0,
 ) -> Bound:
-    """Measure every computable term; at most `limit` samples a domain take part (probes and kernels are costly)."""
+    """Measure every computable term on at most `limit` samples per domain (probes and kernels are costly).
+
+    Args:
+        sources: Outputs on the source domains, with embeddings.
+        target: Outputs on the target domain, with embeddings.
+        delta: Threshold of the margin term.
+        bootstrap: Number of bootstrap samples for the intervals.
+        limit: Largest number of samples per domain.
+        seed: Seed of subsampling, folds and bootstrap.
+
+    Returns:
+        A `Bound`.
+    """
     if bootstrap < 1:
         raise UsageError(f"expected at least one bootstrap draw, found {bootstrap}")
     check_domains(sources, target)
@@ -139,7 +151,7 @@ def _term(value: float, values: FloatArray, note: str = "") -> Term:
 
 
 def _prior_in(sources: Sequence[DomainOutputs], seed: int) -> _Statistic | str:
-    """zeta_in = max over pairs of sources of the domain classifier's accuracies a + b - 1."""
+    """Return zeta_in: the maximum over pairs of sources of a + b - 1, with a, b the domain classifier's accuracies."""
     if len(sources) == 1:
         return lambda w: 0.0  # one source: no pair, and the hull is that source
     pairs: list[tuple[int, int, FloatArray, FloatArray]] = []
@@ -156,7 +168,7 @@ def _prior_in(sources: Sequence[DomainOutputs], seed: int) -> _Statistic | str:
 
 
 def _prior_out(domains: Sequence[DomainOutputs], pi: FloatArray, seed: int) -> _Statistic | str:
-    """zeta_out: the same between the mixture of the sources, weighted by pi, and the target."""
+    """Return zeta_out: the same between the pi-weighted mixture of the sources and the target."""
     sources, target = domains[:-1], domains[-1]
     x = np.concatenate([d.features() for d in domains])
     sizes = [len(d) for d in domains]
@@ -176,7 +188,7 @@ def _prior_out(domains: Sequence[DomainOutputs], pi: FloatArray, seed: int) -> _
 def _posterior(
     domains: Sequence[DomainOutputs], pi: FloatArray, seed: int
 ) -> tuple[_Statistic | str, _Statistic | str]:
-    """eta_in and eta_out: total variation of the probes' posteriors, averaged over the target's samples."""
+    """Return eta_in and eta_out: total variation of the probes' posteriors, averaged over the target's samples."""
     target, classes = domains[-1], domains[-1].classes
     points = target.features()
     posteriors = [posterior_at(d.features(), d.labels, points, classes) for d in domains[:-1]]

@@ -1,4 +1,4 @@
-"""Do the quantities of the theory go with target accuracy? Pearson's correlation, as in the paper's table."""
+"""Pearson's correlation of the quantities of the theory with target accuracy, as in the paper's table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longshift.metrics import FloatArray
 
 @dataclass(frozen=True)
 class Correlation:
-    """Pearson's r, its two-sided p-value and 95% interval; NaN where one side does not vary."""
+    """Pearson's r with two-sided p-value and 95% interval; NaN if one side does not vary."""
 
     r: float
     p: float
@@ -24,9 +24,9 @@ class Correlation:
 
 
 def pearson(x: FloatArray, y: FloatArray) -> Correlation:
-    """r = cov(x, y) / (sd(x) sd(y)); p from t = r sqrt((n-2) / (1-r^2)) with n-2 degrees of freedom.
+    """Compute r = cov(x, y) / (sd(x) sd(y)), with p from t = r sqrt((n-2) / (1-r^2)) and n-2 degrees of freedom.
 
-    The interval is Fisher's: tanh(atanh r +- 1.96 / sqrt(n-3)); it needs n >= 4 and is NaN below.
+    The interval is Fisher's: tanh(atanh r +- 1.96 / sqrt(n-3)); it is NaN for n < 4.
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1:
@@ -47,7 +47,7 @@ def pearson(x: FloatArray, y: FloatArray) -> Correlation:
 
 
 def correlate(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
-    """Pearson's correlation of each column of `quantities` with `accuracy` (matched by index: one row a run)."""
+    """Correlate each column of `quantities` with `accuracy`, matched by index (one row per run)."""
     if set(quantities.index) != set(accuracy.index):
         raise LongshiftError(
             f"expected the same runs in both: {len(quantities)} have quantities, {len(accuracy)} accuracies, "

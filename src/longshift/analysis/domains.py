@@ -1,4 +1,4 @@
-"""What the analysis reads: a trained model's outputs on each domain."""
+"""The input of the analysis: the outputs of a trained model on each domain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Seed: TypeAlias = int | Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class DomainOutputs:
-    """One domain: logits (N, K), labels (N,), and, where asked for, embeddings (N, M)."""
+    """Outputs on one domain: logits (N, K), labels (N,) and optionally embeddings (N, M)."""
 
     name: str
     logits: FloatArray
@@ -34,21 +34,21 @@ class DomainOutputs:
         return int(self.logits.shape[1])
 
     def features(self) -> FloatArray:
-        """The embeddings, or an error that names the domain."""
+        """Return the embeddings, or raise an error that names the domain."""
         if self.embeddings is None:
-            raise LongshiftError(f"domain {self.name!r} has no embeddings, and this quantity is measured on them")
+            raise LongshiftError(f"domain {self.name!r} has no embeddings, which this quantity needs")
         return self.embeddings
 
 
 def domain_outputs(
     name: str, logits: Array, labels: Array, embeddings: Array | None = None, source: str | None = None
 ) -> DomainOutputs:
-    """Check and convert (NumPy or torch); NaN is refused with the run's name (`source`) and the domain's."""
+    """Check and convert NumPy or torch outputs; errors (such as NaN) name the run (`source`) and the domain."""
     owner = f"{source}, domain {name!r}" if source else f"domain {name!r}"
     rows = finite_rows(logits, "logits", owner)
     features = finite_rows(embeddings, "embeddings", owner) if embeddings is not None else None
     if features is not None and len(features) != len(rows):
-        raise LongshiftError(f"{owner}: expected {len(rows)} embeddings (one a row of logits), found {len(features)}")
+        raise LongshiftError(f"{owner}: expected {len(rows)} embeddings (one per row of logits), found {len(features)}")
     return DomainOutputs(name, rows, indices(labels, len(rows), rows.shape[1], "labels", owner), features)
 
 
@@ -60,7 +60,7 @@ def by_domain(
     embeddings: Array | None = None,
     source: str | None = None,
 ) -> tuple[DomainOutputs, ...]:
-    """Take the outputs on several domains apart; `domains[i]` indexes `names`. Domains without samples are left out."""
+    """Separate outputs by domain; `domains[i]` is an index into `names`. Domains without samples are left out."""
     whole = domain_outputs("all", logits, labels, embeddings, source)
     where = indices(domains, len(whole), len(names), "domains", source)
     return tuple(
@@ -76,7 +76,7 @@ def by_domain(
 
 
 def check_domains(sources: Sequence[DomainOutputs], target: DomainOutputs) -> None:
-    """At least one source, and one model behind all of them."""
+    """Require at least one source, and logits of the same classes everywhere."""
     if not sources:
         raise LongshiftError("expected at least one source domain, found none")
     found = {d.classes for d in (*sources, target)}
@@ -85,5 +85,5 @@ def check_domains(sources: Sequence[DomainOutputs], target: DomainOutputs) -> No
 
 
 def subsample(n: int, limit: int, rng: np.random.Generator) -> npt.NDArray[Any]:
-    """At most `limit` of the indices 0..n-1, without replacement, in order."""
+    """Return at most `limit` of the indices 0..n-1, drawn without replacement and sorted."""
     return np.arange(n) if n <= limit else np.sort(rng.choice(n, limit, replace=False))

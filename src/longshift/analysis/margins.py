@@ -1,4 +1,4 @@
-"""Margins gamma(h) = p_y - max_{k != y} p_k, summed up: average, Pr[gamma <= delta], per class."""
+"""Summary of the margins gamma(h) = p_y - max_{k != y} p_k: average and Pr[gamma <= delta], also per class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from longshift.metrics import Array, FloatArray, group_means, integers, margins
 
 @dataclass(frozen=True, eq=False)
 class MarginSummary:
-    """Margins of one set of samples; per-class values are NaN where a class has no sample."""
+    """Margins of one set of samples; values per class are NaN for a class without samples."""
 
     average: float
     small: float  # Pr[gamma <= delta]
@@ -19,7 +19,7 @@ class MarginSummary:
 
 
 def margin_summary(logits: Array, labels: Array, delta: float = 0.0, source: str | None = None) -> MarginSummary:
-    """Average margin and share of samples with a margin of at most `delta`, over all samples and per class."""
+    """Compute the average margin and the share of margins of at most `delta`, over all samples and per class."""
     gamma = margins(logits, labels, source)
     y, classes = integers(labels), int(logits.shape[1])
     return MarginSummary(

@@ -1,4 +1,4 @@
-"""Mixture weights pi: the point of the sources' convex hull that lies closest to the target."""
+"""Mixture weights pi: the point in the convex hull of the sources that is closest to the target."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from longshift.metrics import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """pi on the simplex, and the distance (MMD) that is left between the mixture and the target."""
+    """Weights pi on the simplex, and the remaining distance (MMD) between the mixture and the target."""
 
     weights: FloatArray  # (D,)
     distance: float
 
 
 def closest_mixture(products: FloatArray) -> Mixture:
-    """argmin over pi >= 0, sum pi = 1 of |sum_d pi_d mu_d - mu_T|, from the inner products of mu_1 ... mu_D, mu_T.
+    """Minimize |sum_d pi_d mu_d - mu_T| over pi >= 0, sum pi = 1, given the inner products of mu_1 ... mu_D, mu_T.
 
-    With M_de = <mu_d - mu_T, mu_e - mu_T> this is the shortest vector of a hull. Non-negative least squares on
+    With M_de = <mu_d - mu_T, mu_e - mu_T> this is the shortest vector in a convex hull. Non-negative least squares on
     |M^(1/2) r|^2 + k^2 (sum r - 1)^2 finds it exactly for any k > 0, as r / sum r: for a given direction of r the
-    best length leaves k^2 m / (m + k^2), which grows with m = pi' M pi.
+    minimum over its length is k^2 m / (m + k^2), which increases with m = pi' M pi.
     """
     if products.ndim != 2 or products.shape[0] != products.shape[1] or len(products) < 2:
         raise LongshiftError(f"expected the inner products of sources and target, found a matrix {products.shape}")
@@ -48,8 +48,8 @@ def mixture_weights(
     """Project the target's joint distribution P_T(X, Y) on the mixtures sum_d pi_d P_S^d(X, Y).
 
     Distributions are compared by their mean embeddings under the kernel exp(-|x-x'|^2 / 2 s^2) 1[y = y'] on
-    embeddings and labels (s: median distance), on at most `limit` samples a domain. A class that the target lacks
-    only adds to the sources' own products.
+    embeddings and labels (s: median distance), on at most `limit` samples per domain. A class that the target lacks
+    only adds to the products between sources.
     """
     check_domains(sources, target)
     rng = np.random.default_rng(seed)

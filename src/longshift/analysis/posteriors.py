@@ -1,4 +1,4 @@
-"""Posterior discrepancy: how differently a model predicts one class in two domains."""
+"""Posterior discrepancy: the difference between a model's predictions for one class in two domains."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from longshift.metrics import FloatArray, class_posteriors, js_divergence, nan_m
 
 @dataclass(frozen=True, eq=False)
 class PosteriorDiscrepancy:
-    """Jensen-Shannon divergences (nats, 0 to log 2) of class-mean posteriors; NaN where a class is absent.
+    """Jensen-Shannon divergences (nats, 0 to log 2) of class-mean posteriors; NaN for an absent class.
 
-    `average` is the mean over the classes that can be measured; it is NaN if none can.
+    `average` is the mean over the measurable classes, or NaN if there are none.
     """
 
     per_source: FloatArray  # (D, K) each source against the target
-    per_class: FloatArray  # (K,) mean over the sources that hold the class
+    per_class: FloatArray  # (K,) mean over the sources that have the class
     average: float  # mean of `per_class`
     between_sources_per_class: FloatArray  # (K,) mean over pairs of sources
     between_sources: float
@@ -28,9 +28,9 @@ class PosteriorDiscrepancy:
 
 
 def posterior_discrepancy(sources: Sequence[DomainOutputs], target: DomainOutputs) -> PosteriorDiscrepancy:
-    """PD_k = mean_d JS(mean_{x in (d, k)} p(. | x), mean_{x in (T, k)} p(. | x)), averaged over the classes k.
+    """Compute PD_k = mean_d JS(mean_{x in (d, k)} p(. | x), mean_{x in (T, k)} p(. | x)) and its mean over classes k.
 
-    Every source domain counts the same whatever its size, as does every class.
+    All source domains and all classes have the same weight, whatever their size.
     """
     check_domains(sources, target)
     rows = [class_posteriors(probabilities(d.logits, d.name), d.labels) for d in sources]

@@ -1,4 +1,4 @@
-"""Prior discrepancy: Wasserstein distances between the embeddings of domains, and of classes to their centroid."""
+"""Prior discrepancy: Wasserstein distances between the embeddings of domains, and distances of classes to centroids."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from longshift.metrics import FloatArray, group_means
 
 Kind: TypeAlias = Literal["exact", "sliced"]
 
-# Above this many samples in a set, optimal transport between whole sets takes longer than a user will wait.
+# Above this number of samples, exact optimal transport between whole sets takes too long.
 EXACT_LIMIT = 2_000
 
 
 @dataclass(frozen=True)
 class Distance:
-    """A 2-Wasserstein distance, how it was measured, and the standard error of that way of measuring.
+    """A 2-Wasserstein distance, the way it was computed, and its standard error.
 
-    `error` is 0 where whole sets were compared exactly; otherwise it is over subsamples or over projections.
+    `error` is 0 if whole sets were compared exactly; otherwise it is over subsamples or projections.
     """
 
     value: float
@@ -36,7 +36,7 @@ class Distance:
 
 @dataclass(frozen=True, eq=False)
 class PriorDiscrepancy:
-    """Distances between embeddings of domains, all measured in the same way."""
+    """Distances between the embeddings of domains, all of the same kind."""
 
     names: tuple[str, ...]  # sources, then the target
     distances: FloatArray  # (D + 1, D + 1), symmetric, zero diagonal
@@ -58,13 +58,23 @@ def wasserstein(
     projections: int = 500,
     seed: Seed = 0,
 ) -> Distance:
-    """W_2(x, y) = (min_P sum_ij P_ij |x_i - y_j|^2)^(1/2) over couplings P of two sets of points (N, M), (N', M).
+    """Compute W_2(x, y) = (min_P sum_ij P_ij |x_i - y_j|^2)^(1/2) over couplings P of points (N, M) and (N', M).
 
-    "exact": the optimum; sets larger than `limit` are compared on `repeats` random subsamples of `limit` points (mean
-    and standard error; a subsample's distance is slightly too large, by how much shrinks with `limit`).
-    "sliced": root of the mean over random directions of the squared distance of the projections, on all points; for
-    M dimensions it is smaller than W_2 (a pure shift s gives |s| / sqrt(M)), so never compare one kind with the other.
-    None: exact where both sets are within `limit`, else sliced.
+    Never compare one kind with the other: in M dimensions the sliced distance is smaller than W_2 (|s| / sqrt(M) for a
+    pure shift s).
+
+    Args:
+        x: Points (N, M).
+        y: Points (N', M).
+        kind: "exact" is the optimum. "sliced" is the root of the mean over random directions of the squared distance
+            of the projections, on all points. By default exact if both sets are within `limit`, else sliced.
+        limit: Exact distances of larger sets use random subsamples of this size, which are slightly too large.
+        repeats: Number of subsamples.
+        projections: Number of directions.
+        seed: Seed of subsamples and directions.
+
+    Returns:
+        The distance with its standard error.
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
         raise LongshiftError(f"expected two non-empty sets of points of one dimension, found {x.shape} and {y.shape}")
@@ -92,7 +102,7 @@ def _sliced(x: FloatArray, y: FloatArray, projections: int, rng: np.random.Gener
     squares = np.asarray(ot.wasserstein_1d(x @ directions, y @ directions, p=2), dtype=np.float64)
     mean = max(float(squares.mean()), 0.0)
     value = math.sqrt(mean)
-    # Delta method: the error of a root is the error of the mean over twice the root.
+    # Delta method: the error of a root is the error of the mean divided by twice the root.
     error = float(squares.std(ddof=1) / math.sqrt(projections)) / (2 * value) if value > 0 else 0.0
     return Distance(value, error, "sliced")
 
@@ -106,9 +116,9 @@ def prior_discrepancy(
     projections: int = 500,
     seed: int = 0,
 ) -> PriorDiscrepancy:
-    """SS = mean over pairs of sources of W_2, ST = mean over sources of W_2 to the target, on embeddings.
+    """Compute SS, the mean W_2 over pairs of sources, and ST, the mean W_2 of sources to the target, on embeddings.
 
-    Without `kind`: exact where all domains are within `limit` samples, else sliced, for all pairs alike.
+    By default, all pairs are exact if every domain has at most `limit` samples; otherwise all are sliced.
     """
     check_domains(sources, target)
     domains = (*sources, target)
@@ -144,7 +154,7 @@ def _mean_error(errors: Sequence[float]) -> float:
 
 
 def centroid_distances(embeddings: FloatArray, labels: IntArray, classes: int) -> FloatArray:
-    """(K,) |mean of class k - mean of the domain|, Euclidean; NaN for a class without samples."""
+    """Compute |mean of class k - mean of the domain| for each class, (K,); NaN for a class without samples."""
     centroids = np.stack([group_means(column, labels, classes) for column in embeddings.T], axis=1)
     result: FloatArray = np.linalg.norm(centroids - embeddings.mean(axis=0), axis=1)
     return result

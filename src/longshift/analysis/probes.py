@@ -1,4 +1,4 @@
-"""Computable stand-ins for the divergences of the bound: linear probes on embeddings, always judged out of fold."""
+"""Linear probes on embeddings that estimate the divergences of the bound, always evaluated out of fold."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FOLDS = 5
 
 
 def domain_hits(x: FloatArray, is_second: IntArray, weights: FloatArray, seed: int = 0) -> FloatArray | None:
-    """Out of fold, does a linear classifier tell for each sample which of two domains it came from? (N,) of 0, 1.
+    """Return for each sample whether a linear classifier, out of fold, recognizes its domain among two: (N,) of 0, 1.
 
     With accuracies a on the first and b on the second domain, a + b - 1 estimates from below the total variation
-    sup_A |P(A) - Q(A)|, the supremum being over half-spaces: the proxy A-distance of Ben-David et al., halved.
-    None where one of the two has a single sample, so that nothing can be held out.
+    sup_A |P(A) - Q(A)|, with the supremum over half-spaces: half the proxy A-distance of Ben-David et al.
+    Returns None if one of the two has a single sample, so that none can be held out.
     """
     sizes = np.bincount(is_second, minlength=2)
     if sizes.min() < 2:
@@ -40,7 +40,7 @@ def domain_hits(x: FloatArray, is_second: IntArray, weights: FloatArray, seed: i
 
 
 def posterior_at(x: FloatArray, y: IntArray, points: FloatArray, classes: int) -> FloatArray:
-    """P(Y | X = point) of a domain by a multinomial logistic probe on its samples; a class it lacks gets 0."""
+    """Estimate P(Y | X = point) of a domain with a multinomial logistic probe; a class it lacks gets 0."""
     result = np.zeros((len(points), classes))
     present = np.unique(y)
     if len(present) == 1:
@@ -52,12 +52,12 @@ def posterior_at(x: FloatArray, y: IntArray, points: FloatArray, classes: int) -
 
 
 def posterior_out_of_fold(x: FloatArray, y: IntArray, classes: int, seed: int = 0) -> FloatArray | None:
-    """P(Y | X = x_i) at a domain's own samples, each from a probe that has not seen it. None with one sample."""
+    """Estimate P(Y | X = x_i) at the samples of a domain, out of fold. Returns None with one sample."""
     if len(x) < 2:
         return None
     result = np.zeros((len(x), classes))
     order = np.random.default_rng(seed).permutation(len(x))
-    # Dealing the classes out in turn keeps every fold near the domain's class shares, however rare a class is.
+    # Assigning the samples of each class to folds in turn keeps the class shares of every fold close to the domain's.
     turn = order[np.argsort(y[order], kind="stable")]
     fold = np.empty(len(x), dtype=np.int64)
     fold[turn] = np.arange(len(x)) % min(FOLDS, len(x))
@@ -68,7 +68,7 @@ def posterior_out_of_fold(x: FloatArray, y: IntArray, classes: int, seed: int = 
 
 
 def total_variation(p: FloatArray, q: FloatArray) -> FloatArray:
-    """sup_A |p(A) - q(A)| = sum_k |p_k - q_k| / 2, along the last axis."""
+    """Compute sup_A |p(A) - q(A)| = sum_k |p_k - q_k| / 2 along the last axis."""
     result: FloatArray = np.abs(p - q).sum(axis=-1) / 2
     return result
 

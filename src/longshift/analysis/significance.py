@@ -1,7 +1,7 @@
-"""Is one method better than another over many cases? Friedman, Nemenyi, and Wilcoxon with Holm's correction.
+"""Significance tests over many cases: Friedman, Nemenyi, and Wilcoxon with Holm's correction.
 
-A case is one column of a comparison (dataset, setting, target, ...). All functions take a data frame with one row a
-case and one column a method; higher is better unless told otherwise.
+A case is one column of a comparison (dataset, setting, target, ...). All functions take a data frame with one row per
+case and one column per method. Higher is better by default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from longshift.metrics import FloatArray
 
 @dataclass(frozen=True)
 class Friedman:
-    """Average ranks (1 is best), the Friedman statistic, and Iman and Davenport's less conservative F."""
+    """Average ranks (1 is best), the Friedman statistic, and Iman and Davenport's F, which is less conservative."""
 
     ranks: dict[str, float]  # best first
     cases: int
@@ -33,7 +33,7 @@ class Friedman:
 
 @dataclass(frozen=True)
 class PairTest:
-    """Wilcoxon's signed-rank test of two methods; `p_holm` is corrected for all pairs tested together."""
+    """Wilcoxon's signed-rank test of two methods; `p_holm` is corrected for all tested pairs."""
 
     better: str
     worse: str
@@ -43,27 +43,27 @@ class PairTest:
 
 
 def rank_table(scores: pd.DataFrame, higher_is_better: bool = True) -> pd.DataFrame:
-    """Rank of each method in each case, 1 the best, ties (up to rounding errors) sharing their mean rank."""
+    """Rank the methods in each case; 1 is best, and ties (up to rounding errors) share their mean rank."""
     values = _checked(scores)
     ranks = stats.rankdata(-values if higher_is_better else values, axis=1, method="average")
     return pd.DataFrame(ranks, index=scores.index, columns=scores.columns)
 
 
 def friedman(scores: pd.DataFrame, higher_is_better: bool = True) -> Friedman:
-    """Do the methods differ at all? k methods, N cases, average ranks R_j:
+    """Test whether the methods differ. With k methods, N cases and average ranks R_j:
 
     chi2 = 12 N / (k (k+1)) [sum_j R_j^2 - k (k+1)^2 / 4] / (1 - sum (t^3 - t) / (N k (k^2 - 1)))   (t: sizes of ties)
     F    = (N-1) chi2 / (N (k-1) - chi2),  with (k-1, (k-1)(N-1)) degrees of freedom (Iman and Davenport 1980)
 
-    By chance, all cases agree with probability k!^-(N-1), and nothing is further from chance than that. Where all
-    agree, F is infinite, so its p-value is never taken below this.
+    If all cases agree, F is infinite. By chance this has probability k!^-(N-1), which is used as a lower limit of the
+    p-value of F.
     """
     ranks = rank_table(scores, higher_is_better).to_numpy(dtype=np.float64)
     n, k = ranks.shape
     mean = ranks.mean(axis=0)
     ties = sum(float((t**3 - t).sum()) for t in (np.unique(row, return_counts=True)[1] for row in ranks))
     correction = 1 - ties / (n * k * (k**2 - 1))
-    if correction <= 0:  # every case is one big tie: nothing speaks for any difference
+    if correction <= 0:  # all methods are tied in every case: no evidence of a difference
         chi2 = 0.0
     else:
         chi2 = float(12 * n / (k * (k + 1)) * (np.square(mean).sum() - k * (k + 1) ** 2 / 4) / correction)
@@ -83,7 +83,7 @@ def friedman(scores: pd.DataFrame, higher_is_better: bool = True) -> Friedman:
 
 
 def nemenyi_critical_difference(methods: int, cases: int, alpha: float = 0.05) -> float:
-    """CD = q_alpha(k) / sqrt(2) sqrt(k (k+1) / (6 N)): average ranks further apart differ significantly.
+    """Compute CD = q_alpha(k) / sqrt(2) sqrt(k (k+1) / (6 N)): larger differences of average ranks are significant.
 
     q_alpha(k): upper quantile of the studentized range of k groups with infinite degrees of freedom.
     """
@@ -95,7 +95,7 @@ def nemenyi_critical_difference(methods: int, cases: int, alpha: float = 0.05) -
 
 
 def nemenyi_p_values(result: Friedman) -> pd.DataFrame:
-    """p-value of each pair of methods, by name."""
+    """Compute the p-value of each pair of methods, indexed by name."""
     names, k = list(result.ranks), len(result.ranks)
     _enough(k, result.cases)
     mean = np.array(list(result.ranks.values()))
@@ -105,7 +105,7 @@ def nemenyi_p_values(result: Friedman) -> pd.DataFrame:
 
 
 def rank_groups(ranks: dict[str, float], critical_difference: float) -> tuple[tuple[str, ...], ...]:
-    """The bars of a critical-difference diagram: maximal runs of methods whose ranks span at most the CD.
+    """Return the bars of a critical-difference diagram: maximal groups of methods whose ranks span at most the CD.
 
     A method that differs from all others is in no group.
     """
@@ -123,7 +123,7 @@ def rank_groups(ranks: dict[str, float], critical_difference: float) -> tuple[tu
 def wilcoxon_holm(
     scores: pd.DataFrame, against: str | None = None, higher_is_better: bool = True
 ) -> tuple[PairTest, ...]:
-    """Two-sided signed-rank tests of all pairs, or of `against` with each other method; smallest p first."""
+    """Test all pairs, or `against` with each other method, by two-sided signed-rank tests; smallest p first."""
     values = _checked(scores) * (1 if higher_is_better else -1)
     names = [str(c) for c in scores.columns]
     if against is not None and against not in names:
@@ -132,7 +132,7 @@ def wilcoxon_holm(
     for i, j in combinations(range(len(names)), 2):
         if against is not None and against not in (names[i], names[j]):
             continue
-        # Rounding makes equal printed scores equal differences, so that ties are seen as ties.
+        # Rounding makes differences of equal printed scores equal, so that they count as ties.
         difference = np.round(values[:, i] - values[:, j], 10)
         if not difference.any():
             statistic, p = 0.0, 1.0
@@ -148,7 +148,7 @@ def wilcoxon_holm(
 
 
 def holm(p: FloatArray) -> FloatArray:
-    """Holm's step-down correction: p_(i) becomes max_{j <= i} min(1, (m - j + 1) p_(j)), p sorted upwards."""
+    """Apply Holm's step-down correction: max_{j <= i} min(1, (m - j + 1) p_(j)) for p sorted in ascending order."""
     order = np.argsort(p, kind="stable")
     scaled = np.minimum(1.0, p[order] * np.arange(len(p), 0, -1))
     result = np.empty(len(p))
@@ -176,7 +176,7 @@ def _checked(scores: pd.DataFrame) -> FloatArray:
 
 
 def _without_rounding_errors(values: FloatArray) -> FloatArray:
-    """Twelve digits of the largest value: means of equal accuracies in another order differ in the last bits only."""
+    """Round to twelve digits of the largest value: means of equal accuracies may differ in their last bits."""
     largest = float(np.abs(values).max())
     if largest == 0 or not math.isfinite(largest):
         return values

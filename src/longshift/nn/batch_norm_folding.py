@@ -1,11 +1,11 @@
-"""Frozen batch norm, folded into the convolution before it, differentiably.
+"""Differentiable folding of frozen batch norm into the preceding convolution.
 
 With frozen statistics, batch norm after a convolution is the same convolution with weights W * a and bias b, where
 a = gamma / sqrt(var + eps) and b = beta - mean * a. Computing a and b from the parameters in every forward pass gives
-the same function and the same gradients for W, gamma and beta, but the work happens on small weight tensors instead
-of on every activation: a step is up to twice as fast and keeps fewer activations.
+the same function and the same gradients for W, gamma and beta, but works on small weight tensors instead of on every
+activation: a step is up to twice as fast and keeps fewer activations.
 
-Modules change their class, not their names or parameters, so checkpoints and optimizers notice nothing.
+Modules change their class, not their names or parameters, so checkpoints and optimizers stay valid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from longshift.nn.kernel_tuning import untuned
 
-# Only these exact types are understood; a subclass may do something else.
+# Only these exact types are supported; a subclass may behave differently.
 CONVS = (nn.Conv2d, Conv2dSame)
 NORMS = (nn.BatchNorm2d, BatchNormAct2d)
 
@@ -31,7 +31,7 @@ class FoldedConv2d(nn.Conv2d):
     norm: tuple[nn.BatchNorm2d]  # in a tuple, so that it is not registered a second time
 
     def folded(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias with the batch norm in them."""
+        """Return weight and bias that include the batch norm."""
         norm = self.norm[0]
         assert norm.running_mean is not None
         assert norm.running_var is not None
@@ -48,7 +48,7 @@ class FoldedConv2d(nn.Conv2d):
 
 
 class FoldedConv2dSame(FoldedConv2d):
-    """The same with TensorFlow's padding."""
+    """A `FoldedConv2d` with TensorFlow's padding."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Pad, convolve."""
@@ -59,32 +59,32 @@ class FoldedConv2dSame(FoldedConv2d):
 
 
 class FoldedNorm(nn.BatchNorm2d):
-    """A batch norm whose work is done by the convolution before it."""
+    """A batch norm that the preceding convolution applies."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Nothing is left to do."""
+        """Return the input."""
         return input
 
 
 class FoldedNormAct(BatchNormAct2d):
-    """The same for timm's batch norm with activation."""
+    """timm's batch norm with activation, whose norm the preceding convolution applies."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Only the activation is left to do."""
+        """Apply the activation."""
         result: Tensor = self.act(self.drop(x))
         return result
 
 
 def fold_frozen_norms(module: nn.Module, example: Tensor) -> int:
-    """Fold every batch norm that directly follows a convolution; returns how many.
+    """Fold every batch norm that directly follows a convolution, and return their number.
 
-    Pairs are found by running `example` once and following the tensors; the folded module must then give the same
-    output, or everything is put back (a convolution whose output is used elsewhere too would not).
+    Pairs are found by running `example` once and tracing the tensors. If the folded module gives another output (a
+    convolution whose output is also used elsewhere), all modules are restored.
     """
     modes = {part: part.training for part in module.modules()}
-    module.eval()  # in training mode a look would change the statistics that are to be frozen
+    module.eval()  # in training mode, tracing would change the statistics
     try:
-        with untuned(exact=True):  # in TF32, two ways to the same output differ by more than the check allows
+        with untuned(exact=True):  # in TF32, equal functions differ by more than the check allows
             return _fold(module, example)
     finally:
         for part, mode in modes.items():
@@ -108,7 +108,7 @@ def _fold(module: nn.Module, example: Tensor) -> int:
 
 
 def _trace(module: nn.Module, example: Tensor) -> tuple[list[tuple[nn.Conv2d, nn.BatchNorm2d]], Tensor]:
-    made: dict[int, tuple[nn.Conv2d, Tensor]] = {}  # the tensor is kept, so that its id stays its own
+    made: dict[int, tuple[nn.Conv2d, Tensor]] = {}  # the tensor is kept, so that its id stays unique
     pairs: list[tuple[nn.Conv2d, nn.BatchNorm2d]] = []
 
     def seen(part: nn.Module, given: tuple[Any, ...], out: Any) -> None:
@@ -120,7 +120,7 @@ def _trace(module: nn.Module, example: Tensor) -> tuple[list[tuple[nn.Conv2d, nn
             made[id(out)] = (part, out)
 
     hooks = [part.register_forward_hook(seen) for part in module.modules() if not list(part.children())]
-    # BatchNormAct2d has children (its activation), so it needs a hook of its own.
+    # BatchNormAct2d has children (its activation), so it needs its own hook.
     hooks += [
         p.register_forward_hook(seen) for p in module.modules() if type(p) is BatchNormAct2d and list(p.children())
     ]

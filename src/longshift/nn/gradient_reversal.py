@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def reverse_gradient(x: Tensor, strength: Tensor | float = 1.0) -> Tensor:
-    """Return `x`; whatever is trained on the result pushes `x` the other way, `strength` times as hard."""
+    """Return `x`; its gradient is multiplied by -`strength`."""
     if not x.requires_grad:
         return x
     out = x.view_as(x)

@@ -1,4 +1,4 @@
-"""Which of cuDNN's kernels are used for a while."""
+"""Temporary choice of cuDNN kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def untuned(exact: bool = False) -> Iterator[None]:
-    """Take cuDNN's first choice instead of timing all kernels for every new shape; `exact` also forbids TF32."""
+    """Use cuDNN's first choice instead of timing all kernels for each new shape; `exact` also disables TF32."""
     cudnn = torch.backends.cudnn
     before = cudnn.benchmark, cudnn.allow_tf32
     cudnn.benchmark = False

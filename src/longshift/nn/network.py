@@ -1,4 +1,4 @@
-"""A classifier: features, dropout, linear head. Mixed precision stays inside the featurizer."""
+"""A classifier: features, dropout, linear head. Mixed precision is limited to the featurizer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 
 Precision = Literal["fp32", "bf16"]
-# Batch shapes a process may compile for. Draws of hyper-parameters differ in batch size and some methods split batches:
-# the runs of a sweep worker pass torch's default of 8, from where on it would quietly compile no more.
+# Batch shapes a process may compile for. Batch sizes differ between draws and some methods split batches, so the runs
+# of a sweep worker exceed torch's default of 8, after which it silently stops compiling.
 COMPILED_SHAPES = 256
 
 
 class Network(nn.Module):
     """`forward(x)` = classifier(dropout(features(x))).
 
-    `features` leaves the featurizer's autocast region as float32 (or float64), so that heads, losses and
-    per-sample gradients are computed in full precision whatever the backbone runs in.
+    `features` returns float32 (or float64), so that heads, losses and gradients per sample are computed in full
+    precision, whatever the precision of the backbone.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Network(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.freeze_bn = freeze_bn
         self.precision: Precision = precision
-        # A compiled twin of the featurizer for training steps; in a tuple so that it is no second submodule.
+        # The compiled featurizer for training steps; in a tuple, so that it is not a second submodule.
         self._compiled: tuple[Callable[[Tensor], Tensor], ...] = ()
 
     @property
@@ -45,14 +45,14 @@ class Network(nn.Module):
         return self.classifier.in_features
 
     def features(self, x: Tensor) -> Tensor:
-        """Feature vectors (B, feature_dim), dropout applied while training."""
+        """Compute feature vectors (B, feature_dim), with dropout in training mode."""
         region: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
         if self.precision == "bf16":
             # No weight cache: a cached cast would be frozen into a CUDA graph.
             region = torch.autocast(x.device.type, torch.bfloat16, cache_enabled=False)
         featurizer: Callable[[Tensor], Tensor] = self.featurizer
         if self._compiled and self.training:
-            # Mixing and joining samples may change the memory layout, for which all would be compiled once more.
+            # Mixing and joining samples may change the memory layout, which would trigger another compilation.
             featurizer, x = self._compiled[0], _channels_last(x)
         with region:
             features = featurizer(x)
@@ -62,20 +62,20 @@ class Network(nn.Module):
         return dropped
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits (B, classes)."""
+        """Compute logits (B, classes)."""
         logits: Tensor = self.classifier(self.features(x))
         return logits
 
     def compile_featurizer(self) -> None:
-        """Compile the featurizer for training steps; evaluation, whose shapes vary, stays as it is."""
+        """Compile the featurizer for training steps; evaluation, whose shapes vary, is not compiled."""
         shapes = max(torch._dynamo.config.recompile_limit, COMPILED_SHAPES)
         _set_everywhere(torch._dynamo.config, "recompile_limit", shapes)
-        # Methods may take several gradients of one pass; compiled code that reuses its inputs' memory forbids that.
+        # Methods may take several gradients of one pass; compiled code that reuses its inputs' memory prevents that.
         _set_everywhere(torch._functorch.config, "donated_buffer", False)
         self._compiled = (torch.compile(self.featurizer, dynamic=False),)
 
     def train(self, mode: bool = True) -> Network:
-        """Switch training mode; batch-norm statistics stay frozen where the protocol asks for it."""
+        """Set the training mode; batch-norm statistics stay frozen if `freeze_bn` is set."""
         super().train(mode)
         if mode and self.freeze_bn:
             for module in self.featurizer.modules():
@@ -91,9 +91,8 @@ def _channels_last(x: Tensor) -> Tensor:
 def _set_everywhere(config: Any, name: str, value: object) -> None:
     """Set an option of torch for all threads.
 
-    In newer versions of torch (2.13, not 2.11) an assignment counts in the thread, or notebook cell, that makes it.
-    Gradients on a GPU are taken in a thread of autograd's own, which looks at `donated_buffer` once more; where nobody
-    has assigned anything, it finds the default.
+    In newer versions of torch (2.13, not 2.11) an assignment is valid only in its thread or notebook cell. Gradients on
+    a GPU are computed in a thread of autograd, which reads `donated_buffer` again and would find the default.
     """
     setattr(config, name, value)
     config._config[name].default = value

@@ -1,4 +1,4 @@
-"""Adam as every method uses it, and its reset in place (so that captured CUDA graphs stay valid)."""
+"""Adam as all methods use it. It is reset in place, so that captured CUDA graphs stay valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def adam(
     weight_decay: float = 0.0,
     betas: tuple[float, float] = (0.9, 0.999),
 ) -> torch.optim.Adam:
-    """Adam with L2 weight decay; on CUDA fused and capturable, with the learning rate in a tensor."""
+    """Create Adam with L2 weight decay; on CUDA it is fused and capturable, with the learning rate in a tensor."""
     parameters = list(parameters)
     if parameters and parameters[0].is_cuda:
         rate = torch.tensor(lr, device=parameters[0].device, dtype=torch.float32)
@@ -26,7 +26,7 @@ def adam(
 
 
 def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
-    """Change the learning rate of all groups, in place where it lives in a tensor."""
+    """Change the learning rate of all groups, in place if it is a tensor."""
     for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(lr)
@@ -35,7 +35,7 @@ def set_lr(optimizer: torch.optim.Optimizer, lr: float) -> None:
 
 
 def reset(optimizer: torch.optim.Optimizer, lr: float | None = None) -> None:
-    """Make the optimizer fresh: zero moments and step counts, and optionally another learning rate."""
+    """Set moments and step counts to zero, and optionally change the learning rate."""
     for state in optimizer.state.values():
         for value in state.values():
             if isinstance(value, Tensor):
@@ -45,10 +45,10 @@ def reset(optimizer: torch.optim.Optimizer, lr: float | None = None) -> None:
 
 
 def load_state(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Take over a saved state, also one from another device.
+    """Load a saved state, also from another device.
 
-    How this optimizer computes (fused, capturable, the learning rate in a tensor of its own) stays as it is; plain
-    `load_state_dict` would take that from the saved one too, and would share its tensors with the saved state.
+    The implementation of this optimizer (fused, capturable, learning rate in a tensor) does not change. Plain
+    `load_state_dict` would load that too, and would share tensors with the saved state.
     """
     own = [dict(group) for group in optimizer.param_groups]
     optimizer.load_state_dict(state)

@@ -1,4 +1,4 @@
-"""Weights and gradients as lists: taken, shifted and put back in place, so that captured CUDA graphs stay valid."""
+"""Weights and gradients as lists, changed and restored in place, so that captured CUDA graphs stay valid."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from torch import Tensor, nn
 
 
 def trainable(*modules: nn.Module) -> list[nn.Parameter]:
-    """The parameters of the modules that are to be trained, in order."""
+    """Return the trainable parameters of the modules, in order."""
     return [p for module in modules for p in module.parameters() if p.requires_grad]
 
 
 def gradients(loss: Tensor, weights: Sequence[Tensor], retain_graph: bool = False) -> list[Tensor]:
-    """Gradients of a loss; zero for weights that it does not depend on."""
+    """Compute the gradients of a loss; zero for weights that it does not depend on."""
     return list(torch.autograd.grad(loss, weights, retain_graph=retain_graph, materialize_grads=True))
 
 
 def set_gradients(weights: Sequence[nn.Parameter], values: Sequence[Tensor]) -> None:
-    """Hand gradients to an optimizer."""
+    """Set the gradients for an optimizer."""
     for weight, value in zip(weights, values, strict=True):
         weight.grad = value
 
 
 @torch.no_grad()
 def copies(weights: Sequence[Tensor]) -> list[Tensor]:
-    """Copies to come back to."""
+    """Copy the weights."""
     return [w.detach().clone() for w in weights]
 
 
 @torch.no_grad()
 def flat(values: Sequence[Tensor]) -> Tensor:
-    """All values in one vector."""
+    """Concatenate all values into one vector."""
     return torch.cat([v.reshape(-1) for v in values])
 
 
 def unflat(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Undo `flat`: views of the vector in the shapes of `like`."""
+    """Invert `flat`: return views of the vector in the shapes of `like`."""
     parts = vector.split([w.numel() for w in like])
     return [part.view(w.shape) for part, w in zip(parts, like, strict=True)]
 
@@ -51,7 +51,7 @@ def put(weights: Sequence[Tensor], values: Sequence[Tensor]) -> None:
 
 @contextmanager
 def shifted(weights: Sequence[Tensor], by: Sequence[Tensor]) -> Iterator[None]:
-    """Inside, the weights are moved by the given amounts; after, they are bit for bit what they were."""
+    """Shift the weights inside the context, and restore them exactly after it."""
     kept = copies(weights)
     with torch.no_grad():
         torch._foreach_add_(list(weights), list(by))
@@ -65,10 +65,10 @@ def shifted(weights: Sequence[Tensor], by: Sequence[Tensor]) -> Iterator[None]:
 def first_adam_step(
     weights: Sequence[Tensor], grads: Sequence[Tensor], lr: float, weight_decay: float = 0.0, eps: float = 1e-8
 ) -> list[Tensor]:
-    """How a fresh Adam would move the weights in its first step.
+    """Compute the change of the weights in the first step of a new Adam optimizer.
 
-    After bias correction the moments of the first step are g and g^2, whatever the betas, so that the step is
-    -lr g / (|g| + eps), with weight decay inside g.
+    After bias correction, the moments of the first step are g and g^2, whatever the betas. The step is
+    -lr g / (|g| + eps), with weight decay included in g.
     """
     decayed = list(torch._foreach_add(list(grads), list(weights), alpha=weight_decay)) if weight_decay else list(grads)
     scale = torch._foreach_abs(decayed)

@@ -1,4 +1,4 @@
-"""SAM: the gradient at the worst point nearby (Foret et al., Sharpness-Aware Minimization, ICLR 2021)."""
+"""Sharpness-aware minimization (SAM): the gradient at the worst nearby point (Foret et al., ICLR 2021)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longshift.nn.parameters import gradients, shifted
 
 @torch.no_grad()
 def sharpest_shift(grads: Sequence[Tensor], rho: float) -> list[Tensor]:
-    """The step of length `rho` along which a loss with these gradients grows fastest."""
+    """Return the step of length `rho` along which a loss with these gradients increases fastest."""
     norms = torch._foreach_norm(list(grads))
     length = torch.linalg.vector_norm(torch.stack(list(norms)))
     return list(torch._foreach_mul(list(grads), rho / length.clamp_min(1e-12)))
@@ -21,9 +21,9 @@ def sharpest_shift(grads: Sequence[Tensor], rho: float) -> list[Tensor]:
 def sharpness_aware_gradients(
     loss: Callable[[], Tensor], weights: Sequence[Tensor], grads: Sequence[Tensor], rho: float
 ) -> tuple[Tensor, list[Tensor]]:
-    """The second pass: the loss and its gradients after the sharpest shift; the weights end as they were.
+    """Compute the loss and its gradients after the sharpest shift, and restore the weights.
 
-    `grads` are the gradients of the first pass, at the weights themselves.
+    `grads` are the gradients of the first pass, at the unshifted weights.
     """
     with shifted(weights, sharpest_shift(grads, rho)):
         value = loss()

@@ -8,9 +8,9 @@ from torch import nn
 
 
 def small_conv(width: int = 16) -> tuple[nn.Module, int]:
-    """Four 3x3 convolutions with group norm, 64 features at the default width; returns (module, feature length).
+    """Build four 3x3 convolutions with group norm; return the module and its feature length, 4 * `width`.
 
-    Group norm has no running statistics, so nothing depends on how batches mix the domains.
+    Group norm has no running statistics, so the result does not depend on how batches mix the domains.
     """
     sizes = [3, width, 2 * width, 4 * width, 4 * width]
     layers: list[nn.Module] = []

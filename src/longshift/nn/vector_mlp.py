@@ -1,4 +1,4 @@
-"""The network for vectors (embeddings): columns standardised by the training samples, one hidden layer."""
+"""The network for vectors (embeddings): standardized columns and one hidden layer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ HIDDEN = 256
 
 
 class Standardise(nn.Module):
-    """(x - mean) / std per column; the numbers are buffers, so that they travel with the weights."""
+    """(x - mean) / std per column; mean and std are buffers, so that they are saved with the weights."""
 
     mean: Tensor
     std: Tensor
@@ -21,20 +21,20 @@ class Standardise(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> None:
-        """Take mean and standard deviation of the rows of x; a column that never changes is only centred."""
-        # In double precision: a large common offset must not eat the digits of the spread.
+        """Compute mean and standard deviation of the rows of x; a constant column is only centered."""
+        # In double precision, so that a large common offset does not cancel the digits of the spread.
         mean = x.double().mean(0)
         std = (x.double() - mean).square().mean(0).sqrt()
         self.mean.copy_(mean)
         self.std.copy_(torch.where(std > 1e-6 * mean.abs().clamp_min(1e-6), std, torch.ones_like(std)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Standardise the columns."""
+        """Standardize the columns."""
         return (x - self.mean) / self.std
 
 
 class VectorMLP(nn.Sequential):
-    """Standardise, linear layer, ReLU."""
+    """Standardization, linear layer, ReLU."""
 
     def __init__(self, columns: int, hidden: int = HIDDEN) -> None:
         super().__init__(Standardise(columns), nn.Linear(columns, hidden), nn.ReLU())
