@@ -31,21 +31,22 @@ EARLY: dict[str, dict[str, float | int]] = {
 }  # fmt: skip
 
 
-def config_for(method: str, steps: int) -> RunConfig:
-    """Digits, a small batch, early schedules."""
+def config_for(method: str, steps: int, **hparams: Any) -> RunConfig:
+    """Digits, a small batch, early schedules; `hparams` on top."""
     known = get_method(method).Config.hyper_parameters()
     early = {name: value for name, value in EARLY.get(method, {}).items() if name in known}
     # The protocol's learning rate: at those for small images, NDCL amplifies rounding by half in each step.
     rates = {name: RATE for name in ("lr", "lr_g", "lr_d") if name in known}
     unused = get_method(method).Config.not_used()
-    hparams: dict[str, Any] = {"batch_size": 8, **early, **{n: v for n, v in rates.items() if n not in unused}}
+    base: dict[str, Any] = {"batch_size": 8, **early, **{n: v for n, v in rates.items() if n not in unused}}
+    hparams = {**base, **hparams}
     return RunConfig(data="digits", target="ink", method=method, steps=steps, eval_every=steps, hparams=hparams)
 
 
-def term_values(method: str, steps: int, task: Task, runtime: Runtime) -> list[dict[str, float]]:
+def term_values(method: str, steps: int, task: Task, runtime: Runtime, **hparams: Any) -> list[dict[str, float]]:
     """The reported terms of each step."""
     with tempfile.TemporaryDirectory() as out:
-        trainer = Trainer(config_for(method, steps), task, Path(out), runtime)
+        trainer = Trainer(config_for(method, steps, **hparams), task, Path(out), runtime)
         trainer.method.train()
         rows = []
         for index in range(steps):

@@ -123,9 +123,15 @@ class NDCLLoss(nn.Module):
         d: Tensor,
         mined_logits: Tensor | None = None,
         mined_class: Tensor | None = None,
+        style_d: Tensor | None = None,
     ) -> NDCLTerms:
-        """Compute all terms from the logits of the batch and, if mining is on, of the mined batch."""
-        return _objective(logits, mined_logits, y, d, mined_class, self)
+        """Compute all terms from the logits of the batch and, if mining is on, of the mined batch.
+
+        `style_d` (B,) are the domains that samples count to in eq. align, where they have the style of another one; the
+        prior is always that of their own domain d.
+        """
+        align_d = d if style_d is None else style_d
+        return _objective(logits, mined_logits, y, d, align_d, mined_class, self)
 
     def forward(
         self, model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, d: Tensor, lam: Tensor | None = None
@@ -145,7 +151,13 @@ class NDCLLoss(nn.Module):
 
 @full_precision
 def _objective(
-    logits: Tensor, mined_logits: Tensor | None, y: Tensor, d: Tensor, mined_class: Tensor | None, ndcl: NDCLLoss
+    logits: Tensor,
+    mined_logits: Tensor | None,
+    y: Tensor,
+    d: Tensor,
+    align_d: Tensor,
+    mined_class: Tensor | None,
+    ndcl: NDCLLoss,
 ) -> NDCLTerms:
     recipe = ndcl.recipe
     shifted = logits
@@ -172,6 +184,6 @@ def _objective(
         total = total + recipe.alpha * con
     if recipe.beta > 0:
         released = recipe.alignment == "released"
-        const = prototype_alignment(predictions, y, d, reduction=recipe.reduction, released=released)
+        const = prototype_alignment(predictions, y, align_d, reduction=recipe.reduction, released=released)
         total = total + recipe.beta * const
     return NDCLTerms(total, ce, con, const)

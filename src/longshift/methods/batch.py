@@ -15,6 +15,8 @@ class Batch:
     y: Tensor  # (B,) int64 class indices
     d: Tensor  # (B,) int64 domain indices, 0 0 0 1 1 1 2 2 2
     domains: int
+    # (B,) int64: the domain whose style a sample has, d where its style is its own; None without a style stage
+    style_d: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.y.shape[0])

@@ -67,6 +67,12 @@ class NDCLConfig(MethodConfig):
     lambda_max_half: bool = hp(False, fixed(), "mixing coefficients at most 1/2")
     normalised: bool = hp(False, fixed(), "means over positives and negatives in the ratio of eq. con")
     prior: str = hp("none", fixed(), "add log training counts to the logits in eq. ce", options=PRIORS)
+    style_domain: str = hp(
+        "own",
+        fixed(),
+        "domain of a styled sample in eq. align: its own, or that of the partner whose amplitude it has",
+        options=("own", "partner"),
+    )
 
     def __post_init__(self) -> None:
         try:
@@ -130,6 +136,7 @@ class NDCL(Method):
     ) -> Losses:
         """The terms, given the batch's logits and a mined batch with the class each sample was mined for."""
         mined_logits = None if x_hat is None else self.network(x_hat)
-        terms = self.ndcl.objective(logits, batch.y, batch.d, mined_logits, cls_hat)
+        style_d = batch.style_d if self.config.style_domain == "partner" else None
+        terms = self.ndcl.objective(logits, batch.y, batch.d, mined_logits, cls_hat, style_d)
         named = {"loss": terms.total, "ce": terms.ce, "con": terms.con, "const": terms.const}
         return Losses(terms.total, {name: value for name, value in named.items() if value is not None})

@@ -189,6 +189,29 @@ class MethodConfig:
         at_most=0.95,
     )
 
+    # Style mixing is a stage of the input pipeline (training/style.py). Draws of the published methods leave it off.
+    style: str = hp(
+        "none",
+        fixed(),
+        "mix image styles: Fourier amplitude of another domain, random convolution, one of both, channel statistics",
+        options=("none", "amplitude", "convolution", "both", "statistics"),
+    )
+    style_amount: float = hp(
+        1.0, uniform(0.3, 1.0), "largest mixing coefficient of styles, drawn from U(0, this)", at_least=0.0, at_most=1.0
+    )
+    style_share: float = hp(
+        1.0, uniform(0.3, 1.0), "share of the images of a step whose style is mixed", at_least=0.0, at_most=1.0
+    )
+    style_partner: str = hp(
+        "any",
+        choice("any", "class"),
+        "partner from another domain: any, or of the same class where there is one",
+        options=("any", "class"),
+    )
+    style_views: int = hp(
+        1, fixed(), "1: styled images replace plain ones; 2: both, the batch doubles", at_least=1, at_most=2
+    )
+
     @classmethod
     def hyper_parameters(cls) -> dict[str, HyperParameter]:
         """All hyper-parameters by name, the common ones first."""
@@ -222,7 +245,7 @@ class MethodConfig:
                 given[name] = float(value) if type(known[name].default) is float else value
         if mistakes:
             raise ConfigError(mistakes, cls.__name__)
-        return cls(**cls.settled({**chosen, **given}, given))
+        return cls(**cls._without_idle_style(cls.settled({**chosen, **given}, given)))
 
     @classmethod
     def settled(cls, chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,13 +261,25 @@ class MethodConfig:
 
     @classmethod
     def sample(cls: type[C], rng: np.random.Generator, contexts: tuple[str, ...] = ()) -> C:
-        """A random draw: one number per hyper-parameter in the order of declaration."""
+        """A random draw: one number per hyper-parameter in the order of declaration.
+
+        Those of the style stage have a generator of their own, so that the draws of all others do not depend on it.
+        """
         chosen: dict[str, Any] = {}
+        (style_rng,) = rng.spawn(1)
         for name, info in cls.hyper_parameters().items():
             default, space = info.resolve(contexts)
-            drawn = space.sample(rng)
+            drawn = space.sample(style_rng if of_style(name) else rng)
             chosen[name] = default if drawn is None else drawn
-        return cls(**chosen)
+        return cls(**cls._without_idle_style(chosen))
+
+    @classmethod
+    def _without_idle_style(cls, chosen: dict[str, Any]) -> dict[str, Any]:
+        """The values with the options of a style stage that is off at their defaults: they tell no configs apart."""
+        if chosen["style"] != "none":
+            return chosen
+        known = cls.hyper_parameters()
+        return {name: known[name].default if of_style(name) and name != "style" else v for name, v in chosen.items()}
 
     def shortened(self: C, factor: float) -> C:
         """The same with all schedules (what counts steps) shortened or stretched; what is not 0 stays at least 1."""
@@ -264,6 +299,18 @@ class MethodConfig:
         """Every field, in the order of declaration."""
         return dataclasses.asdict(self)
 
+    def identity(self) -> dict[str, Value]:
+        """Every field that tells runs apart: all but those of a style stage that is off."""
+        return {name: value for name, value in self.fields().items() if self.style != "none" or not of_style(name)}
+
     def to_dict(self) -> dict[str, Value]:
         """What is used, as plain values in the order of declaration: `make` gives the same config for them."""
-        return {name: value for name, value in self.fields().items() if name not in self.not_used()}
+        kept = set(self.identity()) - set(self.not_used())
+        if self.hyper_parameters()["style"].default != "none":
+            kept.add("style")
+        return {name: value for name, value in self.fields().items() if name in kept}
+
+
+def of_style(name: str) -> bool:
+    """Whether a hyper-parameter belongs to the style stage."""
+    return name.startswith("style")

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from longshift.errors import LongshiftError
 from longshift.methods import Method
 from longshift.nn import VectorMLP, make_backbone, make_network
 from longshift.rng import HostDraws
@@ -19,6 +20,7 @@ from longshift.training.loss_log import TermLog
 from longshift.training.model_file import ModelFile
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.steppers import GraphStepper, PlainStepper, Stepper
+from longshift.training.style import Style
 from longshift.training.task import Task
 from longshift.training.warmup import keep_compiled
 
@@ -35,6 +37,8 @@ def build_method(
     precision = resolve_precision(runtime, device)
     tune(device, precision)
     vectors = task.store.inputs.ndim == 2
+    if vectors and hparams.style != "none":
+        raise LongshiftError(f"Expected style=none with vectors, which have no pixels, got {hparams.style!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.train_seed)
         backbone = make_backbone(
@@ -69,6 +73,7 @@ def build_method(
         torch.tensor(saved.std if saved else backbone.std, device=device).reshape(shape),
         Augmentation() if config.augmented else None,
         compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
+        Style.of(hparams),
     )
     return method, inputs
 

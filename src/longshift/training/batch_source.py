@@ -16,7 +16,7 @@ from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
 from longshift.methods import Batch
 from longshift.rng import Draws, HostDraws
-from longshift.training.batches import Inputs, TrainingSet, draw_positions, make_batch
+from longshift.training.batches import Inputs, TrainingSet, draw_positions
 
 Arrived = tuple[int, Tensor, Tensor, torch.cuda.Event | None]  # step, samples, labels, when the copies are done
 
@@ -78,11 +78,10 @@ class ResidentSource:
         """Nothing to do."""
 
     def batch(self, draws: Draws) -> Batch:
-        """Gather, augment, normalise."""
+        """Gather, augment, mix styles, normalize."""
         positions = draw_positions(self.train, self.per_domain, draws)
         stored = self.pool.index_select(0, self.indices.index_select(0, positions))
-        x = self.inputs.training(stored, draws)
-        return make_batch(x, self.y.index_select(0, positions), self.train.domains)
+        return self.inputs.batch(stored, self.y.index_select(0, positions), self.train.domains, draws)
 
     def rows(self, indices: IntArray) -> Tensor:
         """Gather."""
@@ -180,9 +179,9 @@ class StreamedSource:
                     raise LongshiftError("reading the images stopped without a word") from None
 
     def batch(self, draws: Draws) -> Batch:
-        """Augment and normalise what `prepare` put in place."""
+        """Augment, style and normalize what `prepare` put in place."""
         draw_positions(self.train, self.per_domain, draws)  # keeps the draws of both sources in step
-        return make_batch(self.inputs.training(self.stored, draws), self.y.clone(), self.train.domains)
+        return self.inputs.batch(self.stored, self.y.clone(), self.train.domains, draws)
 
     def rows(self, indices: IntArray) -> Tensor:
         """Gather on the host, move over."""

@@ -13,6 +13,7 @@ from longshift.array_types import IntArray
 from longshift.methods import Batch
 from longshift.rng import Draws
 from longshift.training.augmentation import UNIFORMS, Augmentation, augment_with
+from longshift.training.style import Style, draw_styled, two_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,27 +47,37 @@ def draw_positions(train: TrainingSet, per_domain: int, draws: Draws) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Turns stored samples into network inputs: pixels to [0, 1], augmentation, then (x - mean) / std."""
+    """Turns stored samples into network inputs: pixels to [0, 1], augmentation, style, then (x - mean) / std."""
 
     mean: Tensor  # (1, 3, 1, 1), on the device; unused for vectors
     std: Tensor
     recipe: Augmentation | None
     augment: Callable[[Tensor, Tensor, Augmentation], Tensor] = augment_with
+    style: Style | None = None
 
     def evaluation(self, stored: Tensor) -> Tensor:
-        """No augmentation."""
+        """Network inputs without augmentation and style."""
         if stored.dtype != torch.uint8:
             return stored
         return self._normalise(_pixels(stored))
 
-    def training(self, stored: Tensor, draws: Draws) -> Tensor:
-        """With augmentation, if there is a recipe."""
+    def batch(self, stored: Tensor, y: Tensor, domains: int, draws: Draws) -> Batch:
+        """A training batch from stored samples and labels in domain-major order."""
+        d = torch.arange(domains, device=y.device).repeat_interleave(y.shape[0] // domains)
         if stored.dtype != torch.uint8:
-            return stored
+            return Batch(stored, y, d, domains)
         images = _pixels(stored)
         if self.recipe is not None:
             images = self.augment(images, draws.uniform(images.shape[0], UNIFORMS), self.recipe)
-        return self._normalise(images)
+        if self.style is None:
+            return Batch(self._normalise(images), y, d, domains)
+        styled, style_d = draw_styled(images, y, d, self.mean, self.style, draws)
+        if self.style.views == 1:
+            return Batch(self._normalise(styled), y, d, domains, style_d)
+        x, y, style_d, d = (
+            two_views(plain, other, domains) for plain, other in ((images, styled), (y, y), (d, style_d), (d, d))
+        )
+        return Batch(self._normalise(x), y, d, domains, style_d)
 
     def _normalise(self, images: Tensor) -> Tensor:
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
@@ -75,9 +86,3 @@ class Inputs:
 def _pixels(stored: Tensor) -> Tensor:
     """(B, H, W, 3) uint8 to (B, 3, H, W) float in [0, 1]; a view in channels-last order."""
     return stored.permute(0, 3, 1, 2).to(torch.get_default_dtype()) / 255
-
-
-def make_batch(x: Tensor, y: Tensor, domains: int) -> Batch:
-    """A batch from inputs and labels in domain-major order."""
-    d = torch.arange(domains, device=y.device).repeat_interleave(y.shape[0] // domains)
-    return Batch(x, y, d, domains)

@@ -119,7 +119,8 @@ class RunConfig(BaseModel):
     def contexts(self) -> tuple[str, ...]:
         """Which variants of hyper-parameter defaults and spaces apply, the most specific first."""
         benchmark = (self.benchmark,) if self.benchmark else ()
-        return (*benchmark, "small") if self.small else benchmark
+        vectors = ("vectors",) if self.vectors else ()
+        return (*vectors, *benchmark, *(("small",) if self.small else ()))
 
     @property
     def average_start(self) -> int:
@@ -174,7 +175,7 @@ class RunConfig(BaseModel):
             values["vectors"] = file_hash(Path(self.data))
         values["weights"] = file_hash(Path(self.weights)) if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name
-        values["hparams"] = self.method_config().fields()
+        values["hparams"] = self.method_config().identity()
         return content_hash(values)
 
 
@@ -211,9 +212,22 @@ def parse_run_config(values: Mapping[str, Any], source: str = "the run's configu
         mistakes.append(f"method: {error}")
     if config is not None and config.sampling == "pooled" and not mistakes:
         mistakes += _pooled_mistakes(config)
+    if config is not None and not mistakes:
+        mistakes += _style_mistakes(config)
     if mistakes or config is None:
         raise ConfigError(mistakes, source)
     return config
+
+
+def _style_mistakes(config: RunConfig) -> list[str]:
+    """Vectors have no style that could be mixed, and options of a style stage that is off have no effect."""
+    style = config.method_config().style
+    if config.vectors and style != "none":
+        return [f"hparams.style: expected none with vectors, which have no pixels, got {style!r}"]
+    idle = [name for name in config.hparams if name.startswith("style_")]
+    if style == "none" and idle and config.hparam_seed == 0:
+        return [f"hparams.{name}: has no effect while style is none; set style, too" for name in idle]
+    return []
 
 
 def _pooled_mistakes(config: RunConfig) -> list[str]:
