@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from longshift.methods import get_method
 from longshift.methods.batch import Batch
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
 from longshift.methods.problem import Problem
+from longshift.methods.search_space import choice, hp
 from longshift.nn.network import Network
 from longshift.rng import GivenDraws, HostDraws
 
@@ -172,3 +174,34 @@ def test_with_the_domain_prior_alone_it_is_balanced_softmax() -> None:
     method = make(prior="domain", weights="none", alpha=0.0, beta=0.0)
     other = get_method("bsoftmax")(method.network, method.problem, get_method("bsoftmax").Config.make({}))
     torch.testing.assert_close(method.loss(samples()).total, other.loss(samples()).total, rtol=1e-6, atol=0)
+
+
+def test_a_styled_sample_is_aligned_as_one_of_its_style_s_domain() -> None:
+    values = {"alpha": 0.0, "prior": "domain", "weights": "none", "style": "amplitude"}
+    given = samples()
+    style_d = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])
+    styled = dataclasses.replace(given, style_d=style_d)
+    own = make(**values).loss(styled).terms
+    partner = make(**values, style_domain="partner").loss(styled).terms
+    moved = make(**values).loss(dataclasses.replace(given, d=style_d)).terms
+    assert own.keys() == partner.keys()
+    torch.testing.assert_close(own["const"], make(**values).loss(given).terms["const"])
+    torch.testing.assert_close(partner["const"], moved["const"])
+    assert not torch.isclose(own["const"], partner["const"])
+    torch.testing.assert_close(partner["ce"], own["ce"])  # the prior stays that of the sample's own domain
+    assert not torch.isclose(partner["ce"], moved["ce"])
+
+
+def test_draws_do_not_depend_on_the_style_stage() -> None:
+    drawn = NDCLConfig.sample(np.random.default_rng(3))
+    assert drawn.style == "none"
+    assert not any(name.startswith("style") for name in drawn.to_dict())
+
+    @dataclasses.dataclass(frozen=True)
+    class Searched(NDCLConfig):
+        style: str = hp("none", choice("amplitude", "both"), "searched", options=("none", "amplitude", "both"))
+
+    searched = [Searched.sample(np.random.default_rng(seed)) for seed in range(20)]
+    assert {config.style for config in searched} == {"amplitude", "both"}
+    assert len({config.style_amount for config in searched}) == 20
+    assert (searched[3].alpha, searched[3].lr) == (drawn.alpha, drawn.lr)

@@ -219,3 +219,14 @@ def test_the_list_of_jobs_is_made_anew_when_code_that_names_jobs_changes(
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path == changed))
     with pytest.raises(pytest.fail.Exception, match="made anew"):
         load_plan(tmp_path)
+
+
+def test_trials_can_be_listed(tmp_path: Path) -> None:
+    listed = small_plan(tmp_path / "listed", trials=[3, 5])
+    counted = small_plan(tmp_path / "counted", trials=6)
+    assert {job.trial for job in listed.jobs} == {3, 5}
+    assert {job.fingerprint for job in listed.jobs} == {job.fingerprint for job in counted.jobs if job.trial in (3, 5)}
+    for wrong in (0, 1001, [], [-1], ["three"], "three", True):
+        write_sweep(tmp_path / "wrong", trials=wrong)
+        with pytest.raises(ConfigError, match="trials"):
+            read_sweep(tmp_path / "wrong")

@@ -99,7 +99,7 @@ def plan(
         return
     parts = [(sweep.methods, "method"), (sweep.variants, "variant"), (sweep.settings, "setting")]
     shape = [counted(len(listed), word) for listed, word in parts if listed or word != "variant"]
-    shape += [counted(sweep.trials, "trial"), counted(sweep.draws, "draw")]
+    shape += [counted(len(sweep.trials), "trial"), counted(sweep.draws, "draw")]
     places = ", ".join(f"{d.name} ({counted(len(d.targets), 'target')})" for d in sweep.datasets)
     _say(f"{counted(len(jobs), 'job')}: {', '.join(shape)}; {places}")
     if len(made.jobs) > len(jobs):

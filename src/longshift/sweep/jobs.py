@@ -76,7 +76,7 @@ def expand(sweep: Sweep) -> Iterator[Job]:
         for setting in sweep.settings
         for target in dataset.targets
     ]
-    for trial, draw in product(range(sweep.trials), range(sweep.draws)):
+    for trial, draw in product(sweep.trials, range(sweep.draws)):
         seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
         for (dataset, place), (method, values) in product(places, methods):
             benchmark = dataset.benchmark_of(values.get("ratio"))

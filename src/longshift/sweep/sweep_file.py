@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, create_model, field_validator
 
 from longshift.data import DIGITS, Manifest, holds_vectors, load_dataset
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
@@ -23,6 +23,8 @@ from longshift.toml import read_toml
 from longshift.training import RunConfig, Runtime
 
 MOST_DRAWS = 1000  # so that the hyper-parameter seeds of two trials never meet, see `seeds.hparam_seed`
+MOST_TRIALS = 1000
+TrialNumber = Annotated[int, Field(ge=0, lt=MOST_TRIALS)]
 
 
 class DatasetTable(BaseModel):
@@ -57,12 +59,21 @@ class SweepTable(BaseModel):
     targets: Literal["all"] | list[str] = "all"
     methods: Literal["all"] | list[str] = "all"
     variants: list[dict[str, Any]] = Field(default_factory=list)
-    trials: int = Field(3, ge=1, le=1000)
+    trials: tuple[TrialNumber, ...] = Field((0, 1, 2), min_length=1)  # in the file also their number, from trial 0 on
     draws: int = Field(10, ge=1, le=MOST_DRAWS)
     store: str = "."
     run: dict[str, Any] = Field(default_factory=dict)
     overrides: dict[str, dict[str, Any]] = Field(default_factory=dict)
     runtime: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("trials", mode="before")
+    @classmethod
+    def _numbered(cls, value: object) -> object:
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIALS:
+            return tuple(range(value))
+        if not isinstance(value, list):
+            raise ValueError(f"expected a number of trials from 1 to {MOST_TRIALS}, or a list such as [3, 4, 5]")
+        return tuple(dict.fromkeys(value))
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ class Sweep:
     datasets: tuple[Dataset, ...]
     settings: tuple[str, ...]
     methods: tuple[str, ...]
-    trials: int
+    trials: tuple[int, ...]
     draws: int
     run: Mapping[str, Any]
     overrides: Mapping[str, Mapping[str, Any]]
