@@ -1,8 +1,8 @@
 """The choice of NDCL-plus by its written rules (docs/results/protocol.md): `python results/style_choice.py [FOLDER]`.
 
-Reads the finished runs of the sweep in FOLDER (round 1, results/pacs-mobilenetv2/style-choice) and looks at validation accuracy
-only. Prints the mean of each candidate, writes the sweep file of round 2 with the better half, and, once round 2 is finished,
-names the winner and writes its hyper-parameters into the sweep file of the confirmation.
+Reads the finished runs of the sweep in FOLDER (round 1, results/pacs-mobilenetv2/style-choice) and looks at validation
+accuracy only. Prints the mean of each candidate, writes the sweep file of round 2 with the better half, and, once round
+2 is finished, names the winner and writes its hyper-parameters into the sweep file of the confirmation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLAIN = Path(__file__).parent / "pacs-mobilenetv2" / "style-choice"
 
 
 def validation(folder: Path) -> pd.DataFrame:
-    """Mean validation accuracy in points and number of runs of each candidate; averaged weights have their own column."""
+    """Mean validation accuracy of each candidate in points, also of averaged weights, and the number of runs."""
     frame = collect(folder)
     frame = frame.assign(points=100 * frame["validation_accuracy"], ema=frame["method"].str.endswith("+ema"))
     frame["candidate"] = frame["method"].str.removesuffix("+ema")
@@ -47,7 +47,7 @@ def write_finalists(folder: Path, names: list[str]) -> Path:
     kept = [text for text in variants if any(text.startswith(f'name = "{name}"\n') for name in names)]
     head = head[head.index("settings") :].replace("trials = 1", 'trials = 3\nstore = ".."  # round 1 is trial 0')
     head = head.replace('"../../../', '"../../../../')
-    text = "# Round 2: the better half of round 1 by validation accuracy, with trials 1 and 2. Written by results/style_choice.py.\n"
+    text = "# Round 2: the better half of round 1, with trials 1 and 2. Written by results/style_choice.py.\n"
     file = folder / "finalists" / "sweep.toml"
     file.parent.mkdir(exist_ok=True)
     file.write_text(text + "\n[[variants]]\n".join([head, *kept]), encoding="utf-8")

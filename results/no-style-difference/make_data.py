@@ -1,8 +1,8 @@
-"""Two data sets whose domains do not differ in style: make_data.py PACS.zip OUT writes OUT/photo.csv and OUT/digits.csv.
+"""Two data sets whose domains do not differ in style: `make_data.py PACS.zip OUT` writes photo.csv and digits.csv.
 
 photo: the photographs of PACS, each put into one of three parts at random (seed 0), class by class.
-digits: scikit-learn's handwritten digits, each put into one of three parts likewise; the parts are printed in nearly the
-same ink (90, 95 and 100% black) on white paper.
+digits: scikit-learn's handwritten digits, each put into one of three parts likewise; the parts are printed in nearly
+the same ink (90, 95 and 100% black) on white paper.
 """
 
 from __future__ import annotations
