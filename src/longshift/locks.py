@@ -1,48 +1,112 @@
-"""One process at a time: a lock that the operating system gives back when its holder dies, however it dies."""
+"""Locks between processes. A lock ends with its process, however the process ends.
+
+A holder removes the lock file while it still holds the lock, so nothing is left in a finished folder. A process that
+opened the file before and locks it afterwards notices that the file is gone and starts over (`filelock` checks this).
+"""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import time
+import contextlib
+import errno
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
-@contextmanager
-def held(path: Path, waiting: Callable[[], None], pause: float = 0.1) -> Iterator[None]:
-    """Hold the lock file; `waiting` is called once if another process has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+from longshift.errors import LongshiftError
+from longshift.files import cannot_write, remove_parts
+
+BRIEFLY = 0.1  # seconds; `is_locked` of another process holds a free lock for a moment
+UNSUPPORTED = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+class HeldLock:
+    """A lock that this process holds; `real` is False where the file system has no locks and nothing is protected."""
+
+    def __init__(self, path: Path, lock: BaseFileLock | None) -> None:
+        self.path, self.real, self._lock = path, lock is not None, lock
+
+    def release(self) -> None:
+        """Remove the lock file and give the lock back; the second call does nothing."""
+        lock, self._lock = self._lock, None
+        if lock is None:
+            return
+        if not isinstance(lock, SoftFileLock):  # where the file itself is the lock, releasing removes it
+            with contextlib.suppress(OSError):  # Windows removes it on release
+                self.path.unlink()
+        lock.release()
+
+
+def try_lock(path: Path, patience: float = BRIEFLY) -> HeldLock | None:
+    """Lock a file, which is created; None if another process still holds it after `patience` seconds (-1: forever).
+
+    Raises:
+        OSError: The file cannot be created.
+    """
+    lock = FileLock(path, thread_local=False)
     try:
-        told = False
-        while not _take(descriptor):
-            if not told:
-                waiting()
-                told = True
-            time.sleep(pause)
+        lock.acquire(timeout=patience, poll_interval=0.01 if 0 <= patience <= BRIEFLY else 0.1)
+    except Timeout:
+        return None
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        path.unlink(missing_ok=True)
+        return HeldLock(path, None)
+    return HeldLock(path, lock)
+
+
+@contextlib.contextmanager
+def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold a lock file inside the block; `on_wait` is called once if another process holds it."""
+    lock = try_lock(path)
+    if lock is None:
+        on_wait()
+        lock = try_lock(path, patience=-1)
+    try:
         yield
     finally:
-        os.close(descriptor)  # gives the lock back
+        if lock is not None:
+            lock.release()
 
 
-def is_free(path: Path) -> bool:
-    """Whether nobody holds the lock file now."""
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file now, or may hold it: True where the file cannot be opened."""
+    if not path.exists():
+        return False
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
+        lock = try_lock(path, patience=0)
     except OSError:
-        return False
+        return True
+    if lock is not None:
+        lock.release()
+    return lock is None
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other commands out of a folder, which is created, and remove what a killed one left half-written.
+
+    An empty folder is removed after an error: a request with a mistake in it leaves nothing behind.
+
+    Raises:
+        LongshiftError: Another command holds the folder, or the folder cannot be written to.
+    """
     try:
-        return _take(descriptor)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = try_lock(folder / ".lock")
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    if lock is None:
+        raise LongshiftError(f"another command is at work in {folder}. Wait until it ends, or choose another --out.")
+    try:
+        if lock.real:
+            remove_parts(folder)  # nobody is writing them
+        yield
+    except BaseException:
+        lock.release()
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # fails unless the folder is empty
+        raise
     finally:
-        os.close(descriptor)
-
-
-def _take(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        lock.release()

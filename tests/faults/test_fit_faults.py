@@ -171,13 +171,13 @@ def test_of_two_at_once_one_wins(data: Path, calm: Path, tmp_path: Path) -> None
 
 
 def test_a_folder_in_use_is_refused_and_a_mistake_leaves_none(data: Path, tmp_path: Path) -> None:
-    from longshift.training.folder_lock import alone_in
+    from longshift.locks import lock_folder
 
     out = tmp_path / "fit"
-    with alone_in(out):
+    with lock_folder(out):
         error = outcome("fit", str(data), *FLAGS, "--out", str(out))
     assert f"another command is at work in {out}" in str(error)
-    with alone_in(out / "sites" / "erm-1-north"):  # `train` in the folder of one of its runs
+    with lock_folder(out / "sites" / "erm-1-north"):  # `train` in the folder of one of its runs
         error = outcome("fit", str(data), *FLAGS, "--out", str(out))
     assert f"another command is at work in {out / 'sites' / 'erm-1-north'}" in str(error)
     assert outcome("fit", str(data), *FLAGS, "--out", str(tmp_path / "none"), "--target", "west") is not None

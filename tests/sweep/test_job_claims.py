@@ -16,7 +16,7 @@ from longshift.sweep import job_claims as claims
 HOLD = """
 import sys, time
 from pathlib import Path
-from longshift.sweep import claims
+from longshift.sweep import job_claims as claims
 claim = claims.take(Path(sys.argv[1]))
 print("held" if claim else "refused", flush=True)
 time.sleep(60)

@@ -122,12 +122,12 @@ def train(
 ) -> None:
     """Train one method (see TRAIN_HELP)."""
     # Imported here: `longshift --help` must not wait for torch.
+    from longshift.locks import lock_folder
     from longshift.nn import check_backbone
     from longshift.training import (
         RunFolder,
         Runtime,
         Trainer,
-        alone_in,
         begin_ahead,
         choose_size,
         declare_benchmark,
@@ -190,7 +190,7 @@ def train(
 
     label = f"{run.method} on {run.target}"
     with (
-        alone_in(folder),
+        lock_folder(folder),
         graceful_stop(announce) as stop,
         progress(label, run.steps, quiet) as tick,
         tracking as tracker,

@@ -26,7 +26,6 @@ import numpy.typing as npt
 import PIL
 from PIL import Image
 
-from longshift import locks as lock
 from longshift.data import digit_styles, digits
 from longshift.data.file_names import some
 from longshift.data.image_files import ImageSource, identity, open_source
@@ -36,6 +35,7 @@ from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import cannot_write, read_json, write_json
+from longshift.locks import is_locked, locked
 from longshift.progress import Tick, silent
 
 FORMAT = 1
@@ -67,7 +67,7 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
 
     Vectors are read as they are: they have no size and need no cache.
 
-    `tick` is called once an image while building. A second process that asks for the same store waits for the first.
+    `tick` is called once per image while building. A second process that asks for the same store waits for the first.
     """
     if manifest.vectors:
         vectors, digest = ordered_vectors(manifest)
@@ -85,7 +85,7 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
             return _open(manifest, size, folder)
         try:
             cache.mkdir(parents=True, exist_ok=True)
-            with lock.held(_lock_of(folder), lambda: tick(0, "waiting for the process that builds this store")):
+            with locked(_lock_of(folder), lambda: tick(0, "waiting for the process that builds this store")):
                 if not (folder / "index.json").is_file():
                     _clean(cache, folder)
                     stale = _stale(cache, stem, manifest)
@@ -212,7 +212,7 @@ def _clean(cache: Path, mine: Path) -> None:
     """Remove what killed builders left: nobody holds their lock. The lock of `mine` is held by the caller."""
     for left in cache.glob(BUILDING + "*"):
         folder = cache / left.name.removeprefix(BUILDING).rpartition("-")[0]
-        if folder == mine or lock.is_free(_lock_of(folder)):
+        if folder == mine or not is_locked(_lock_of(folder)):
             shutil.rmtree(left, ignore_errors=True)
 
 

@@ -32,6 +32,7 @@ from longshift.fitting.plan import (
 from longshift.fitting.request_checks import Draft, make_draft
 from longshift.fitting.site_scores import SiteScore, site_score
 from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model
+from longshift.locks import lock_folder
 from longshift.progress import Tick
 from longshift.settings import NO_TARGET
 from longshift.text import counted
@@ -42,7 +43,6 @@ from longshift.training import (
     Runtime,
     Task,
     Trainer,
-    alone_in,
     make_task,
     no_bar,
     read_result,
@@ -113,7 +113,7 @@ def fit(
         "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
         "average": average, "hparams": dict(hparams or {}), "seed": seed, "minutes": minutes,
     }  # fmt: skip
-    with alone_in(folder):
+    with lock_folder(folder):
         # Mistakes in the request come to light before every image is opened.
         plan = earlier_plan(folder / PLAN, request)
         gpu = resolve_device(runtime.device).type == "cuda"
@@ -227,7 +227,7 @@ def _train_all(
                 save_predictions=job.site != NO_TARGET and not task.manifest.vectors,
             )
             try:
-                with alone_in(job.folder):
+                with lock_folder(job.folder):
                     trainer = Trainer(job.config, task, job.folder, keep, stop)
                     results[job.folder] = trainer.run(_noted(tick, f"{number}/{len(jobs)} {job.label}"), resume=True)
             except Interrupted:

@@ -1,14 +1,13 @@
-"""Who runs a job. A claim is a locked file; the operating system gives the lock back when its holder dies.
+"""Who runs a job. A claim is a lock, and the operating system gives a lock back when its holder dies.
 
-Some network file systems keep such locks to one machine. A claim therefore also says who holds it, and the holder
-renews the file's time stamp: a free lock with a fresh stamp from another machine counts as held. The clocks of the
-machines may differ by less than `STALE`.
+Some network file systems keep locks to one machine. A claim therefore also names its holder in a file and renews the
+file's time stamp: a free lock with a fresh stamp of another machine counts as held. The clocks of the machines may
+differ by less than `STALE`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import json
 import os
@@ -19,8 +18,10 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
+from longshift.locks import HeldLock, is_locked, try_lock
+
 BEAT = 15.0  # seconds between two renewals
-STALE = 90.0  # a claim of another machine that was not renewed for so long is void
+STALE = 90.0  # a claim of another machine that was not renewed for this long is void
 
 
 @functools.cache
@@ -36,8 +37,10 @@ def machine() -> str:
 class Claim:
     """A held claim; use it in a `with` block, which renews it and gives it back."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
-        self.path, self._descriptor = path, descriptor
+    def __init__(self, path: Path, lock: HeldLock) -> None:
+        self.path, self._lock = path, lock
+        self._text = json.dumps({"machine": machine(), "pid": os.getpid(), "since": round(time.time())})
+        self.path.write_text(self._text, encoding="utf-8")
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True)
 
@@ -50,67 +53,59 @@ class Claim:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        # Removed while still locked: whoever opened it before sees that the file is gone and tries again.
-        self.path.unlink(missing_ok=True)
-        os.close(self._descriptor)
+        with contextlib.suppress(OSError):
+            if self._is_ours():
+                self.path.unlink()
+        self._lock.release()
 
     def _renew(self) -> None:
         while not self._ended.wait(BEAT):
             with contextlib.suppress(OSError):
-                os.utime(self._descriptor)
+                if self._is_ours():
+                    os.utime(self.path)
+
+    def _is_ours(self) -> bool:
+        """False when this process was suspended for so long that another machine has taken the claim."""
+        return self.path.read_text(encoding="utf-8") == self._text
 
 
 def take(path: Path) -> Claim | None:
     """Claim a job; None if somebody has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for _ in range(5):  # a look by `is_held` keeps the lock for a moment, and a released file must be made anew
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        if _lock(descriptor) and _same_file(descriptor, path):
-            if _of_another_machine(descriptor):
-                os.close(descriptor)
-                return None
-            text = json.dumps({"machine": machine(), "pid": os.getpid(), "since": round(time.time())})
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, text.encode(), 0)
-            return Claim(path, descriptor)
-        os.close(descriptor)
-        time.sleep(0.01)
+    lock = try_lock(_lock_of(path))
+    if lock is None:
+        return None
+    try:
+        if not _of_another_machine(path):
+            return Claim(path, lock)
+    except OSError:
+        lock.release()
+        raise
+    lock.release()
     return None
 
 
 def is_held(path: Path) -> bool:
     """Whether somebody runs the job now."""
+    if not os.access(path.parent, os.W_OK):
+        return _is_fresh(path)  # a lock cannot be tried without writing
+    return is_locked(_lock_of(path)) or _of_another_machine(path)
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")
+
+
+def _of_another_machine(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return not _lock(descriptor) or _of_another_machine(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks: the time stamps must do
-        return True
-    return True
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except OSError:
-        return False
-
-
-def _of_another_machine(descriptor: int) -> bool:
-    try:
-        holder = json.loads(os.pread(descriptor, 4096, 0) or b"{}").get("machine")
+        holder = json.loads(path.read_text(encoding="utf-8")).get("machine")
     except (OSError, ValueError, AttributeError):
         return False
-    fresh = time.time() - os.fstat(descriptor).st_mtime < STALE
-    return holder is not None and holder != machine() and fresh
+    return holder is not None and holder != machine() and _is_fresh(path)
+
+
+def _is_fresh(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime < STALE
+    except OSError:
+        return False

@@ -7,7 +7,6 @@ kept in index.tsv with the size and time stamp of the file it was read from; a r
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import time
@@ -19,6 +18,7 @@ from typing import Any, Literal
 
 from longshift.errors import LongshiftError
 from longshift.files import cannot_write, read_json, write_json
+from longshift.locks import locked
 from longshift.results import BadResult, read_summary, row_marks
 from longshift.sweep import job_claims as claims
 from longshift.sweep.sweep_folder import StoreFolder, job_id
@@ -136,9 +136,7 @@ def append_index(store: StoreFolder, lines: Iterable[str]) -> None:
     """Add lines; a line that a killed process left unfinished is closed first."""
     try:
         store.path.mkdir(parents=True, exist_ok=True)
-        with store.index.open("a+b") as file:
-            with contextlib.suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
+        with locked(store.index.with_name(".index.lock")), store.index.open("a+b") as file:
             end = file.seek(0, os.SEEK_END)
             if end:
                 file.seek(end - 1)

@@ -27,6 +27,7 @@ from longshift.training import Runtime, TrackerKind
 
 MOST_DEATHS = 3  # of workers of one job
 READY, STOP = "ready", "stop"
+KILLED = 9  # SIGKILL, which Windows does not name
 
 
 def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtime, track: TrackerKind | None) -> None:
@@ -176,6 +177,6 @@ class Pool:
 
 def _cause(code: int | None) -> str:
     if code is not None and code < 0:
-        hint = " (often: the machine ran out of memory)" if -code == signal.SIGKILL else ""
+        hint = " (often: the machine ran out of memory)" if -code == KILLED else ""
         return f"killed by signal {-code}{hint}"
     return f"exit code {code}"

@@ -236,7 +236,8 @@ def run_apart(job: Job, files: Files, runtime: Runtime, threads: int, flag: Any)
 
 def node_store() -> StoreFolder:
     """Where a node without the shared folder keeps the jobs it runs."""
-    return StoreFolder(Path(tempfile.gettempdir()) / f"longshift-ray-{os.getuid()}")
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")  # Windows has no getuid
+    return StoreFolder(Path(tempfile.gettempdir()) / f"longshift-ray-{user}")
 
 
 def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None) -> Outcome:

@@ -5,7 +5,7 @@ DIR/plan.jsonl        its jobs, written by `plan` and `run`
 DIR/runs.parquet      a table of runs made elsewhere or collected earlier (or runs.csv): its jobs count as finished
 DIR/cancel            changes when `cancel` is called
 STORE/jobs/ID/        the folder of a run, as `longshift train` writes it; failure.json if it raised an error
-STORE/claims/ID       locked by the process that runs the job
+STORE/claims/ID       names the process that runs the job, which holds ID.lock beside it
 STORE/index.tsv       one line per finished job: a cache, made again where it is missing or stale
 STORE/quarantine/     results that could not be trusted
 """

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from longshift.training.batches import Inputs as Inputs
     from longshift.training.checkpoint import load_resume as load_resume
     from longshift.training.device import resolve_device as resolve_device
-    from longshift.training.folder_lock import alone_in as alone_in
     from longshift.training.interrupt import graceful_stop as graceful_stop
     from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
     from longshift.training.run_config import (

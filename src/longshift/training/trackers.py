@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import read_json, write_json
-from longshift.locks import held
+from longshift.locks import locked
 from longshift.training.run_config import RunConfig
 
 TrackerKind = Literal["tensorboard", "mlflow"]
@@ -109,7 +109,7 @@ class MLflow:
         root.mkdir(parents=True, exist_ok=True)
         note = folder / "mlflow.json"
         # Two workers that make the same tables at the same time would both fail.
-        with held(root / ".mlflow.lock", lambda: None):
+        with locked(root / ".mlflow.lock"):
             self._client = client_class(tracking_uri=f"sqlite:///{root / 'mlflow.db'}")
             experiment = self._client.get_experiment_by_name(EXPERIMENT)
             number = (
