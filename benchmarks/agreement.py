@@ -50,9 +50,7 @@ def term_values(method: str, steps: int, task: Task, runtime: Runtime, **hparams
         trainer.method.train()
         rows = []
         for index in range(steps):
-            if trainer.method.wants_features(index):
-                trainer.hand_over_features()
-            trainer.stepper.run(index)
+            trainer.step(index)
             rows.append(trainer.log.read())
         trainer.source.close()
     return rows

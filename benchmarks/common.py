@@ -16,7 +16,9 @@ from longshift.data.manifest import Manifest
 from longshift.settings.lookup import setting_for
 from longshift.settings.split import make_split
 from longshift.training import environment
+from longshift.training.device import synchronize
 from longshift.training.run_config import RunConfig, Runtime
+from longshift.training.step_timer import StepTimer
 from longshift.training.task import Task
 from longshift.training.trainer import Trainer
 
@@ -40,38 +42,8 @@ def made_up_task(classes: int, size: int, domains: int = 4, per_cell: int = 40) 
     return Task(manifest, split, Store(manifest, pixels, size, f"made-up {pixels.shape}"))
 
 
-def synchronise(device: torch.device) -> None:
-    """Wait for the GPU, if there is one."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-class StepTimer:
-    """Times the steps of a trainer that has not run yet, in as many portions as wanted."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.done = trainer, 0
-        trainer.method.train()
-
-    def seconds(self, steps: int) -> float:
-        """Seconds that the next `steps` steps take."""
-        synchronise(self.trainer.device)
-        start = time.perf_counter()
-        for index in range(self.done, self.done + steps):
-            if self.trainer.method.wants_features(index):
-                self.trainer.hand_over_features()
-            self.trainer.stepper.run(index)
-        synchronise(self.trainer.device)
-        self.done += steps
-        return time.perf_counter() - start
-
-    def close(self) -> None:
-        """Stop whatever loads data."""
-        self.trainer.source.close()
-
-
 def seconds_per_step(trainer: Trainer, warm: int, steps: int) -> tuple[float, float]:
-    """(seconds a step once warm, seconds of the warm-up) of a trainer that has not run yet."""
+    """(seconds per step once warm, seconds of the warm-up) of a trainer that has not run yet."""
     timer = StepTimer(trainer)
     first, then = timer.seconds(warm), timer.seconds(steps)
     timer.close()
@@ -82,10 +54,10 @@ def median_time(function: Callable[[], object], repeats: int, device: torch.devi
     """Median seconds of a call."""
     times = []
     for _ in range(repeats):
-        synchronise(device)
+        synchronize(device)
         start = time.perf_counter()
         function()
-        synchronise(device)
+        synchronize(device)
         times.append(time.perf_counter() - start)
     return float(np.median(times))
 
@@ -116,5 +88,6 @@ __all__ = [
     "made_up_task",
     "median_time",
     "seconds_per_step",
+    "synchronize",
     "write_rows",
 ]

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 from torchvision import transforms
 
-from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, seconds_per_step, synchronise
+from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, seconds_per_step, synchronize
 from longshift.nn.backbones import make_backbone
 from longshift.training.device import resolve_device
 from longshift.training.task import Task
@@ -94,7 +94,7 @@ def plain_seconds(args: argparse.Namespace, task: Task, device: torch.device) ->
             loss.backward()
             optimizer.step()
             loss.item()
-            synchronise(device)
+            synchronize(device)
             if index >= args.warm:
                 update += time.perf_counter() - loaded
                 whole += time.perf_counter() - start

@@ -27,7 +27,7 @@ from benchmarks.common import (
     machine,
     made_up_task,
     seconds_per_step,
-    synchronise,
+    synchronize,
     write_rows,
 )
 from longshift.nn import optim
@@ -68,11 +68,11 @@ def floor(backbone: str, size: int, batch: int, classes: int, device: torch.devi
         run = graph.replay
     for _ in range(3):
         run()
-    synchronise(device)
+    synchronize(device)
     start = time.perf_counter()
     for _ in range(steps):
         run()
-    synchronise(device)
+    synchronize(device)
     return (time.perf_counter() - start) / steps
 
 

@@ -15,7 +15,7 @@ from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.rng import Draws, HostDraws, Request, RequestedDraws
 from longshift.training.graph_rng import TapedDraws
-from longshift.training.loss_log import TermLog
+from longshift.training.loss_log import LossLog
 from longshift.training.steppers import GraphStepper, PlainStepper
 from tests.methods.tiny import Tiny
 
@@ -76,7 +76,7 @@ def test_captured_steps_equal_plain_ones(name: str) -> None:
     tiny = Tiny()
     # Features are passed between steps only by the engine; without them both ways see zero centroids.
     plain, captured = (tiny.make(name).cuda() for _ in range(2))
-    host, log = HostDraws(0, device="cuda"), TermLog(torch.device("cuda"))
+    host, log = HostDraws(0, device="cuda"), LossLog(torch.device("cuda"))
     plain.start(host)
     steps = PlainStepper(plain, TinySource(tiny), host, log)
     for step in range(STEPS):
@@ -84,7 +84,7 @@ def test_captured_steps_equal_plain_ones(name: str) -> None:
 
     draws = TapedDraws(0, 0, torch.device("cuda"))
     captured.start(draws)
-    stepper = GraphStepper(captured, TinySource(tiny), draws, TermLog(torch.device("cuda")), STEPS)
+    stepper = GraphStepper(captured, TinySource(tiny), draws, LossLog(torch.device("cuda")), STEPS)
     for step in range(STEPS):
         stepper.run(step)
     torch.cuda.synchronize()

@@ -35,8 +35,8 @@ def test_a_method_learns_within_150_steps(name: str, balanced_digits: Task, tmp_
             trainer.hand_over_features()
         trainer.stepper.run(index)
         if index % 30 == 29:
-            logits = trainer.predict("test")
-            reached = float((logits.argmax(1).numpy() == balanced_digits.labels(trainer.sets["test"])).mean())
+            logits = trainer.evaluator.predict("test")
+            reached = float((logits.argmax(1).numpy() == balanced_digits.labels(trainer.evaluator.sets["test"])).mean())
             if reached > 3 * CHANCE:
                 return
     pytest.fail(f"{name} reached {reached:.2f} after 150 steps; chance is {CHANCE}")

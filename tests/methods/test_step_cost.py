@@ -32,5 +32,5 @@ def test_features_are_handed_over_while_timing(tmp_path: Path) -> None:
     timed.trainer.method.wants_features = lambda index: index == 2  # type: ignore[method-assign]
     timed.trainer.hand_over_features = lambda: calls.append(timed.done)  # type: ignore[method-assign]
     timed.seconds(3)
-    assert calls == [1]
+    assert calls == [2]
     timed.close()

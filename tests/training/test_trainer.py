@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -63,15 +64,15 @@ def test_selection_takes_the_weights_of_the_first_best_validation(
 ) -> None:
     trainer = Trainer(config(steps=4, eval_every=1), task, tmp_path / "run", CPU)
     accuracies, seen = iter([0.2, 0.6, 0.4, 0.6]), []
-    look = trainer._look
+    measure = trainer.evaluator.measure
 
-    def pretended() -> dict[str, Evaluation]:
+    def pretended(names: Sequence[str]) -> dict[str, Evaluation]:
         seen.append({name: tensor.clone() for name, tensor in trainer.method.state_dict().items()})
         accuracy = next(accuracies)
         classes: dict[str, float | None] = dict.fromkeys(task.split.classes, accuracy)
-        return {n: dataclasses.replace(e, accuracy=accuracy, per_class=classes) for n, e in look().items()}
+        return {n: dataclasses.replace(e, accuracy=accuracy, per_class=classes) for n, e in measure(names).items()}
 
-    monkeypatch.setattr(trainer, "_look", pretended)
+    monkeypatch.setattr(trainer.evaluator, "measure", pretended)
     result = trainer.run()
     assert (result["selected"]["step"], result["last"]["step"]) == (2, 4)
     saved = _weights(tmp_path / "run")
@@ -91,7 +92,7 @@ def test_resuming_on_other_files_is_refused(task: Task, tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         trainer.run()
     other = make_task(config(split_seed=1))
-    with pytest.raises(LongshiftError, match=r"data of .* have changed since the run began"):
+    with pytest.raises(LongshiftError, match=r"data of .* have changed since the run started"):
         train(run, tmp_path, other, resume=True)
 
 

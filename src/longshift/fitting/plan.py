@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import statistics
-import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from longshift.methods import MethodConfig
 from longshift.report import slug
 from longshift.settings import NO_TARGET
 from longshift.text import counted
-from longshift.training import RunConfig, Runtime, Task, Trainer, parse_run_config
+from longshift.training import RunConfig, Runtime, StepTimer, Task, Trainer, parse_run_config
 
 SCHEMA = 1
 COMPARED = ("erm", "bsoftmax", "ndcl_plus")
@@ -96,21 +93,12 @@ def usual_batch(samples: int, domains: int, config: RunConfig) -> int:
 
 
 def seconds_per_step(config: RunConfig, task: Task, runtime: Runtime) -> float:
-    """The median of a few steps: one that the machine was busy with something else must not halve the training."""
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, task, Path(folder), runtime)
-        trainer.method.train()
-        for index in range(WARM):
-            trainer.stepper.run(index)
-        trainer.synchronise()
-        seconds = []
-        for index in range(WARM, WARM + TIMED):
-            started = time.perf_counter()
-            trainer.stepper.run(index)
-            trainer.synchronise()
-            seconds.append(time.perf_counter() - started)
-        trainer.source.close()
-    return statistics.median(seconds)
+    """The median of a few steps: one step during which the machine was busy must not halve the training."""
+    timer = StepTimer(Trainer(config, task, "not written", runtime))
+    try:
+        return timer.median(WARM, TIMED)
+    finally:
+        timer.close()
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from longshift.training import (
     SETS,
     Bar,
     EvaluationSource,
+    Evaluator,
     Runtime,
     Task,
     build_method,
     checkpoint,
+    evaluate_set,
     host_tensor,
-    judge,
     no_bar,
-    predict_rows,
     read_config,
     read_model_file,
     read_result,
@@ -63,6 +63,7 @@ def evaluate(
     method, inputs = build_method(config, task, runtime, device, described)
     checkpoint.load_weights(file, method)
     source = EvaluationSource(host_tensor(task.store.inputs), device)
+    evaluator = Evaluator(task, method, source, inputs, folder.path.name)
     recorded = (read_result(folder, recount=False) if folder.finished() else {}).get(weights) or {}
     temperature = described.temperature if weights == "selected" else described.averaged_temperature
     found: dict[str, Any] = {
@@ -76,8 +77,8 @@ def evaluate(
                 why = f": {ALL_SITES}" if split.target == NO_TARGET else ""
                 raise LongshiftError(f"the {name} set of {folder.path} is empty{why}")
             continue
-        logits = predict_rows(method, source, inputs, indices)
-        found[name] = judge(task, name, logits, folder.path.name).to_dict()
+        logits = evaluator.predict(name)
+        found[name] = evaluate_set(task, name, logits, folder.path.name).to_dict()
         scaled, labels = logits.double() / temperature, task.labels(indices)
         found["calibrated"][name] = {
             "ece": expected_calibration_error(scaled, labels),

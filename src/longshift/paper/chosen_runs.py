@@ -19,7 +19,7 @@ from longshift.paper.workspace import Workspace
 from longshift.report import Missing, find_missing
 from longshift.results import as_frame, choose, unfinished_row
 from longshift.sweep import FINISHED, Entry, Job, StoreFolder, scan
-from longshift.training import RunFolder, read_metrics
+from longshift.training import RunFolder, read_metrics, read_predictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,7 @@ class Results:
         path = predictions_file(self.workspace, fingerprint)
         if path is None:
             raise LongshiftError(f"{self.name(fingerprint)}: its predictions were not kept")
-        try:
-            with np.load(path, allow_pickle=False) as found:
-                return {name: found[name] for name in found.files}
-        except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
-            raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
+        return read_predictions(path)
 
     def outputs(
         self, fingerprint: str, parts: Sequence[str] = ("validation", "test")

@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from longshift.errors import LongshiftError
 from longshift.files import read_json
 from longshift.metrics import fit_temperature
 from longshift.report.titles import method_title
 from longshift.sweep import SweepFolder, load_plan
-from longshift.training import RunFolder, read_metrics
+from longshift.training import RunFolder, read_metrics, read_predictions
 
 Folders = dict[str, Path]  # fingerprint -> folder
 
@@ -63,13 +62,7 @@ class Record:
     def predictions(self) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of predictions.npz, if they were kept."""
         path = RunFolder(self.folder).predictions
-        if not path.exists():
-            return None
-        try:
-            with np.load(path, allow_pickle=False) as found:
-                return {name: found[name] for name in found.files}
-        except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
-            raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
+        return read_predictions(path) if path.exists() else None
 
 
 def run_folders(path: Path) -> Folders:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
-from longshift.results import SETS
 from longshift.sweep.job_store import FINISHED, Entry
 from longshift.sweep.jobs import Job
 from longshift.sweep.sweep_file import run_config
-from longshift.training import RunConfig, RunFolder, Runtime, Task, TaskCache, Trainer, read_metrics
+from longshift.training import SETS, RunConfig, Runtime, StepTimer, Stopwatch, Task, TaskCache, Trainer
 
 MEASURED = 100  # samples of each set that are evaluated to measure the time on a processor
 Kind = tuple[str, str, str]  # method, backbone, dataset
@@ -110,21 +107,21 @@ def thinned(task: Task, most: int) -> Task:
 
 
 def measure(config: RunConfig, runtime: Runtime, device: str, tasks: TaskCache) -> Cost:
-    """Train a few steps in a folder that is thrown away; the first ones, which warm up, do not count."""
+    """Time a few steps, the first of which warm up and do not count, and one evaluation; nothing is written."""
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
     every = 12 if on_gpu else 2
-    short = config.model_copy(
-        update={"steps": 2 * every, "eval_every": every, "evaluate": "selected", "hparam_seed": 0}
-    )
-    quick = replace(runtime, device=device, keep_model=False, save_predictions=False)
-    with tempfile.TemporaryDirectory(prefix="longshift-plan-") as name:
-        task = tasks.get(short)
-        # A processor needs minutes for thousands of photographs; some of them tell the pace.
-        trainer = Trainer(short, task if on_gpu else thinned(task, MEASURED), Path(name), quick)
-        result = trainer.run()
-        rows = read_metrics(RunFolder(Path(name)))
-    per_step = (rows[-1]["seconds"] - rows[0]["seconds"]) / every if len(rows) > 1 else result["seconds"]["per_step"]
-    sizes = {part: len(trainer.sets[part]) for part in SETS}
-    evaluated = 2 * sizes["validation"] + 2 * sum(sizes.values())
-    rest = max(result["seconds"]["total"] - result["seconds"]["training"], 0.0)
-    return Cost(per_step, rest / max(evaluated, 1), True)
+    short = config.model_copy(update={"steps": 2 * every, "hparam_seed": 0})
+    task = tasks.get(short)
+    # A CPU needs minutes for thousands of photographs; some of them show the pace.
+    small = task if on_gpu else thinned(task, MEASURED)
+    timer = StepTimer(Trainer(short, small, "not written", replace(runtime, device=device)))
+    try:
+        timer.seconds(every)
+        per_step = timer.seconds(every) / every
+        watch = Stopwatch(timer.trainer.device)
+        timer.trainer.evaluator.measure(SETS)
+        seconds = watch.lap()
+    finally:
+        timer.close()
+    images = sum(map(len, timer.trainer.evaluator.sets.values()))
+    return Cost(per_step, seconds / max(images, 1), True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from longshift.training.device import resolve_device as resolve_device
     from longshift.training.interrupt import graceful_stop as graceful_stop
     from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
+    from longshift.training.predictions_file import read_predictions as read_predictions
     from longshift.training.run_config import (
         SMALL_IMAGE as SMALL_IMAGE,
         RunConfig as RunConfig,
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
         read_metrics as read_metrics,
         read_result as read_result,
     )
-    from longshift.training.score_sets import SETS as SETS, judge as judge, predict_rows as predict_rows
+    from longshift.training.score_sets import SETS as SETS, Evaluator as Evaluator, evaluate_set as evaluate_set
+    from longshift.training.step_timer import StepTimer as StepTimer, Stopwatch as Stopwatch
     from longshift.training.task import (
         Bar as Bar,
         Task as Task,

@@ -16,7 +16,7 @@ from longshift.training.batch_source import ResidentSource, Source, StreamedSour
 from longshift.training.batches import Inputs, training_set
 from longshift.training.device import compiles, resolve_precision, tune, use_graphs
 from longshift.training.graph_rng import TapedDraws
-from longshift.training.loss_log import TermLog
+from longshift.training.loss_log import LossLog
 from longshift.training.model_file import ModelFile
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.steppers import GraphStepper, PlainStepper, Stepper
@@ -94,7 +94,7 @@ def build_source(
 
 
 def build_stepper(
-    config: RunConfig, runtime: Runtime, device: torch.device, method: Method, source: Source, log: TermLog
+    config: RunConfig, runtime: Runtime, device: torch.device, method: Method, source: Source, log: LossLog
 ) -> Stepper:
     """Steps of the method, which is started here: captured where it and the device allow it."""
     if use_graphs(runtime, device) and method.capturable:

@@ -22,7 +22,9 @@ def resolve_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise UsageError(f"device {name!r} was asked for, but this machine has no usable CUDA GPU; try --device cpu")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"device {name!r} was asked for, but there are {torch.cuda.device_count()} GPUs, from cuda:0")
+        raise UsageError(
+            f"device {name!r} was asked for, but this machine has {torch.cuda.device_count()} GPUs, starting at cuda:0"
+        )
     return device
 
 
@@ -57,3 +59,9 @@ def tune(device: torch.device, precision: Precision) -> None:
     # Heads and losses run in fp32 and need all of it: distances of near-equal predictions drown in TF32 rounding.
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = precision == "bf16"
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a GPU has done everything that was asked of it."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

@@ -1,4 +1,4 @@
-"""Running means of the logged terms, kept on the device and read only when somebody looks."""
+"""Running means of the terms of the loss, kept on the device and read only at evaluations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-class TermLog:
+class LossLog:
     """Sums terms without reading them; safe inside a captured step, because its tensors never move."""
 
     def __init__(self, device: torch.device) -> None:
@@ -25,11 +25,11 @@ class TermLog:
         return {name: total.clone() for name, total in self.sums.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Go on from saved sums."""
+        """Continue from saved sums."""
         self.sums = {name: total.to(self.device).clone() for name, total in state.items()}
 
     def read(self) -> dict[str, float]:
-        """Means since the last reading; one synchronisation."""
+        """Means since the last reading; synchronizes once."""
         if not self.sums:
             return {}
         names = list(self.sums)

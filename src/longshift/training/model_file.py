@@ -6,17 +6,24 @@ It holds plain values only. Together with model.safetensors it is a model: no pi
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from torch import Tensor
 
 from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json
 from longshift.methods import Method
+from longshift.metrics import fit_temperature
 from longshift.nn import weights_header
 from longshift.training.batches import Inputs
+from longshift.training.checkpoint import save_weights
 from longshift.training.run_config import RunConfig
+from longshift.training.run_folder import RunFolder
+from longshift.training.score_sets import Evaluator
 from longshift.training.task import Task
+from longshift.training.weight_averaging import Averager
 
 SCHEMA = 1
 
@@ -49,7 +56,7 @@ class ModelFile:
 
 
 def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs) -> ModelFile:
-    """The description of a run's model; its temperatures are not known before the end."""
+    """The description of a run's model; its temperatures are known only at the end."""
     vectors = task.store.inputs.ndim == 2
     return ModelFile(
         method=config.method,
@@ -67,6 +74,24 @@ def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs
         steps=config.steps,
         hparams=method.config.to_dict(),
     )
+
+
+def save_model(
+    folder: RunFolder,
+    described: ModelFile,
+    weights: dict[str, Tensor],
+    averager: Averager | None,
+    evaluator: Evaluator,
+) -> None:
+    """Write the selected weights (which the method has now), the averaged ones and model.json with temperatures."""
+    save_weights(folder.model, weights)
+    labels = evaluator.task.labels(evaluator.sets["validation"])
+    selected, averaged = fit_temperature(evaluator.predict("validation"), labels), 1.0
+    if averager and averager.best:
+        with averager.swapped(averager.best.weights):
+            save_weights(folder.averaged, evaluator.method.state_dict())
+            averaged = fit_temperature(evaluator.predict("validation"), labels)
+    write_model_file(folder.description, replace(described, temperature=selected, averaged_temperature=averaged))
 
 
 def write_model_file(path: Path, model: ModelFile) -> None:

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
-from longshift.array_types import IntArray
+from longshift.errors import LongshiftError
 from longshift.files import replacing
-from longshift.training.task import Task
-
-Measure = Callable[[IntArray], Tensor]
-
-
-def prediction_arrays(
-    task: Task, sets: Mapping[str, IntArray], logits: Measure, features: Measure
-) -> dict[str, npt.NDArray[Any]]:
-    """The arrays by name, e.g. "target_logits"; domains are manifest indices. Empty sets have none."""
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for name, indices in sets.items():
-        if not len(indices):
-            continue
-        arrays[f"{name}_logits"] = logits(indices).cpu().numpy()
-        arrays[f"{name}_features"] = features(indices).cpu().numpy()
-        arrays[f"{name}_labels"] = task.labels(indices)
-        arrays[f"{name}_domains"] = task.manifest.domains[indices]
-        arrays[f"{name}_indices"] = indices
-    return arrays
 
 
 def write_predictions(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write the arrays by rename."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def read_predictions(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays by name, such as "target_logits"; sets without samples have none."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
+        raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error

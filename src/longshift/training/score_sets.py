@@ -1,11 +1,13 @@
-"""Predictions of a trained method on whole sets, in large batches, never augmented."""
+"""Predictions and metrics of a method on whole sets, in large batches, without augmentation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -29,8 +31,8 @@ CHUNK = 512
 SETS: tuple[str, ...] = ("validation", "test", "target")
 
 
-def judge(task: Task, name: str, logits: Tensor, source: str = "") -> Evaluation:
-    """All metrics of the logits of one of a task's sets; `source` names the run in complaints."""
+def evaluate_set(task: Task, name: str, logits: Tensor, source: str = "") -> Evaluation:
+    """All metrics of the logits of one of a task's sets; `source` names the run in error messages."""
     indices, split = task.split.part(name), task.split
     sources = name != "target"
     return evaluate_predictions(
@@ -68,41 +70,73 @@ def _mean(gaps: Sequence[FloatArray]) -> float | None:
     return value if np.isfinite(value) else None
 
 
-@torch.no_grad()
-def predict_rows(method: Method, source: Rows, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
+class Evaluator:
+    """Predicts and measures the sets of a task with the current weights of a method; `name` is the run's."""
+
+    def __init__(self, task: Task, method: Method, source: Rows, inputs: Inputs, name: str = "") -> None:
+        self.task, self.method, self.source, self.inputs, self.name = task, method, source, inputs, name
+        self.sets: dict[str, IntArray] = {name: task.split.part(name) for name in SETS}
+
+    def predict(self, name: str) -> Tensor:
+        """Logits (N, classes) of one of the sets, in float32 on the CPU."""
+        return predict_rows(self.method, self.source, self.inputs, self.sets[name])
+
+    def features(self, indices: IntArray) -> Tensor:
+        """Features (N, feature_dim) of samples, on the device of the method."""
+        return _over_chunks(self.method, self.method.network.features, self.source, self.inputs, indices)
+
+    def measure(self, names: Sequence[str]) -> dict[str, Evaluation]:
+        """Metrics of each of the sets that has samples; none at all if a prediction is not finite."""
+        logits = self._logits(names)
+        if not all(torch.isfinite(values).all() for values in logits.values()):
+            return {}
+        return {name: evaluate_set(self.task, name, values, self.name) for name, values in logits.items()}
+
+    def measure_all(self) -> dict[str, Any]:
+        """Metrics of all sets and the posterior gaps, as they are in result.json."""
+        logits = self._logits(SETS)
+        found = {name: evaluate_set(self.task, name, values, self.name) for name, values in logits.items()}
+        return {
+            **{name: evaluation.to_dict() for name, evaluation in found.items()},
+            "posterior": posterior_gaps(self.task, logits),
+        }
+
+    def prediction_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of predictions.npz, e.g. "target_logits"; domains are manifest indices. Empty sets have none."""
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for name, indices in self.sets.items():
+            if len(indices):
+                arrays[f"{name}_logits"] = self.predict(name).numpy()
+                arrays[f"{name}_features"] = self.features(indices).cpu().numpy()
+                arrays[f"{name}_labels"] = self.task.labels(indices)
+                arrays[f"{name}_domains"] = self.task.manifest.domains[indices]
+                arrays[f"{name}_indices"] = indices
+        return arrays
+
+    def _logits(self, names: Sequence[str]) -> dict[str, Tensor]:
+        return {name: self.predict(name) for name in names if len(self.sets[name])}
+
+
+def predict_rows(method: Method, source: Rows, inputs: Inputs, indices: IntArray) -> Tensor:
     """Logits (N, classes) in float32 on the CPU, in the order of `indices`."""
-    return _over_chunks(method, method.predict, source, inputs, indices, chunk)
+    return _over_chunks(method, method.predict, source, inputs, indices).cpu()
 
 
 @torch.no_grad()
-def feature_rows(method: Method, source: Rows, inputs: Inputs, indices: IntArray, chunk: int = CHUNK) -> Tensor:
-    """Features (N, feature_dim) on the device of the method."""
-    return _over_chunks(method, method.network.features, source, inputs, indices, chunk, keep=True)
-
-
 def _over_chunks(
-    method: Method,
-    function: object,
-    source: Rows,
-    inputs: Inputs,
-    indices: IntArray,
-    chunk: int,
-    keep: bool = False,
+    method: Method, function: Callable[[Tensor], Tensor], source: Rows, inputs: Inputs, indices: IntArray
 ) -> Tensor:
-    assert callable(function)
     training = method.training
     method.eval()
     results = []
-    chunk = min(chunk, len(indices))
+    chunk = min(CHUNK, len(indices))
     try:
         with untuned():  # trying out kernels would take longer than all evaluations of a run together
             for start in range(0, len(indices), max(chunk, 1)):
                 part = indices[start : start + chunk]
-                # The last chunk is filled up, so that a GPU sees one shape only.
+                # The last chunk is filled up, so that a GPU sees only one shape.
                 padded = np.concatenate([part, np.repeat(part[-1:], chunk - len(part))])
-                out: Tensor = function(inputs.evaluation(source.rows(padded)))[: len(part)].float()
-                results.append(out)
+                results.append(function(inputs.evaluation(source.rows(padded)))[: len(part)].float())
     finally:
         method.train(training)
-    joined = torch.cat(results)
-    return joined if keep else joined.cpu()
+    return torch.cat(results)

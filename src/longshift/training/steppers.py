@@ -12,7 +12,7 @@ from longshift.methods import Method
 from longshift.rng import HostDraws
 from longshift.training.batch_source import Source
 from longshift.training.graph_rng import TapedDraws
-from longshift.training.loss_log import TermLog
+from longshift.training.loss_log import LossLog
 
 EAGER_STEPS = 3  # of each phase before its capture: allocations and kernel choices settle
 
@@ -40,7 +40,7 @@ def seed_dropout(device: torch.device, seed: int, step: int) -> None:
 class PlainStepper:
     """One step after the other, on any device."""
 
-    def __init__(self, method: Method, source: Source, draws: HostDraws, log: TermLog) -> None:
+    def __init__(self, method: Method, source: Source, draws: HostDraws, log: LossLog) -> None:
         self.method, self.source, self.draws, self.log = method, source, draws, log
 
     def run(self, index: int) -> None:
@@ -55,7 +55,7 @@ class PlainStepper:
 class GraphStepper:
     """Runs the first steps of each phase eagerly, then captures batch, loss, backward and update as one graph."""
 
-    def __init__(self, method: Method, source: Source, draws: TapedDraws, log: TermLog, steps: int) -> None:
+    def __init__(self, method: Method, source: Source, draws: TapedDraws, log: LossLog, steps: int) -> None:
         self.method, self.source, self.draws, self.log, self.steps = method, source, draws, log, steps
         self.graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self.seen: dict[Hashable, int] = {}
