@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
@@ -17,7 +15,7 @@ from longshift.results.run_schema import ColumnType, column_names, machine_colum
 from longshift.text import counted
 
 ORDER = ["dataset", "setting", "target", "method", "trial", "draw", "fingerprint"]
-_ARROW = {"text": pa.string(), "json": pa.string(), "integer": pa.int64(), "number": pa.float64()}
+_ARROW = {"text": "string", "json": "string", "integer": "int64", "number": "float64"}
 _ZSTD_LEVEL = 19
 
 
@@ -61,7 +59,10 @@ def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    types = {column.name: _ARROW[column.type] for column in run_columns()}
+    import pyarrow as pa  # a sweep runs without it: only files of Parquet need it
+    import pyarrow.parquet as pq
+
+    types = {column.name: pa.type_for_alias(_ARROW[column.type]) for column in run_columns()}
     values = frame.astype(object).replace("", None)  # an empty text is a missing value
     table = pa.table({name: pa.array(values[name], type=types.get(name), from_pandas=True) for name in frame.columns})
     # Dictionaries save space where values repeat, which measured numbers do not.
@@ -121,11 +122,21 @@ def _contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
     """The names of a file's columns, and their values."""
     try:
         if _is_parquet(path):
-            table = pq.read_table(path, partitioning=None)
-            return table.column_names, table.to_pydict()
+            return _parquet_contents(path)
         return _csv_contents(path)
-    except (OSError, ValueError, csv.Error, pa.ArrowException) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise LongshiftError(f"Cannot read {path} as a table of runs: {error}") from error
+
+
+def _parquet_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, partitioning=None)
+        return table.column_names, table.to_pydict()
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
 
 
 def _csv_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
