@@ -21,7 +21,6 @@ import torch
 
 from longshift.sweep.jobs import make_plan
 from longshift.sweep.run_job import execute
-from longshift.sweep.sweep_file import run_config
 from longshift.training.run_config import Runtime
 from longshift.training.task_cache import TaskCache
 
@@ -74,7 +73,7 @@ def fill(folder: Path) -> int:
     pattern = json.loads((store.job(first.fingerprint) / "result.json").read_text())
     for job in plan.jobs[1:]:
         value = {**pattern, "fingerprint": job.fingerprint, "run": job.run}
-        value["hparams"] = run_config(job.run).method_config().to_dict()
+        value["hparams"] = job.config.method_config().to_dict()
         place = store.job(job.fingerprint)
         place.mkdir()
         (place / "result.json").write_text(json.dumps(value, indent=2))

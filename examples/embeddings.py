@@ -42,16 +42,14 @@ def main() -> None:
         file = given.file or Path(folder) / "table.npz"
         if given.file is None:
             make_table(file)
-        task = None
         print(f"{'method':>10}  accuracy  mean over classes  (on {given.target}, not seen in training)")
         for name in given.methods.split(","):
             config = longshift.RunConfig(
                 data=str(file), setting="Natural", shrink=True, target=given.target, method=name,
                 steps=given.steps, eval_every=max(given.steps // 4, 1),
             )  # fmt: skip
-            task = longshift.make_task(config, known=task)  # reads the table once
-            result = longshift.Trainer(config, task, Path(folder) / name, longshift.Runtime(device="cpu")).run()
-            found = result["selected"]["target"]
+            run = longshift.train(config, out=Path(folder) / name, runtime=longshift.Runtime(device="cpu"))
+            found = run.result["selected"]["target"]
             recalls = [value for value in found["per_class"].values() if value is not None]
             print(f"{name:>10}  {found['accuracy']:8.3f}  {np.mean(recalls):17.3f}")
 

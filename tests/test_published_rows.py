@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.sweep.jobs import make_plan
-from longshift.training import task
+from longshift.training import train_run
+from longshift.training.resolve_run import ResolvedRun
 from longshift.training.run_config import RunConfig
 from tests.data.trees import pacs
 
@@ -60,11 +61,11 @@ def test_commands_of_the_page_run_published_rows(clone: Path, monkeypatch: pytes
     assert len(commands) == 4
     asked: list[RunConfig] = []
 
-    def note(run: RunConfig, *_: object) -> None:
-        asked.append(run)
+    def note(run: ResolvedRun, *_: object) -> None:
+        asked.append(run.config)
         raise KeyboardInterrupt  # nothing is to be trained
 
-    monkeypatch.setattr(task, "make_task", note)
+    monkeypatch.setattr(train_run, "make_task", note)
     monkeypatch.chdir(clone)
     for command in commands:
         CliRunner().invoke(app, shlex.split(command)[1:])

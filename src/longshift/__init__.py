@@ -14,16 +14,15 @@ A setting says how many samples of each class each source domain gives; a split 
 >>> split.sources, len(split.validation), len(split.target_indices)
 (('chalk', 'neon', 'stamp'), 150, 454)
 
-One run of one method, kept in a folder; then the same folder as a model:
+One run of one method, kept in a folder, as `longshift train` does it; then the same folder as a model:
 
 >>> import tempfile
->>> folder = tempfile.mkdtemp()
 >>> config = longshift.RunConfig(data="digits", target="ink", method="erm", steps=2, eval_every=2)
 >>> cpu = longshift.Runtime(device="cpu")
->>> result = longshift.Trainer(config, longshift.make_task(config), folder, cpu).run()
->>> result["status"], longshift.evaluate(folder, ["target"], runtime=cpu)["agrees"]
+>>> run = longshift.train(config, out=tempfile.mkdtemp(), runtime=cpu)
+>>> run.result["status"], longshift.evaluate(run.folder, ["target"], runtime=cpu)["agrees"]
 ('done', True)
->>> model = longshift.load_model(folder, device="cpu")
+>>> model = longshift.load_model(run.folder, device="cpu")
 >>> model.size, len(model.classes)
 (32, 10)
 >>> longshift.predict(model, ["no_such_image.png"]).skipped
@@ -64,9 +63,8 @@ if TYPE_CHECKING:
     from longshift.training import (
         RunConfig as RunConfig,
         Runtime as Runtime,
-        Task as Task,
-        Trainer as Trainer,
-        make_task as make_task,
+        resolve as resolve,
+        train as train,
     )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

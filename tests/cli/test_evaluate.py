@@ -24,7 +24,7 @@ def test_table_and_json(digits_run: Path) -> None:
     assert shown.exit_code == 0
     assert "The accuracies agree with result.json." in shown.output
     assert "calibrated as `longshift predict` states them" in " ".join(shown.output.split())
-    found = runner.invoke(app, ["evaluate", str(digits_run), "--set", "target", "--json", "--device", "cpu"])
+    found = runner.invoke(app, ["evaluate", str(digits_run), "--on", "target", "--json", "--device", "cpu"])
     value = json.loads(found.stdout)
     assert value["target"] == read_json(digits_run / "result.json")["selected"]["target"]
     assert "validation" not in value
@@ -41,12 +41,12 @@ def test_calibration_is_that_of_predictions(digits_run: Path, digits_task: Task)
         inside = (sure > low / 15) & (sure <= (low + 1) / 15)
         if inside.any():
             expected += inside.mean() * abs(right[inside].mean() - sure[inside].mean())
-    found = runner.invoke(app, ["evaluate", str(digits_run), "--set", "target", "--json", "--device", "cpu"])
+    found = runner.invoke(app, ["evaluate", str(digits_run), "--on", "target", "--json", "--device", "cpu"])
     value = json.loads(found.stdout)
     assert value["temperature"] == model.temperature != 1
     assert value["calibrated"]["target"]["ece"] == pytest.approx(expected, abs=2e-3)
     assert value["calibrated"]["target"]["ece"] != pytest.approx(value["target"]["ece"], abs=1e-4)
-    shown = runner.invoke(app, ["evaluate", str(digits_run), "--set", "target", "--device", "cpu"])
+    shown = runner.invoke(app, ["evaluate", str(digits_run), "--on", "target", "--device", "cpu"])
     assert f"{100 * value['calibrated']['target']['ece']:.1f}" in shown.output
 
 
@@ -55,7 +55,7 @@ def test_disagreement_fails(digits_run: Path, tmp_path: Path) -> None:
     result = read_json(copy / "result.json")
     result["selected"]["test"]["accuracy"] += 0.1
     write_json(copy / "result.json", result)
-    failed = runner.invoke(app, ["evaluate", str(copy), "--set", "test", "--device", "cpu"])
+    failed = runner.invoke(app, ["evaluate", str(copy), "--on", "test", "--device", "cpu"])
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1
     assert "do not give the accuracies" in str(failed.exception)

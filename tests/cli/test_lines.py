@@ -64,7 +64,19 @@ def test_a_training_in_a_log_says_that_it_compiles_and_what_it_measures_at_the_e
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longshift.training.trainer.compiles", lambda *_: True)  # says so; nothing is compiled
-    flags = ["--data", "digits", "--target", "ink", "--method", "erm", "--steps", "1", "--device", "cpu", "--no-model"]
+    flags = [
+        "--data",
+        "digits",
+        "--target",
+        "ink",
+        "--method",
+        "erm",
+        "--steps",
+        "1",
+        "--device",
+        "cpu",
+        "--no-keep-model",
+    ]
     monkeypatch.setattr("sys.argv", ["longshift", "train", *flags, "--out", str(tmp_path / "run")])
     with pytest.raises(SystemExit):
         main()

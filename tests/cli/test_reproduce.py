@@ -11,7 +11,21 @@ from typer.testing import CliRunner, Result
 from longshift.cli.main import app
 from longshift.errors import LongshiftError, UsageError
 
-SMALL = ("--quick", "--steps", "2", "--trials", "1", "--methods", "bsoftmax,erm", "--targets", "ink", "--workers", "1")
+SMALL = (
+    "--quick",
+    "--steps",
+    "2",
+    "--trials",
+    "1",
+    "--method",
+    "bsoftmax",
+    "--method",
+    "erm",
+    "--target",
+    "ink",
+    "--workers",
+    "1",
+)
 
 
 def call(*arguments: str) -> Result:
@@ -34,7 +48,7 @@ def test_list_says_what_each_recipe_needs(tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()  # a list writes nothing
     text = call("--list", *SMALL, "--out", str(tmp_path / "o")).stdout
     assert "Tab. 4     ablation" in text
-    assert "--measure says how long they take" in text
+    assert "--measure estimates the time" in text
     # Not every row of a failure study has every setting: what is named must not multiply to more than its runs.
     needs = "digits: 2 runs of 2 rows, 2 settings, 1 target, 1 trial, 1 draw"
     assert recipes["failure-misaligned"]["needs"] == recipes["failure-absorbed"]["needs"] == needs
@@ -60,7 +74,7 @@ def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
 
 
 def test_a_small_run_twice(tmp_path: Path) -> None:
-    arguments = ("resampling", "settings-duality", *SMALL, "--set", "hparams.lr=0.002", "--out", str(tmp_path))
+    arguments = ("resampling", "settings-duality", *SMALL, "--set", "lr=0.002", "--out", str(tmp_path))
     first = call(*arguments)
     assert first.exit_code == 0, first.output
     assert first.stderr.startswith("4 runs, 1 at a time on cpu\n")
@@ -76,13 +90,13 @@ def test_a_small_run_twice(tmp_path: Path) -> None:
     assert (tmp_path / "resampling.csv").read_bytes() == table
     assert set(again["files"]) == {"resampling", "settings-duality"}
     state = json.loads(
-        call("--list", "resampling", "--json", *SMALL, "--set", "hparams.lr=0.002", "--out", str(tmp_path)).stdout
+        call("--list", "resampling", "--json", *SMALL, "--set", "lr=0.002", "--out", str(tmp_path)).stdout
     )
     assert state["recipes"][0]["state"] == "done"
 
 
 def test_one_method_has_no_test(tmp_path: Path) -> None:
-    few = tuple(value if value != "bsoftmax,erm" else "erm" for value in SMALL)
+    few = tuple(value if value != "bsoftmax" else "erm" for value in SMALL)
     result = call("friedman", *few, "--out", str(tmp_path))
     assert isinstance(result.exception, LongshiftError)
     assert "at least 2 methods, found 1" in str(result.exception)
@@ -94,10 +108,11 @@ def test_one_method_has_no_test(tmp_path: Path) -> None:
         ((), "expected the name of a recipe, --all or --list"),
         (("--all", "rho"), "either names or --all"),
         (("tab. 99",), "unknown recipe"),
-        (("rho", "--set", "steps"), "expected KEY=VALUE"),
-        (("rho", "--methods", "ndlc"), "did you mean ndcl"),
-        (("rho", "--targets", "inc"), "ink"),
-        (("rho", "--dry-run", "--set", "stepz=3"), "unknown key 'stepz'"),
+        (("rho", "--set", "steps"), "expected NAME=VALUE"),
+        (("rho", "--method", "ndlc"), "did you mean ndcl"),
+        (("rho", "--target", "inc"), "ink"),
+        (("rho", "--dry-run", "--set", "alfa=3"), "unknown hyper-parameter 'alfa'"),
+        (("rho", "--dry-run", "--average", "mean"), "average: expected 'none', 'ema' or 'swa', got 'mean'"),
     ],
 )
 def test_bad_requests(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def fails(*arguments: str | Path) -> LongshiftError:
 
 def test_make_then_load(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
-    result = run("make", "digits", "--setting", "duality", "--target", "INK", "--seed", "3", "--out", path)
+    result = run("make", "digits", "--setting", "duality", "--target", "INK", "--split-seed", "3", "--out", path)
     assert result.exit_code == 0, result.output
     assert "target ink" in result.output
     manifest = load_dataset("digits")

@@ -132,8 +132,8 @@ def test_the_card_of_one_held_out_site_does_not_speak_of_all(data: Path, tmp_pat
 
 def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -> None:
     fit(data, out=tmp_path / "fit", target="west", **QUICK)
-    with pytest.raises(LongshiftError, match=r"holds another fit \(it differs in seed: 0 there, 1 now\)"):
-        fit(data, out=tmp_path / "fit", target="west", seed=1, **QUICK)
+    with pytest.raises(LongshiftError, match=r"holds another fit \(it differs in train_seed: 0 there, 1 now\)"):
+        fit(data, out=tmp_path / "fit", target="west", train_seed=1, **QUICK)
     fit(f"{data}/", out=tmp_path / "fit", target="west", **QUICK)  # a slash at the end is no change
     copy = shutil.copytree(data, tmp_path / "copy")
     done = fit(copy, out=tmp_path / "other", target="west", **QUICK)

@@ -13,6 +13,7 @@ from longshift.paper.recipe_list import find_recipes
 from longshift.paper.scale import FULL
 from longshift.paper.workspace import Workspace
 from longshift.report.table import Table
+from longshift.training import OpenDataset
 from tests.settings.made import manifest
 
 MISPRINTED = {("VLCS", "TotalHeavyTail", "C"), *(("PACS", "Duality", target) for target in "ACP")}  # docs/settings.md
@@ -21,7 +22,7 @@ MISPRINTED = {("VLCS", "TotalHeavyTail", "C"), *(("PACS", "Duality", target) for
 def ratios_of(name: str) -> Table:
     known = benchmarks.get(name)
     data = manifest({known.domains[key]: row for key, row in known.totals.items()}, name)
-    space = Workspace(name, name, data, Path("nowhere"), FULL, ("erm",), data.domain_names)
+    space = Workspace(OpenDataset(name, data), name, Path("nowhere"), FULL, ("erm",), data.domain_names)
     (recipe,) = find_recipes(["ratios"])
     (table,) = recipe.make(Results(space, (), {}))
     assert isinstance(table, Table)

@@ -206,12 +206,11 @@ def test_a_plan_of_another_version_is_refused(plan: Plan) -> None:
 
 
 def test_the_cache_gives_the_task_that_make_task_gives(plan: Plan) -> None:
-    from longshift.sweep.sweep_file import run_config
     from longshift.training.task import make_task
 
     tasks = TaskCache(most=1)
     for job in (plan.jobs[0], plan.jobs[1], plan.jobs[0]):
-        config = run_config(job.run)
+        config = job.config
         kept, fresh = tasks.get(config), make_task(config)
         assert kept.split.fingerprint == fresh.split.fingerprint
         assert kept.store.fingerprint == fresh.store.fingerprint

@@ -104,13 +104,13 @@ def test_the_plan_file_keeps_variants(tmp_path: Path) -> None:
         ([PRIOR, {"name": "NDCL_prior", "method": "erm"}], "name: another variant is called so already"),
         ([{"name": "ndcl+ema", "method": "ndcl"}], 'expected no "+"'),
         ([{"name": "a"}], "[[variants]] a: method: is required"),
-        ([{"name": "a", "method": "ndlc"}], "[[variants]] a: unknown method 'ndlc'; did you mean ndcl"),
+        ([{"name": "a", "method": "ndlc"}], "[[variants]] a: method: unknown method 'ndlc'; did you mean ndcl"),
         ([{"name": "a", "method": "ndcl", "hparams": {"prior": "doman"}}], "hparams.prior"),
         ([{"name": "a", "method": "erm", "hparams": {"alpha": 1.0}}], "hparams: unknown"),
         ([{"name": "a", "method": "erm", "hparams": 3}], "[[variants]] a: hparams"),
         ([{"name": "a", "method": "erm", "stepz": 3}], "[[variants]] a: unknown key 'stepz'; did you mean steps"),
         ([{"name": "a", "method": "erm", "target": "ink"}], "[[variants]] a: target: follows from the sweep's"),
-        ([{"name": "a", "method": "ndcl", "sampling": "pooled"}], "[[variants]] a: sampling: pooled"),
+        ([{"name": "a", "method": "ndcl", "sampling": "pooled"}], "[[variants]] a: sampling: expected 'domain'"),
     ],
 )  # fmt: skip
 def test_one_mistake_gives_one_message(tmp_path: Path, variants: list[dict[str, Any]], words: str) -> None:
@@ -125,7 +125,7 @@ def test_nothing_to_compare_is_a_mistake(tmp_path: Path) -> None:
     write_sweep(tmp_path, methods=[])
     with pytest.raises(ConfigError, match="none to compare"):
         read_sweep(tmp_path)
-    assert read_sweep(write_sweep(tmp_path, methods=[], variants=[PRIOR])).variants[0].method == "ndcl"
+    assert read_sweep(write_sweep(tmp_path, methods=[], variants=[PRIOR])).cases[0].config.method == "ndcl"
 
 
 def test_mistakes_of_variants_come_with_all_others(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_mistakes_of_variants_come_with_all_others(tmp_path: Path) -> None:
 def test_weights_are_meant_from_the_file(tmp_path: Path) -> None:
     variants = [{"name": "v", "method": "erm", "weights": "b.pt"}]
     sweep = read_sweep(write_sweep(tmp_path, overrides={"erm": {"weights": "a.pt"}}, variants=variants))
-    assert [values["weights"] for _, values in sweep.compared()] == [str(tmp_path / "a.pt"), str(tmp_path / "b.pt")]
+    assert [case.config.weights for case in sweep.cases[:2]] == [str(tmp_path / "a.pt"), str(tmp_path / "b.pt")]
 
 
 def test_a_variant_stands_beside_its_method() -> None:

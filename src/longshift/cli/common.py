@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -28,6 +28,18 @@ errors = Console(stderr=True)
 def caution(line: str) -> None:
     """A line on standard error that nobody should miss, as it is: brackets in names are no markup."""
     errors.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def say_notes(quiet: bool) -> Callable[[str], None]:
+    """A function that prints notes and warnings on standard error; if quiet, only that a run is stopping."""
+
+    def say(text: str) -> None:
+        if text.startswith("warning: ") and not quiet:
+            caution(text)
+        elif text.startswith("stopping") or not quiet:
+            errors.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    return say
 
 
 def print_json(value: Any) -> None:

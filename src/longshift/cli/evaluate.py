@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run, or of a fit.")],
     sets: Annotated[
-        list[str] | None, typer.Option("--set", help="validation, test or target; repeat it. Default: all.")
+        list[str] | None, typer.Option("--on", help="Measure on validation, test or target; repeatable. Default: all.")
     ] = None,
     averaged: Annotated[bool, typer.Option("--averaged", help="The averaged weights (see train --average).")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
@@ -29,14 +29,14 @@ def evaluate(
 ) -> None:
     """Load a run's weights, measure them again on its own data, and compare with what the run recorded.
 
-    Example: `longshift evaluate runs/ndcl-ink-1a2b3c4d --set target`
+    Example: `longshift evaluate runs/ndcl-ink-1a2b3c4d --on target`
     """
     from longshift.inference import ALL_SITES, evaluate as measure
     from longshift.training import SETS, Runtime
 
     unknown = [name for name in sets or () if name not in SETS]
     if unknown:
-        raise UsageError(f"--set: expected one of {', '.join(SETS)}, got {unknown[0]!r}")
+        raise UsageError(f"--on: expected one of {', '.join(SETS)}, got {unknown[0]!r}")
     found = measure(
         run,
         sets or SETS,

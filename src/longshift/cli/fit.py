@@ -1,4 +1,4 @@
-"""`longshift fit`: a model from one's own data, with an honest estimate for a new site."""
+"""`longshift fit`: a model from your own data, with an honest estimate for a new site."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, caution, console, errors, print_json, progress
+from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import UsageError
 
-FIT_HELP = """Train on your own data and say what to expect at a site nobody has seen.
+FIT_HELP = """Train on your own data and estimate the accuracy at a new site.
 
 DATA is a folder site/class/image.jpg, the same in a .zip, a table, or a file of embeddings (.npz, .parquet).
 Each site is held out in turn for an honest estimate, then the final model is trained on all sites. The folder then
@@ -21,11 +22,11 @@ Examples:
 
     longshift fit hospitals/ --minutes 10
 
-    longshift fit hospitals/ --compare              # was NDCL worth it?
+    longshift fit hospitals/ --compare              # is NDCL better than plain training?
 
     longshift fit embeddings.npz --target site_d    # hold out one site only
 
-Press Ctrl-C once to stop with everything saved; the same command goes on.
+Press Ctrl-C once to stop with everything saved; the same command resumes.
 """
 
 
@@ -34,46 +35,39 @@ def register(app: typer.Typer) -> None:
     app.command("fit", help=FIT_HELP)(fit)
 
 
+# What a fit lets choose; it decides the rest by itself, so that the defaults of `train` do not apply.
+RUN = run_fields(
+    ("method", "hparams", "steps", "backbone", "pretrained", "weights", "image_size", "average", "split_seed",
+     "train_seed"),
+    steps="Training steps of each run; by default chosen by the size of the data.",
+    backbone="Any timm model, torchvision/NAME, small_conv or mlp; by default chosen for data and machine.",
+    pretrained="Start from the published weights of the backbone; by default if they can be downloaded.",
+    image_size="Pixels; by default chosen for data and machine.",
+)  # fmt: skip
+
+
+@with_options(run=RUN, execution=runtime_fields(("device", "cache")))
 def fit(
     data: Annotated[str, typer.Argument(help="Folder site/class/image, .zip, .csv, .parquet, .npz, or 'digits'.")],
+    run: dict[str, Any],
+    execution: dict[str, Any],
     target: Annotated[str | None, typer.Option(help="Hold out this site only; default: each in turn.")] = None,
-    method: Annotated[str, typer.Option(help="A name from `longshift methods`.")] = "ndcl",
-    out: Annotated[Path | None, typer.Option(help="Where everything goes; default fits/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of all files of the fit; default fits/NAME.")] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="Steps that fit into this time here, at most 3 x the usual.")
+        float | None, typer.Option(help="Use as many steps as fit into this time, at most 3 x the usual number.")
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Also train ERM, BSoftmax and NDCL-plus, and judge.")
+        bool, typer.Option("--compare", help="Also train ERM, BSoftmax and NDCL-plus, and compare.")
     ] = False,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps of each run; default by data size.")] = None,
-    backbone: Annotated[
-        str, typer.Option(help="Any timm model, small_conv, mlp; auto suits data and machine.")
-    ] = "auto",
-    weights: Annotated[Path | None, typer.Option(help="Start from a .safetensors file (offline).")] = None,
-    pretrained: Annotated[
-        bool | None, typer.Option("--pretrained/--no-pretrained", help="timm's own weights; default: if reachable.")
-    ] = None,
-    image_size: Annotated[int, typer.Option(min=0, max=1024, help="Pixels; 0 = by data and machine.")] = 0,
-    average: Annotated[str, typer.Option(help="Also average the weights: ema or swa.")] = "none",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A hyper-parameter; repeat it.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Which samples validate, initial weights, batches.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Fit (see FIT_HELP)."""
-    from longshift.cli.train import parse_assignments
-    from longshift.fitting import fit as run
-    from longshift.training import Runtime, graceful_stop
+    from longshift.fitting import fit as run_fit
+    from longshift.training import graceful_stop, parse_runtime
 
-    if average not in ("none", "ema", "swa"):
-        raise UsageError(f"--average: expected none, ema or swa, got {average!r}")
     if minutes is not None and minutes <= 0:
         raise UsageError(f"--minutes: expected a positive number, got {minutes:g}")
-    kind: Any = average
 
     def say(text: str) -> None:
         if not quiet and not as_json:
@@ -83,30 +77,22 @@ def fit(
         errors.print("stopping after this step; press Ctrl-C again to stop at once")
 
     with graceful_stop(announce) as stop:
-        done = run(
+        done = run_fit(
             data,
             target=target,
-            method=method,
             out=out,
             minutes=minutes,
             compare=compare,
-            steps=steps,
-            backbone=backbone,
-            weights=weights,
-            pretrained=pretrained,
-            image_size=image_size,
-            average=kind,
-            hparams=parse_assignments(set_ or []),
-            seed=seed,
-            runtime=Runtime(device=device, cache=cache),
+            runtime=parse_runtime(execution),
             bar=lambda label, total: progress(label, total, quiet),
             say=say,
             stop=stop,
+            **run,
         )
     if as_json:
         print_json({"folder": str(done.folder), **done.summary.to_json()})
         return
-    if quiet:  # else all of it was among the sentences
+    if quiet:  # otherwise it was among the sentences
         if done.summary.warning:
             caution(f"warning: {done.summary.warning}")
         expected = f"Accuracy to expect at a new site: {done.summary.accuracy.words()}."

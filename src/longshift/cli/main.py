@@ -1,39 +1,70 @@
-"""The command `longshift`: thin verbs over the library."""
+"""The command `longshift`: thin verbs over the library.
+
+A verb's module is imported when the verb is used: `longshift --help` imports none of them.
+"""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 import longshift
 from longshift.cli.common import debugging, errors
 from longshift.errors import LongshiftError
 
+# Verb -> what the list of verbs says about it. The module longshift.cli.VERB has `register(app)`, which adds the verb.
+VERBS = {
+    "fit": "Train on your own data and estimate the accuracy at a new site.",
+    "predict": "Predict classes with calibrated probabilities.",
+    "export": "Write a model as ONNX or torch.export.",
+    "demo": "Train ERM and NDCL on the embedded digits and write one page of results.",
+    "data": "Look at a dataset, check it, prepare it for training.",
+    "embed": "Turn images into vectors with a frozen network.",
+    "split": "Make, show and draw imbalanced splits.",
+    "methods": "List the methods, or show one with all its hyper-parameters.",
+    "train": "Train one method and keep the run in a folder.",
+    "evaluate": "Measure a finished run again and compare with what it recorded.",
+    "sweep": "Run many trainings: plan, run, stop, resume, pick the best.",
+    "report": "Write tables and a page from finished runs.",
+    "reproduce": "Make the paper's tables and figures.",
+}
+
+
+class Verbs(TyperGroup):
+    """The verbs, each imported when it is used."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Replace the entry of the list by the verb itself, then resolve it."""
+        if args and args[0] in VERBS:
+            verb = typer.Typer(rich_markup_mode="markdown")
+            importlib.import_module(f"longshift.cli.{args[0]}").register(verb)
+            self.commands[args[0]] = get_group(verb).commands[args[0]]
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="longshift",
+    cls=Verbs,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Train and compare classifiers for a domain nobody has seen, when the training domains differ in look "
-    "*and* in class frequencies.\n\nWith images of your own in folders site/class/: `longshift fit FOLDER`, then "
-    "`longshift predict`.\n\nTo see what it does, without data: `longshift demo`.\n\nTo compare methods: `longshift "
+    help="Train and compare classifiers for an unseen domain, when the training domains differ in look "
+    "*and* in class frequencies.\n\nWith your own images in folders site/class/: `longshift fit FOLDER`, then "
+    "`longshift predict`.\n\nTo try it without data: `longshift demo`.\n\nTo compare methods: `longshift "
     "data inspect digits`, then `longshift split show digits --setting TotalHeavyTail --target ink`, then `longshift "
     "train --help`.",
 )
 
-# verb -> module under longshift.cli; each has `register(app)`, which adds its commands. The help keeps the order.
-VERBS = (
-    "fit", "predict", "export", "demo", "data", "embed", "split", "methods", "train", "evaluate", "sweep", "report",
-    "reproduce",
-)  # fmt: skip
-
+for _verb, _summary in VERBS.items():
+    app.command(_verb, help=_summary)(lambda: None)
 
 INTERRUPTED = 130
 
@@ -47,19 +78,16 @@ def _version(value: bool) -> None:
 @app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     if debug:
         os.environ["LONGSHIFT_DEBUG"] = "1"
 
 
-for _verb in VERBS:
-    if importlib.util.find_spec(f"longshift.cli.{_verb}") is not None:
-        importlib.import_module(f"longshift.cli.{_verb}").register(app)
-
-
 def main() -> None:
-    """Run the command line: exit code 0 good, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
+    """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names in any script must not end a command on an old terminal
             stream.reconfigure(errors="backslashreplace")
@@ -68,7 +96,7 @@ def main() -> None:
     except LongshiftError as error:
         if debugging():
             raise
-        stopped = error.exit_code == INTERRUPTED  # as asked for: no error
+        stopped = error.exit_code == INTERRUPTED  # as requested, not an error
         text, style = (str(error), "yellow") if stopped else (f"error: {error}", "red")
         errors.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)

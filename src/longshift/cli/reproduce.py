@@ -10,6 +10,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, progress
 from longshift.cli.lines import opening
+from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.text import counted
 
@@ -25,8 +26,10 @@ HELP = """Make the paper's tables and figures, from the embedded digits or from 
 
     longshift reproduce --all --data digits --quick   # everything, in minutes
 
-    longshift reproduce duality --data PACS.zip --set pretrained=true
+    longshift reproduce duality --data PACS.zip --pretrained
 """
+# What the recipes decide for each run.
+EXPANDED = ("setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
 
 
 SHOWN_FAILURES = 5
@@ -37,50 +40,57 @@ def register(app: typer.Typer) -> None:
     app.command("reproduce", help=HELP)(reproduce)
 
 
+@with_options(
+    run=run_fields(
+        without=EXPANDED,
+        steps="Training steps; by default 5000, 100 with --quick.",
+        eval_every="Steps between validations; by default 300, fewer in short runs.",
+    ),
+    execution=runtime_fields(("device", "cache")),
+)
 def reproduce(
+    run: dict[str, Any],
+    execution: dict[str, Any],
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Recipes; see --list.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All recipes.")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the recipes and where they stand.")] = False,
-    data: Annotated[str, typer.Option(help="Folder domain/class/image, .zip, .csv, .parquet, .npz or digits.")] = (
-        "digits"
-    ),
-    benchmark: Annotated[str | None, typer.Option(help="VLCS, PACS, OfficeHome or DomainNet.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few steps, trials and draws: shows, proves nothing.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the recipes and their state.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few steps, trials and draws: shows each table and figure, proves nothing.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder; default reproduce/DATA, with --quick its quick/.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs that are missing.")] = False,
     again: Annotated[bool, typer.Option("--retry", help="Let runs that failed run again.")] = False,
-    methods: Annotated[str | None, typer.Option(help="Only these methods, separated by commas.")] = None,
-    targets: Annotated[str | None, typer.Option(help="Only these targets, separated by commas.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps (5000 by protocol).")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--method", help="Only this method; repeatable. Default: all.")
+    ] = None,
+    targets: Annotated[
+        list[str] | None, typer.Option("--target", help="Only this target; repeatable. Default: all.")
+    ] = None,
     trials: Annotated[int | None, typer.Option(min=1, help="Trials (3 by protocol).")] = None,
     draws: Annotated[int | None, typer.Option(min=1, max=1000, help="Hyper-parameter draws (10 by protocol).")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A key of every run; repeat it.")
-    ] = None,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="--list: time a few steps of each kind of run.")
+        bool, typer.Option("--measure/--no-measure", help="With --list: time a few steps of each kind of run.")
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Runs at a time; default: what the machine has.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of a run on the CPU.")] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    threads: Annotated[int, typer.Option(help="Threads per run on the CPU.")] = 1,
     jobs_per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU.")] = 1,
-    cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """List or make recipes (see HELP)."""
     if not (listed or every or names):
-        raise UsageError("expected the name of a recipe, --all or --list; see: longshift reproduce --list")
+        raise UsageError("expected the name of a recipe, --all or --list; list them with: longshift reproduce --list")
     if every and names:
-        raise UsageError(f"expected either names or --all, found --all and {', '.join(names)}")
+        raise UsageError(f"expected either names or --all, got --all and {', '.join(names)}")
     # Imported here: `longshift --help` must not wait for torch.
     from longshift.paper import FULL, adjusted, all_recipes, find_recipes, open_workspace, quick_scale
     from longshift.sweep import make_slots
 
-    scale = adjusted(quick_scale(data) if quick else FULL, steps, trials, draws)
+    data = run.pop("data", "digits")
+    scale = adjusted(quick_scale(data) if quick else FULL, run.get("steps"), trials, draws)
     recipes = list(all_recipes()) if every or not names else find_recipes(names)
-    workspace = open_workspace(data, scale, out, benchmark, _parts(methods), _parts(targets), _run_keys(set_ or []))
-    slots = make_slots(device, jobs_per_gpu, workers, threads)
+    workspace = open_workspace(data, scale, out, run.pop("benchmark", None), methods or (), targets or (), run)
+    slots = make_slots(execution.get("device", "auto"), jobs_per_gpu, workers, threads)
     if listed:
         _list(workspace, recipes, slots, measure, quiet, as_json)
     elif dry_run:
@@ -90,7 +100,7 @@ def reproduce(
             from longshift.paper import retry
 
             _say(f"{counted(retry(workspace, recipes), 'failed run')} may run again")
-        _run(workspace, recipes, slots, cache, quiet, as_json)
+        _run(workspace, recipes, slots, execution.get("cache"), quiet, as_json)
 
 
 def _list(
@@ -137,7 +147,7 @@ def _list(
     _say("")
     shared = f"{counted(len(jobs), 'different run')} (recipes share them), missing: {len(left)}"
     about = f"; about {_time(total)} with {len(slots)} at a time" if left and known else ""
-    hint = "" if known else "; --measure says how long they take"
+    hint = "" if known else "; --measure estimates the time"
     _say(f"{shared}{about}{hint}")
 
 
@@ -221,27 +231,6 @@ def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bo
 
 def _bullets(reasons: dict[str, str]) -> str:
     return "\n".join(f"  - {name}: {reason}" for name, reason in reasons.items())
-
-
-def _parts(text: str | None) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] if text else []
-
-
-def _run_keys(pairs: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE pairs as keys of every run; hparams.NAME=VALUE sets a hyper-parameter."""
-    from longshift.toml import parse_value
-
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        key, sign, text = pair.partition("=")
-        if not sign or not key.strip():
-            raise UsageError(f"--set: expected KEY=VALUE, found {pair!r}")
-        name, value = key.strip(), parse_value(text)
-        if name.startswith("hparams."):
-            found.setdefault("hparams", {})[name.removeprefix("hparams.")] = value
-        else:
-            found[name] = value
-    return found
 
 
 def _say(text: str, style: str = "") -> None:

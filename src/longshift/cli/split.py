@@ -33,7 +33,7 @@ SettingOption = Annotated[str | None, typer.Option("--setting", "-s", help=f"{SE
 TargetOption = Annotated[
     str | None, typer.Option("--target", "-t", help='The domain nobody has seen, by its folder or short name ("A").')
 ]
-SeedOption = Annotated[int, typer.Option("--seed", help="The split seed: other files, the same counts.")]
+SeedOption = Annotated[int, typer.Option("--split-seed", help="Choose other files, with the same counts.")]
 BenchmarkOption = Annotated[
     str | None,
     typer.Option(help="VLCS, PACS, OfficeHome or DomainNet: use its published counts; `none`: generate. "
@@ -75,7 +75,7 @@ def make(
 
     `longshift split make digits --setting TotalHeavyTail --target ink --out ink.json`
 
-    `longshift split make PACS.zip -s Duality -t photo --seed 1` uses the published counts.
+    `longshift split make PACS.zip -s Duality -t photo --split-seed 1` uses the published counts.
 
     `longshift split make my/images -s Cross -t hospital_b --ratio 50` makes its own counts.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import torch
 
-from longshift.data import Manifest, load_dataset
+from longshift.data import Manifest
 from longshift.errors import LongshiftError
 from longshift.files import write_json
 from longshift.fitting.data_summary import Look, look_at
@@ -39,6 +39,8 @@ from longshift.text import counted
 from longshift.training import (
     Bar,
     Interrupted,
+    OpenDataset,
+    ResolvedRun,
     RunFolder,
     Runtime,
     Task,
@@ -92,7 +94,8 @@ def fit(
     image_size: int = 0,
     average: Literal["none", "ema", "swa"] = "none",
     hparams: Mapping[str, Any] | None = None,
-    seed: int = 0,
+    split_seed: int = 0,
+    train_seed: int = 0,
     runtime: Runtime | None = None,
     bar: Bar = no_bar,
     say: Say = lambda text: None,
@@ -105,30 +108,32 @@ def fit(
     limits the time, `compare` also trains ERM, BSoftmax and NDCL-plus and says whether the method was worth it.
     """
     runtime = runtime or Runtime()
-    manifest = load_dataset(data)
+    dataset = OpenDataset(str(data))
+    manifest = dataset.manifest
     folder = Path(out) if out else Path("fits") / folder_name(manifest.name)
     _need_room(folder)
     request = {
         "data": str(data), "target": target, "method": method, "steps": steps, "backbone": backbone,
         "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
-        "average": average, "hparams": dict(hparams or {}), "seed": seed, "minutes": minutes,
+        "average": average, "hparams": dict(hparams or {}), "split_seed": split_seed, "train_seed": train_seed,
+        "minutes": minutes,
     }  # fmt: skip
     with lock_folder(folder):
         # Mistakes in the request come to light before every image is opened.
         plan = earlier_plan(folder / PLAN, request)
         gpu = resolve_device(runtime.device).type == "cuda"
-        draft = make_draft(manifest, request, gpu) if plan is None else None
+        draft = make_draft(dataset, request, gpu) if plan is None else None
         early = _stoppable(bar, stop)
         with early(f"looking at {manifest.name}", len(manifest)) as tick:
             look = look_at(manifest, tick)
         for sentence in (*look.sentences(), *look.warnings()):
             say(sentence)
-        tasks = _Tasks(runtime.cache, early)
+        tasks = _Tasks(manifest, runtime.cache, early)
         if draft is not None:
-            plan = _make_plan(manifest, draft, request, runtime, tasks, compare, folder)
+            plan = _make_plan(dataset, draft, request, runtime, tasks, compare, folder)
             keep_plan(folder / PLAN, request, plan)
         assert plan is not None
-        return _fit(folder, manifest, look, plan, tasks, runtime, compare, bar, say, stop)
+        return _fit(folder, dataset, look, plan, tasks, runtime, compare, bar, say, stop)
 
 
 def folder_name(name: str) -> str:
@@ -137,15 +142,15 @@ def folder_name(name: str) -> str:
 
 
 def _fit(
-    folder: Path, manifest: Manifest, look: Look, plan: Plan, tasks: _Tasks, runtime: Runtime, compare: bool,
+    folder: Path, dataset: OpenDataset, look: Look, plan: Plan, tasks: _Tasks, runtime: Runtime, compare: bool,
     bar: Bar, say: Say, stop: Callable[[], bool],
 ) -> FitResult:  # fmt: skip
-    if plan.fingerprint != manifest.fingerprint():
+    if plan.fingerprint != dataset.manifest.fingerprint():
         raise LongshiftError(
-            f"the files of {manifest.name} changed since the fit in {folder} began. Choose another --out, or remove "
-            "that folder, and run again."
+            f"the files of {dataset.manifest.name} changed since the fit in {folder} began. Choose another --out, or "
+            "remove that folder, and run again."
         )
-    jobs = plan.jobs(folder, compare)
+    jobs = plan.jobs(dataset, folder, compare)
     say(plan.reason)
     say(plan.training(len(jobs)))
     finished = sum(RunFolder(job.folder).finished() for job in jobs)
@@ -175,26 +180,27 @@ def _keep_record(final: RunFolder, summary: Summary) -> None:
 class _Tasks:
     """Splits of one dataset: it is read and decoded once."""
 
-    def __init__(self, cache: Path | None, bar: Bar) -> None:
-        self.cache, self.bar = cache, bar
+    def __init__(self, manifest: Manifest, cache: Path | None, bar: Bar) -> None:
+        self.manifest, self.cache, self.bar = manifest, cache, bar
         self.known: Task | None = None
 
     def get(self, job: Job) -> Task:
-        self.known = make_task(job.config, self.cache, self.bar, self.known)
+        self.known = make_task(ResolvedRun(job.config, self.manifest), self.cache, self.bar, self.known)
         return self.known
 
 
 def _make_plan(
-    manifest: Manifest, draft: Draft, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool,
+    dataset: OpenDataset, draft: Draft, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool,
     folder: Path,
 ) -> Plan:  # fmt: skip
     """How many steps: by the size of the data, or by the time that is given."""
+    manifest = dataset.manifest
     usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
     name = draft.config.method_class.info.name
     plan = Plan(name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint())
     steps = usual
     if request["minutes"] is not None:
-        jobs = plan.jobs(folder, compare)
+        jobs = plan.jobs(dataset, folder, compare)
         with _threads(1 if manifest.vectors else 0):
             per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
         asked = request["steps"] is not None

@@ -15,7 +15,7 @@ from longshift.methods import MethodConfig
 from longshift.report import slug
 from longshift.settings import NO_TARGET
 from longshift.text import counted
-from longshift.training import RunConfig, Runtime, StepTimer, Task, Trainer, parse_run_config
+from longshift.training import OpenDataset, RunConfig, Runtime, StepTimer, Task, Trainer
 
 SCHEMA = 1
 COMPARED = ("erm", "bsoftmax", "ndcl_plus")
@@ -56,8 +56,8 @@ class Plan:
         """How long the runs are, and why where time was given."""
         return self.pace or f"{counted(runs, 'run')} of {counted(self.base['steps'], 'step')}."
 
-    def job(self, method: str, site: str, out: Path) -> Job:
-        """A run; methods that are only compared share what all methods have and keep their own defaults else."""
+    def job(self, dataset: OpenDataset, method: str, site: str, out: Path) -> Job:
+        """A run; methods that are only compared share the common hyper-parameters and keep their own defaults."""
         values = {**self.base, "method": method, "target": site}
         if method != self.method:
             values["hparams"] = {k: v for k, v in self.base["hparams"].items() if k in MethodConfig.hyper_parameters()}
@@ -65,13 +65,13 @@ class Plan:
             folder = out / FINAL
         else:
             folder = out / "sites" / f"{slug(method)}-{self.sites.index(site) + 1}-{slug(site)}"
-        return Job(method, site, folder, parse_run_config(values, "the fit"))
+        return Job(method, site, folder, dataset.resolve(values, "the fit").config)
 
-    def jobs(self, out: Path, compare: bool) -> list[Job]:
+    def jobs(self, dataset: OpenDataset, out: Path, compare: bool) -> list[Job]:
         """All runs in order: sites first, so that the estimate comes before the final model."""
         methods = (self.method, *(name for name in COMPARED if compare and name != self.method))
-        held_out = [self.job(method, site, out) for method in methods for site in self.sites]
-        return [*held_out, self.job(self.method, NO_TARGET, out)]
+        held_out = [self.job(dataset, method, site, out) for method in methods for site in self.sites]
+        return [*held_out, self.job(dataset, self.method, NO_TARGET, out)]
 
 
 def usual_steps(samples: int, domains: int, config: RunConfig) -> int:

@@ -10,7 +10,7 @@ from longshift.errors import UsageError, unknown_name
 from longshift.fitting.network_choice import choose_network, try_network
 from longshift.fitting.plan import usual_batch
 from longshift.settings import NO_TARGET, find_target
-from longshift.training import RunConfig, parse_run_config
+from longshift.training import OpenDataset, RunConfig
 
 VALIDATION = 5  # samples of a class and site; small classes give a third
 
@@ -25,23 +25,24 @@ class Draft:
     reason: str  # why this network
 
 
-def make_draft(manifest: Manifest, request: dict[str, Any], gpu: bool) -> Draft:
+def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draft:
     """Check sites, method, hyper-parameters and network, the quick things first."""
+    manifest = dataset.manifest
     sites = manifest.domain_names
     if request["target"] is not None:
         sites = (_held_out(manifest, request["target"]),)
     base: dict[str, Any] = {
-        "data": request["data"], "setting": "Natural", "shrink": True, "validation": VALIDATION,
+        "data": dataset.data, "setting": "Natural", "shrink": True, "validation": VALIDATION,
         "hparams": request["hparams"], "average": request["average"], "schedules": "scaled",
-        "split_seed": request["seed"], "train_seed": request["seed"],
+        "split_seed": request["split_seed"], "train_seed": request["train_seed"],
     }  # fmt: skip
     own = {"method": request["method"], "target": NO_TARGET}
-    parse_run_config({**base, **own}, "the fit")
+    dataset.resolve({**base, **own}, "the fit")
     chosen, reason = choose_network(
         manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"]
     )
     base |= chosen
-    config = parse_run_config({**base, **own}, "the fit")
+    config = dataset.resolve({**base, **own}, "the fit").config
     try_network(config, manifest)
     if "batch_size" not in request["hparams"]:
         batch = usual_batch(len(manifest), len(manifest.domain_names), config)

@@ -13,7 +13,7 @@ from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json
 from longshift.paper.workspace import Workspace
 from longshift.progress import Tick, silent
-from longshift.sweep import Entry, Job, measure, run_config
+from longshift.sweep import Entry, Job, measure
 from longshift.training import Runtime, TaskCache
 
 Costs = dict[str, float]  # kind of run -> seconds
@@ -57,7 +57,7 @@ def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, devic
         name = kind(job)
         if name in found:
             continue
-        config = run_config(job.run)
+        config = job.config
         split = tasks.get(config).split
         images = {
             "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)

@@ -9,24 +9,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from longshift.data import DIGITS, Manifest, load_dataset
+from longshift.data import DIGITS, Manifest
 from longshift.errors import UsageError
 from longshift.files import content_hash, write_text
 from longshift.methods import get_method, methods_without_presets
 from longshift.paper.scale import Scale, evaluations
 from longshift.report import order_methods
-from longshift.settings import find_target, recognise, usable_counts
+from longshift.settings import find_target, usable_counts
 from longshift.sweep import Job, StoreFolder, hparam_seed, shared
-from longshift.training import choose_size, parse_run_config
+from longshift.training import OpenDataset
 
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
     """A dataset and what of it is run. `methods` and `targets` are what the recipes may choose from."""
 
-    data: str
+    dataset: OpenDataset
     benchmark: str | None
-    manifest: Manifest
     out: Path
     scale: Scale
     methods: tuple[str, ...]
@@ -34,6 +33,16 @@ class Workspace:
     run: Mapping[str, Any] = field(default_factory=dict)  # keys of every run, on top of the scale's
     documents: dict[Path, str] = field(default_factory=dict)  # files of counts that runs name
     named: dict[tuple[Any, ...], Job] = field(default_factory=dict)  # recipes share runs, and naming one takes a while
+
+    @property
+    def data(self) -> str:
+        """The dataset as it was named."""
+        return self.dataset.data
+
+    @property
+    def manifest(self) -> Manifest:
+        """The samples of the dataset."""
+        return self.dataset.manifest
 
     @property
     def name(self) -> str:
@@ -83,14 +92,12 @@ class Workspace:
         steps = int(values.get("steps", self.scale.steps))
         own = {**shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **hparams}
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
-        asked = parse_run_config(
-            {
-                **values, "data": self.data, "benchmark": self.benchmark, "setting": setting, "target": target,
-                "method": method, "hparams": own, "steps": steps, "eval_every": every,
-                "split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw),
-            }
-        )  # fmt: skip
-        config = choose_size(asked)
+        request = {
+            **values, "benchmark": self.benchmark, "setting": setting, "target": target, "method": method,
+            "hparams": own, "steps": steps, "eval_every": every,
+            "split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw),
+        }  # fmt: skip
+        config = self.dataset.resolve(request, planned=self.documents).config
         return Job(config.fingerprint(), self.name, label or method, trial, draw, config.model_dump())
 
     def grid(
@@ -131,8 +138,8 @@ def open_workspace(
     run: Mapping[str, Any] | None = None,
 ) -> Workspace:
     """Load the dataset and resolve names; nothing is written."""
-    manifest = load_dataset(data)
-    known = recognise(manifest, benchmark)
+    dataset = OpenDataset(data)
+    manifest, known = dataset.manifest, dataset.recognized_as(benchmark)
     if len(manifest.domain_names) < 3:
         raise UsageError(
             f"the recipes compare source domains and need 3 domains at least, found {len(manifest.domain_names)} "
@@ -144,4 +151,4 @@ def open_workspace(
     if not targets and scale.targets:
         wanted = wanted[: scale.targets]
     folder = out or Path("reproduce") / place / ("quick" if scale.name == "quick" else "")
-    return Workspace(data, known, manifest, folder, scale, tuple(names), tuple(dict.fromkeys(wanted)), dict(run or {}))
+    return Workspace(dataset, known, folder, scale, tuple(names), tuple(dict.fromkeys(wanted)), dict(run or {}))

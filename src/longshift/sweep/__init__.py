@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from longshift.sweep.ray_launcher import Cluster as Cluster, run_ray as run_ray
     from longshift.sweep.run_job import execute as execute
     from longshift.sweep.run_keys import shared as shared
-    from longshift.sweep.sweep_file import run_config as run_config
     from longshift.sweep.sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
     from longshift.sweep.time_estimate import estimate as estimate, kinds as kinds, measure as measure
     from longshift.sweep.trial_seeds import hparam_seed as hparam_seed

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import longshift
-from longshift.data import holds_vectors
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import file_hash, replacing
-from longshift.sweep.sweep_folder import SweepFolder, absolute, job_id
+from longshift.sweep.sweep_folder import SweepFolder, job_id
 from longshift.sweep.trial_seeds import hparam_seed
-from longshift.toml import read_toml
 
 if TYPE_CHECKING:
     from longshift.sweep.sweep_file import Sweep
+    from longshift.training import RunConfig
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,13 @@ class Job:
     def id(self) -> str:
         """The name of its folder."""
         return job_id(self.fingerprint)
+
+    @property
+    def config(self) -> RunConfig:
+        """Its configuration."""
+        from longshift.training import RunConfig
+
+        return RunConfig.model_validate(self.run)
 
     def __str__(self) -> str:
         run = self.run
@@ -66,22 +72,11 @@ class Plan:
 
 def expand(sweep: Sweep) -> Iterator[Job]:
     """All jobs, first trials and draws first: a sweep that is stopped early has something of everything."""
-    from longshift.sweep.sweep_file import run_config
-    from longshift.training import choose_size
-
-    methods = sweep.compared()
-    places = [
-        (dataset, {"data": dataset.data, "setting": setting, "target": target})
-        for dataset in sweep.datasets
-        for setting in sweep.settings
-        for target in dataset.targets
-    ]
     for trial, draw in product(sweep.trials, range(sweep.draws)):
         seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
-        for (dataset, place), (method, values) in product(places, methods):
-            benchmark = dataset.benchmark_of(values.get("ratio"))
-            config = choose_size(run_config({**values, **place, **seeds, "benchmark": benchmark}))
-            yield Job(config.fingerprint(), dataset.name, method, trial, draw, config.model_dump())
+        for case in sweep.cases:
+            config = case.config.model_copy(update=seeds)
+            yield Job(config.fingerprint(), case.dataset, case.method, trial, draw, config.model_dump())
 
 
 def make_plan(directory: Path) -> tuple[Sweep, Plan]:
@@ -90,8 +85,10 @@ def make_plan(directory: Path) -> tuple[Sweep, Plan]:
 
     sweep = read_sweep(directory)
     plan = Plan(sweep.folder, tuple(expand(sweep)))
+    files = _files_that_count(sweep)
+    head = {"key": _key(sweep.folder, files), "files": files, "store": str(plan.folder.store.path)}
     with replacing(sweep.folder.plan) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(_key(sweep.folder) + "\n")
+        file.write(json.dumps(head) + "\n")
         for job in plan.jobs:
             file.write(json.dumps(asdict(job)) + "\n")
     return sweep, plan
@@ -99,12 +96,10 @@ def make_plan(directory: Path) -> tuple[Sweep, Plan]:
 
 def never_started(plan: Plan) -> list[str]:
     """A warning for every method of which a part begins after the last step, by its first job."""
-    from longshift.sweep.sweep_file import run_config
-
     first: dict[str, Job] = {}
     for job in plan.jobs:
         first.setdefault(job.method, job)
-    return [warning for job in first.values() if (warning := run_config(job.run).never_starts())]
+    return [warning for job in first.values() if (warning := job.config.never_starts())]
 
 
 def load_plan(directory: Path) -> Plan:
@@ -114,10 +109,11 @@ def load_plan(directory: Path) -> Plan:
         raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
     try:
         with folder.plan.open(encoding="utf-8") as file:
-            if file.readline().strip() == _key(folder):
-                store = Path(absolute(read_toml(folder.file).get("store", "."), folder.path))
-                return Plan(SweepFolder(folder.path, store), tuple(Job(**json.loads(line)) for line in file))
-    except (OSError, ValueError, KeyError, TypeError):
+            head = json.loads(file.readline())
+            if head["key"] == _key(folder, head["files"]):
+                store = SweepFolder(folder.path, Path(head["store"]))
+                return Plan(store, tuple(Job(**json.loads(line)) for line in file))
+    except (OSError, ValueError, KeyError, TypeError, LongshiftError):
         pass  # missing, from an older version or damaged: it is only a cache
     try:
         return make_plan(directory)[1]
@@ -127,44 +123,25 @@ def load_plan(directory: Path) -> Plan:
         raise LongshiftError(f"cannot list the jobs of {directory}: {error}") from error
 
 
-def _key(folder: SweepFolder) -> str:
-    """Changes whenever the jobs may: the sweep file, this version, the methods' code, files that count by contents."""
+def _key(folder: SweepFolder, files: list[str]) -> str:
+    """Changes whenever the jobs may: the sweep file, this version, the code that names jobs, files that count."""
     digest = hashlib.sha256(longshift.__version__.encode())
     package = Path(longshift.__file__).parent
     sources = [*sorted((package / "methods").glob("*.py")), *sorted((package / "sweep").glob("*.py"))]
-    sources += [package / "training" / "run_config.py", package / "training" / "task.py"]
+    sources += [package / "training" / "run_config.py", package / "training" / "resolve_run.py"]
     sources += [package / "data" / "image_size.py"]
-    for source in [folder.file, *sources, *_plugins(folder)]:
+    for source in [folder.file, *sources]:
         digest.update(hashlib.sha256(source.read_bytes()).digest())
-    for file in _contents(folder):
-        digest.update(file_hash(file).encode())
+    for file in files:
+        digest.update(file_hash(Path(file)).encode())
     return digest.hexdigest()
 
 
-def _contents(folder: SweepFolder) -> list[Path]:
-    """Weights and vectors that the sweep names: a run's fingerprint has their contents in it."""
-    file = read_toml(folder.file)
-    tables = [file.get("run"), *_tables(file.get("overrides")), *_listed(file.get("variants"))]
-    named = [table.get("weights") for table in tables if isinstance(table, Mapping)]
-    named += [table.get("path") for table in _listed(file.get("datasets")) if isinstance(table, Mapping)]
-    paths = [Path(absolute(name, folder.path)) for name in named if isinstance(name, str)]
-    return [path for path in paths if path.is_file() and (path.suffix == ".safetensors" or holds_vectors(path))]
-
-
-def _tables(value: object) -> list[object]:
-    return list(value.values()) if isinstance(value, Mapping) else []
-
-
-def _listed(value: object) -> list[object]:
-    return list(value) if isinstance(value, list) else []
-
-
-def _plugins(folder: SweepFolder) -> list[Path]:
-    """The files of methods that the sweep names as path/to/file.py:Class."""
-    file = read_toml(folder.file)
-    methods, variants = file.get("methods"), file.get("variants")
-    listed = list(methods) if isinstance(methods, list) else []
-    listed += [v.get("method") for v in variants if isinstance(v, dict)] if isinstance(variants, list) else []
-    names = [name for name in listed if isinstance(name, str)]
-    paths = [folder.path / Path(name.rpartition(":")[0]).expanduser() for name in names if ".py:" in name]
-    return [path for path in paths if path.is_file()]
+def _files_that_count(sweep: Sweep) -> list[str]:
+    """Weights, vectors and files of methods: a run's fingerprint follows from their contents."""
+    found: dict[str, None] = {}
+    for config in (case.config for case in sweep.cases):
+        method, colon, _ = config.method.rpartition(":")
+        named = (config.weights, config.data if config.vectors else None, method if colon else None)
+        found |= dict.fromkeys(name for name in named if name)
+    return list(found)

@@ -19,7 +19,6 @@ from longshift.files import cannot_write
 from longshift.sweep import job_claims as claims
 from longshift.sweep.job_store import FINISHED, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job
-from longshift.sweep.sweep_file import run_config
 from longshift.sweep.sweep_folder import StoreFolder
 from longshift.training import (
     Interrupted,
@@ -84,7 +83,7 @@ def _train(
     stop: Callable[[], bool],
     track: TrackerKind | None,
 ) -> None:
-    config = run_config(job.run)
+    config = job.config
     if config.fingerprint() != job.fingerprint:
         raise LongshiftError(
             f"the plan names this run {job.fingerprint[:16]}, but here it is {config.fingerprint()[:16]}: "

@@ -13,7 +13,6 @@ from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
 from longshift.sweep.job_store import FINISHED, Entry
 from longshift.sweep.jobs import Job
-from longshift.sweep.sweep_file import run_config
 from longshift.training import SETS, RunConfig, Runtime, StepTimer, Stopwatch, Task, TaskCache, Trainer
 
 MEASURED = 100  # samples of each set that are evaluated to measure the time on a processor
@@ -65,7 +64,7 @@ def estimate(
     images: dict[str, dict[str, int]] = {}
     seconds = 0.0
     for job in left:
-        kind, config = _kind(job), run_config(job.run)
+        kind, config = _kind(job), job.config
         if job.dataset not in images:
             split = tasks.get(config).split
             images[job.dataset] = {

@@ -16,11 +16,20 @@ if TYPE_CHECKING:
     from longshift.training.interrupt import graceful_stop as graceful_stop
     from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
     from longshift.training.predictions_file import read_predictions as read_predictions
+    from longshift.training.resolve_run import (
+        OpenDataset as OpenDataset,
+        Request as Request,
+        ResolvedRun as ResolvedRun,
+        describe_network as describe_network,
+        resolve as resolve,
+    )
     from longshift.training.run_config import (
         SMALL_IMAGE as SMALL_IMAGE,
         RunConfig as RunConfig,
         Runtime as Runtime,
+        expected as expected,
         parse_run_config as parse_run_config,
+        parse_runtime as parse_runtime,
     )
     from longshift.training.run_folder import (
         SCHEMA as SCHEMA,
@@ -34,12 +43,8 @@ if TYPE_CHECKING:
     from longshift.training.task import (
         Bar as Bar,
         Task as Task,
-        choose_size as choose_size,
-        declare_benchmark as declare_benchmark,
         make_task as make_task,
-        name_target as name_target,
         no_bar as no_bar,
-        say_network as say_network,
     )
     from longshift.training.task_cache import TaskCache as TaskCache
     from longshift.training.trackers import (
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
         open_tracker as open_tracker,
         tracker_kind as tracker_kind,
     )
+    from longshift.training.train_run import TrainedRun as TrainedRun, train as train
     from longshift.training.trainer import Interrupted as Interrupted, Trainer as Trainer
     from longshift.training.warmup import begin_ahead as begin_ahead
 

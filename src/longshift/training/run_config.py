@@ -1,62 +1,145 @@
-"""What a run is: every choice that can change its numbers. How fast it goes is in `Runtime`."""
+"""What a run is: every choice that can change its numbers. How it is executed is in `Runtime`.
+
+The fields below are the only place where a run's options are written: a run.toml, a sweep file, `longshift.train` and
+the options of the command line follow from them. Importing this module does not import PyTorch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic.dataclasses import dataclass as checked_dataclass
 
-from longshift.data import holds_vectors
 from longshift.errors import ConfigError, LongshiftError, unknown_name
 from longshift.files import content_hash, file_hash
-from longshift.methods import Method, MethodConfig, all_methods, get_method, is_file_spec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from longshift.methods import Method, MethodConfig
 
 PROTOCOL_STEPS = 5000  # what published schedules (annealing, burn-in) are meant for
+PROTOCOL_SIZE = 224  # pixels
 SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
+
+# Fields that were added after the first runs were published: they count in a fingerprint only where they differ from
+# their default, so that earlier runs keep theirs. A new field goes here.
+LATER_FIELDS = ("average", "sampling", "validation")
+# Fields that count by what they amount to: `fingerprint` adds the result.
+RESOLVED_FIELDS = ("hparams", "schedules", "average_from")
+
+# Under which heading `longshift train --help` lists a field.
+_DATA: dict[str, Any] = {"panel": "Data"}
+_MODEL: dict[str, Any] = {"panel": "Method and network"}
+_TRAINING: dict[str, Any] = {"panel": "Training"}
+_SEEDS: dict[str, Any] = {"panel": "Seeds"}
+_EXECUTION: dict[str, Any] = {"panel": "Execution (does not change what the run is)"}
 
 
 class RunConfig(BaseModel):
-    """One training run. Names are those of `longshift train --help` and of a run.toml."""
+    """One training run.
+
+    The fields are the options of `longshift train` and the keys of a run.toml. `longshift.resolve` fills in what the
+    data decide (benchmark, spelling of the target, image size); `longshift.train` does so by itself.
+
+    Example:
+        >>> config = RunConfig(data="digits", target="ink", method="erm", steps=300)
+        >>> config.backbone_name, config.size
+        ('small_conv', 32)
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
 
-    data: str = Field(default="digits", min_length=1, description="folder, .zip, .csv, .parquet, .npz, or 'digits'")
-    benchmark: Literal["VLCS", "PACS", "OfficeHome", "DomainNet"] | None = None
-    setting: str = "TotalHeavyTail"
-    target: str = Field(..., description="the domain that is held out; empty: none is, for a final model")
-    ratio: float | None = Field(default=None, gt=1, description="imbalance ratio of a generated setting")
-    shrink: bool = False
+    data: str = Field(
+        default="digits", min_length=1, json_schema_extra=_DATA,
+        description="Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), or 'digits'.",
+    )  # fmt: skip
+    benchmark: Literal["VLCS", "PACS", "OfficeHome", "DomainNet"] | None = Field(
+        default=None, json_schema_extra=_DATA,
+        description="Use the published counts of this benchmark; by default recognized by the names in the data.",
+    )  # fmt: skip
+    setting: str = Field(
+        default="TotalHeavyTail", json_schema_extra=_DATA,
+        description="TotalHeavyTail, Duality, GINIDG, Cross, Balanced, Natural, or a .json or .csv file of counts.",
+    )  # fmt: skip
+    target: str = Field(
+        ..., json_schema_extra=_DATA, description="Domain to hold out; '' holds out none, for a final model."
+    )
+    ratio: float | None = Field(
+        default=None, gt=1, json_schema_extra=_DATA, description="Imbalance ratio of a generated setting."
+    )
+    shrink: bool = Field(
+        default=False, json_schema_extra=_DATA, description="Take fewer samples where the data has too few."
+    )
     validation: int | None = Field(
-        default=None, ge=1, description="per class and source; with shrink a third of a class at most"
+        default=None, ge=1, json_schema_extra=_DATA,
+        description="Validation samples per class and source domain; with shrink, at most a third of a class.",
+    )  # fmt: skip
+    method: str = Field(
+        default="ndcl", json_schema_extra=_MODEL,
+        description="A name from `longshift methods`, or path/to/file.py:Class.",
+    )  # fmt: skip
+    hparams: dict[str, float | int | str | bool] = Field(
+        default_factory=dict, json_schema_extra=_MODEL, description="Set a hyper-parameter of the method; repeatable."
     )
-    method: str = "ndcl"
-    hparams: dict[str, float | int | str | bool] = Field(default_factory=dict)
-    backbone: str = "auto"
-    pretrained: bool = False
-    weights: str | None = None
-    freeze_bn: bool = True
+    backbone: str = Field(
+        default="auto", json_schema_extra=_MODEL,
+        description="Any timm model, torchvision/NAME, small_conv or mlp; "
+        "auto: resnet50, small_conv for small images, mlp for vectors.",
+    )  # fmt: skip
+    pretrained: bool = Field(
+        default=False, json_schema_extra=_MODEL, description="Start from the published weights of the backbone."
+    )
+    weights: str | None = Field(
+        default=None, json_schema_extra=_MODEL, description="Start from the weights in a .safetensors file."
+    )
+    freeze_bn: bool = Field(
+        default=True,
+        json_schema_extra=_MODEL,
+        description="Freeze the statistics of batch norms, as the protocol does.",
+    )
     image_size: int = Field(
-        default=0, ge=0, le=1024, description="0 = 32 for digits, 224 otherwise; train: small images as they are"
+        default=0, ge=0, le=1024, json_schema_extra=_MODEL,
+        description="Pixels; 0: 224, 32 for digits, images of up to 64 pixels at their own size.",
+    )  # fmt: skip
+    augment: Literal["auto", "on", "off"] = Field(
+        default="auto", json_schema_extra=_TRAINING, description="Augment training images; auto: unless they are small."
     )
-    augment: Literal["auto", "on", "off"] = "auto"
     sampling: Literal["domain", "pooled"] = Field(
-        default="domain", description="domain: as many samples from each; pooled: all sources are one domain"
-    )
-    steps: int = Field(default=PROTOCOL_STEPS, ge=1)
+        default="domain", json_schema_extra=_TRAINING,
+        description="domain: as many samples from each source; pooled: all sources are one domain.",
+    )  # fmt: skip
+    steps: int = Field(default=PROTOCOL_STEPS, ge=1, json_schema_extra=_TRAINING, description="Training steps.")
     schedules: Literal["given", "scaled"] = Field(
-        default="given", description="scaled: a method's schedules in proportion to the steps, 5,000 being the whole"
+        default="given", json_schema_extra=_TRAINING,
+        description="scaled: shorten the schedules of the method with the steps, as parts of 5,000.",
+    )  # fmt: skip
+    eval_every: int = Field(default=300, ge=1, json_schema_extra=_TRAINING, description="Steps between validations.")
+    evaluate: Literal["selected", "full"] = Field(
+        default="selected", json_schema_extra=_TRAINING,
+        description="selected: measure test and target at the end; full: at each validation.",
+    )  # fmt: skip
+    average: Literal["none", "ema", "swa"] = Field(
+        default="none", json_schema_extra=_TRAINING,
+        description="Also average the weights over the steps, as a second model.",
+    )  # fmt: skip
+    average_from: int = Field(
+        default=0, ge=0, json_schema_extra=_TRAINING,
+        description="First step of the average; 0: the first step for ema, half of the steps for swa.",
+    )  # fmt: skip
+    split_seed: int = Field(
+        default=0, ge=0, json_schema_extra=_SEEDS, description="Choose the files of training, validation and test."
     )
-    eval_every: int = Field(default=300, ge=1)
-    evaluate: Literal["selected", "full"] = "selected"
-    average: Literal["none", "ema", "swa"] = "none"
-    average_from: int = Field(default=0, ge=0, description="first step of the average; 0 = ema: 1st, swa: half way")
-    split_seed: int = Field(default=0, ge=0)
-    hparam_seed: int = Field(default=0, ge=0, description="0 = defaults; n > 0 = random draw n")
-    train_seed: int = Field(default=0, ge=0)
+    hparam_seed: int = Field(
+        default=0, ge=0, json_schema_extra=_SEEDS,
+        description="0: default hyper-parameters; n > 0: random draw n of them.",
+    )  # fmt: skip
+    train_seed: int = Field(
+        default=0, ge=0, json_schema_extra=_SEEDS, description="Choose initial weights, batches and augmentation."
+    )
 
     @field_validator("benchmark", mode="before")
     @classmethod
@@ -67,17 +150,21 @@ class RunConfig(BaseModel):
     @field_validator("method")
     @classmethod
     def _as_listed(cls, value: str) -> str:
-        """However it is spelt, a method has one name in results and tables; a file of the user's keeps its path."""
+        """In results and tables a method has one name, however it is spelled; a file of the user's keeps its path."""
+        from longshift.methods import get_method, is_file_spec
+
         if is_file_spec(value):
             return value
         try:
             return get_method(value).info.name
         except LongshiftError:
-            return value  # `parse_run_config` says what is wrong, with all else that is
+            return value  # `read_keys` reports it with all other mistakes
 
     @property
     def vectors(self) -> bool:
         """Whether the data are embeddings and not images."""
+        from longshift.data import holds_vectors
+
         return holds_vectors(self.data)
 
     @property
@@ -85,7 +172,7 @@ class RunConfig(BaseModel):
         """Image size in pixels; 0 for vectors."""
         if self.vectors:
             return 0
-        return self.image_size or (32 if self.data == "digits" else 224)
+        return self.image_size or (32 if self.data == "digits" else PROTOCOL_SIZE)
 
     @property
     def small(self) -> bool:
@@ -132,6 +219,8 @@ class RunConfig(BaseModel):
     @property
     def method_class(self) -> type[Method]:
         """The method's class."""
+        from longshift.methods import get_method
+
         return get_method(self.method)
 
     def method_config(self) -> MethodConfig:
@@ -161,13 +250,12 @@ class RunConfig(BaseModel):
         A benchmark counts by its name, a file of weights by its contents and a benchmark's vectors by theirs, wherever
         they lie: a run has one fingerprint on all machines, and runs that start from other weights have another.
         """
-        values = self.model_dump(exclude={"hparams", "average", "average_from", "sampling", "validation", "schedules"})
-        if self.validation is not None:
-            values["validation"] = self.validation
-        if self.sampling != "domain":  # as below: older runs keep their names
-            values["sampling"] = self.sampling
-        if self.average != "none":  # runs without it keep the name they had before there was averaging
-            values["average"], values["average_from"] = self.average, self.average_start
+        values = self.model_dump(exclude={*RESOLVED_FIELDS, *LATER_FIELDS})
+        for name in LATER_FIELDS:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                values[name] = getattr(self, name)
+        if self.average != "none":
+            values["average_from"] = self.average_start
         # A preset is its method with those values, and such a run has one fingerprint.
         values["method"] = self.method_class.info.preset_of or self.method
         values["data"] = self.benchmark or self.data
@@ -181,76 +269,142 @@ class RunConfig(BaseModel):
 
 def hparam_rng(method: str, seed: int) -> np.random.Generator:
     """The generator of random draw `seed` of a method: the same for everybody, everywhere."""
+    import numpy as np
+
+    from longshift.methods import get_method
+
     digits = content_hash(["longshift hyper-parameters", get_method(method).info.name, seed])
     return np.random.Generator(np.random.PCG64(int(digits[:32], 16)))
 
 
 def parse_run_config(values: Mapping[str, Any], source: str = "the run's configuration") -> RunConfig:
     """Check a mapping and report every mistake at once: unknown keys, wrong types, values out of range."""
-    mistakes: list[str] = []
-    config: RunConfig | None = None
-    try:
-        config = RunConfig.model_validate(dict(values))
-    except ValidationError as error:
-        for problem in error.errors():
-            name = ".".join(str(part) for part in problem["loc"])
-            if problem["type"] == "extra_forbidden":
-                mistakes.append(unknown_name("key", name, RunConfig.model_fields))
-            elif problem["type"] == "missing":
-                hint = " (the domain to hold out; `longshift data inspect DATA` lists them)" if name == "target" else ""
-                mistakes.append(f"{name}: is required{hint}")
-            else:
-                text = problem["msg"][:1].lower() + problem["msg"][1:]
-                mistakes.append(f"{name}: {text}, got {problem['input']!r}")
-    try:
-        cls = get_method(str(values.get("method", "ndcl"))).Config
-        hparams = values.get("hparams", {})
-        cls.make(hparams if isinstance(hparams, Mapping) else {})
-    except ConfigError as error:
-        mistakes.extend(f"hparams{': ' if m.startswith('unknown') else '.'}{m}" for m in error.mistakes)
-    except LongshiftError as error:
-        mistakes.append(f"method: {error}")
-    if config is not None and config.sampling == "pooled" and not mistakes:
-        mistakes += _pooled_mistakes(config)
-    if config is not None and not mistakes:
-        mistakes += _style_mistakes(config)
-    if mistakes or config is None:
-        raise ConfigError(mistakes, source)
+    config, mistakes = read_keys(values)
+    if mistakes:
+        raise ConfigError([text for texts in mistakes.values() for text in texts], source)
     return config
 
 
-def _style_mistakes(config: RunConfig) -> list[str]:
+def read_keys(values: Mapping[str, Any]) -> tuple[RunConfig, dict[str, list[str]]]:
+    """The configuration that the correct keys give, and the mistakes in the others, by key."""
+    mistakes: dict[str, list[str]] = {}
+    good = dict(values)
+    try:
+        config = RunConfig.model_validate(good)
+    except ValidationError as error:
+        for key, text in key_mistakes(error, RunConfig.model_fields):
+            mistakes.setdefault(key, []).append(text)
+            good.pop(key, None)
+        config = RunConfig.model_validate({"target": "", **good})
+    for key, text in _method_mistakes(config, values):
+        mistakes.setdefault(key, []).append(text)
+    if not mistakes:
+        mistakes |= _style_mistakes(config)
+    return config, mistakes
+
+
+def key_mistakes(error: ValidationError, known: Iterable[str]) -> list[tuple[str, str]]:
+    """What pydantic refuses, as (key, "key: expected X, got Y")."""
+    found: dict[str, tuple[str, str]] = {}
+    for problem in error.errors():
+        # What follows a key in the path are the branches of a union, each with an error of its own: one is enough.
+        name = ".".join(str(part) for part in problem["loc"][:2])
+        if problem["type"] == "extra_forbidden":
+            text = unknown_name("key", name, known)
+        elif problem["type"] == "missing":
+            hint = " (the domain to hold out; `longshift data inspect DATA` lists them)" if name == "target" else ""
+            text = f"{name}: is required{hint}"
+        else:
+            text = f"{name}: {expected(problem)}"
+        found.setdefault(name, (str(problem["loc"][0]), text))
+    return list(found.values())
+
+
+def expected(problem: Mapping[str, Any]) -> str:
+    """ "expected X, got Y" for one of the errors of a `ValidationError`."""
+    limits = {
+        "greater_than_equal": "at least {ge}",
+        "less_than_equal": "at most {le}",
+        "greater_than": "more than {gt}",
+    }
+    if problem["type"] in limits:
+        text = "expected " + limits[problem["type"]].format(**problem["ctx"])
+    else:
+        text = problem["msg"].replace("Input should be ", "expected ")
+    return f"{text[:1].lower()}{text[1:]}, got {problem['input']!r}"
+
+
+def _method_mistakes(config: RunConfig, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Mistakes that only show once the method is known."""
+    from longshift.methods import all_methods, get_method
+
+    try:
+        method = get_method(str(values.get("method", config.method)))
+    except LongshiftError as error:
+        return [("method", f"method: {error}")]
+    found = []
+    hparams = values.get("hparams")
+    try:
+        method.Config.make(hparams if isinstance(hparams, Mapping) else {})
+    except ConfigError as error:
+        found += [("hparams", f"hparams{': ' if m.startswith('unknown') else '.'}{m}") for m in error.mistakes]
+    if config.pooled and not (method.info.name == "erm" or method.info.family == "imbalance"):
+        alone = [name for name, cls in all_methods().items() if cls.info.family == "imbalance"]
+        text = f"expected 'domain' with {method.info.name}, which compares domains, got 'pooled'"
+        found.append(("sampling", f"sampling: {text}; pooled is for erm, {', '.join(alone)}"))
+    return found
+
+
+def _style_mistakes(config: RunConfig) -> dict[str, list[str]]:
     """Vectors have no style that could be mixed, and options of a style stage that is off have no effect."""
     style = config.method_config().style
     if config.vectors and style != "none":
-        return [f"hparams.style: expected none with vectors, which have no pixels, got {style!r}"]
+        return {"hparams": [f"hparams.style: expected none with vectors, which have no pixels, got {style!r}"]}
     idle = [name for name in config.hparams if name.startswith("style_")]
     if style == "none" and idle and config.hparam_seed == 0:
-        return [f"hparams.{name}: has no effect while style is none; set style, too" for name in idle]
-    return []
+        return {"hparams": [f"hparams.{name}: has no effect while style is none; set style, too" for name in idle]}
+    return {}
 
 
-def _pooled_mistakes(config: RunConfig) -> list[str]:
-    """Methods that compare domains have nothing to compare where all sources are one."""
-    info = config.method_class.info
-    if info.name == "erm" or info.family == "imbalance":
-        return []
-    alone = [name for name, cls in all_methods().items() if cls.info.family == "imbalance"]
-    return [
-        f"sampling: pooled goes with methods that do not compare domains (erm, {', '.join(alone)}), not {info.name}"
-    ]
-
-
-@dataclass(frozen=True)
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Runtime:
     """How a run is executed; none of it is part of what the run is."""
 
-    device: str = "auto"
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    graphs: Literal["auto", "on", "off"] = "auto"  # CUDA graphs around the whole step
-    compile: Literal["auto", "on", "off"] = "auto"  # backbone and augmentation
-    stream: bool = False  # keep the images on the host even if they would fit on the GPU
-    cache: Path | None = None
-    checkpoint_every: int = 0  # steps; 0 = at each evaluation
-    keep_model: bool = True
-    save_predictions: bool = False
+    device: str = Field(default="auto", json_schema_extra=_EXECUTION, description="auto, cpu, cuda, cuda:1 ...")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        default="auto", json_schema_extra=_EXECUTION, description="Arithmetic; auto: bf16 on GPUs that have it."
+    )
+    graphs: Literal["auto", "on", "off"] = Field(
+        default="auto", json_schema_extra=_EXECUTION, description="Capture each step as a CUDA graph."
+    )
+    compile: Literal["auto", "on", "off"] = Field(
+        default="auto", json_schema_extra=_EXECUTION,
+        description="Compile backbone and augmentation; auto: in long runs on a GPU.",
+    )  # fmt: skip
+    stream: bool = Field(
+        default=False, json_schema_extra=_EXECUTION,
+        description="Keep the images on the host even if they fit on the GPU.",
+    )  # fmt: skip
+    cache: Path | None = Field(
+        default=None, json_schema_extra=_EXECUTION,
+        description="Folder of decoded images; by default $LONGSHIFT_CACHE.",
+    )  # fmt: skip
+    checkpoint_every: int = Field(
+        default=0, ge=0, json_schema_extra=_EXECUTION,
+        description="Steps between checkpoints; 0: at each validation.",
+    )  # fmt: skip
+    keep_model: bool = Field(default=True, json_schema_extra=_EXECUTION, description="Keep the selected weights.")
+    save_predictions: bool = Field(
+        default=False, json_schema_extra=_EXECUTION, description="Keep the logits of validation, test and target."
+    )
+
+
+def parse_runtime(values: Mapping[str, Any], source: str = "the options") -> Runtime:
+    """Check a mapping of the fields of `Runtime` and report every mistake at once."""
+    from pydantic import TypeAdapter
+
+    try:
+        return TypeAdapter(Runtime).validate_python(dict(values))
+    except ValidationError as error:
+        known = Runtime.__dataclass_fields__
+        raise ConfigError([text for _, text in key_mistakes(error, known)], source) from error

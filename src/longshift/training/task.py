@@ -1,8 +1,7 @@
-"""From a run's configuration to its data: manifest, setting, split, store."""
+"""From a resolved run to its data: setting, split, store."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.data import Manifest, Store, fitting_size, load_dataset, open_store
+from longshift.data import Manifest, Store, load_dataset, open_store
 from longshift.errors import LongshiftError
 from longshift.methods import Problem
-from longshift.nn import SMALL_CONV
 from longshift.progress import Tick, silent
-from longshift.settings import Split, find_target, make_split, recognise, setting_for
-from longshift.training.run_config import SMALL_IMAGE, RunConfig, parse_run_config
+from longshift.settings import Split, make_split, setting_for
+from longshift.training.resolve_run import ResolvedRun
+from longshift.training.run_config import RunConfig
 
 Bar = Callable[[str, int], AbstractContextManager[Tick]]
 
@@ -50,59 +49,20 @@ class Task:
         return np.zeros(len(indices), dtype=np.int64) if pooled else self.source_domains(indices)
 
 
-def declare_benchmark(config: RunConfig) -> RunConfig:
-    """The configuration with its benchmark named, where the data's own names tell which it is.
+def make_task(
+    run: RunConfig | ResolvedRun, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None
+) -> Task:
+    """Make the split and open (or build) the store.
 
-    A recognised benchmark gets the published counts; naming it makes the hyper-parameters that depend on the benchmark
-    and the run's fingerprint those of a run that named it from the start.
+    Args:
+        run: The run; its configuration alone only where it was resolved before (as in a run's folder).
+        cache: Folder of decoded images.
+        bar: Shows the progress of decoding.
+        known: A task on the same data and image size, whose manifest and store are used.
     """
-    if config.benchmark is not None or config.vectors or config.data == "digits" or config.ratio is not None:
-        return config
-    name = recognise(load_dataset(config.data))
-    return config if name is None else parse_run_config({**config.model_dump(), "benchmark": name})
-
-
-def name_target(config: RunConfig) -> RunConfig:
-    """The configuration with its target by the data's own name: "A" of PACS and "art_painting" are one run."""
-    if not config.target:
-        return config
-    manifest = load_dataset(config.data)
-    known = recognise(manifest, config.benchmark) if config.benchmark else None
-    return config.model_copy(update={"target": find_target(manifest, config.target, known)})
-
-
-def choose_size(config: RunConfig) -> RunConfig:
-    """The configuration with an image size, where none is stated and the images are smaller than the protocol's.
-
-    Images of 64 pixels or less stay as they are and go, unless a network or weights are named, through the network for
-    small images. Digits, vectors, benchmarks and what starts from published weights keep the sizes they have.
-    """
-    stated = config.image_size or config.benchmark or config.vectors or config.data == "digits"
-    if stated or config.pretrained or config.weights or config.backbone not in ("auto", SMALL_CONV):
-        return config
-    size = _size_of_images(config.data, config.size)
-    if size >= config.size or (config.backbone == "auto" and size > SMALL_IMAGE):
-        return config
-    return config.model_copy(update={"image_size": size})
-
-
-@functools.lru_cache(maxsize=16)
-def _size_of_images(data: str, most: int) -> int:
-    """Looked up once per process: a sweep asks for each of its jobs."""
-    return fitting_size(load_dataset(data), most)
-
-
-def say_network(config: RunConfig) -> str:
-    """Network, start and image size in a line."""
-    if config.vectors:
-        return f"{config.backbone_name} on vectors"
-    start = Path(config.weights).name if config.weights else "pretrained" if config.pretrained else "random"
-    return f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
-
-
-def make_task(config: RunConfig, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None) -> Task:
-    """Load the data, make the split, open (or build) the store; `known`: a task on the same data and image size."""
-    manifest = known.manifest if known else load_dataset(config.data)
+    if isinstance(run, RunConfig):
+        run = ResolvedRun(run, known.manifest if known else load_dataset(run.data))
+    config, manifest = run.config, run.manifest
     third = config.validation is not None
     setting = setting_for(
         manifest, config.setting, config.target,

@@ -11,13 +11,15 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.data import load_dataset
+from longshift.data import Manifest, load_dataset
 from longshift.data.image_size import fitting_size, typical_side
-from longshift.errors import UsageError
+from longshift.errors import ConfigError, UsageError
 from longshift.files import read_json
 from longshift.fitting.network_choice import choose_network
-from longshift.training.run_config import RunConfig, parse_run_config
-from longshift.training.task import choose_size, name_target, say_network
+from longshift.training import resolve_run, task
+from longshift.training.resolve_run import describe_network, resolve
+from longshift.training.run_config import RunConfig
+from longshift.training.task import make_task
 
 
 def tree(root: Path, width: int, height: int, domains: tuple[str, ...] = ("north", "south", "west")) -> Path:
@@ -42,7 +44,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def config(data: str, **values: Any) -> RunConfig:
-    return parse_run_config({"data": data, "target": "west", **values})
+    return resolve({"data": data, "target": "west", "setting": "Natural", **values}).config
 
 
 def test_the_typical_side_is_the_median_of_the_shorter_ones(small: str, large: str, tmp_path: Path) -> None:
@@ -58,31 +60,29 @@ def test_the_typical_side_is_the_median_of_the_shorter_ones(small: str, large: s
 
 
 def test_small_images_stay_small_as_in_a_fit(small: str) -> None:
-    chosen = choose_size(config(small))
+    chosen = config(small)
     assert (chosen.image_size, chosen.backbone_name) == (20, "small_conv")
-    assert say_network(chosen) == "small_conv from random weights, on 20x20 pixels"
+    assert describe_network(chosen) == "small_conv from random weights, on 20x20 pixels"
     values, _ = choose_network(load_dataset(small), gpu=True)
     assert (chosen.size, chosen.backbone_name) == (values["image_size"], values["backbone"])
-    assert choose_size(config(small, backbone="small_conv")).size == 20
+    assert config(small, backbone="small_conv").size == 20
 
 
 @pytest.mark.parametrize(
     "stated",
     [
         {"image_size": 64}, {"image_size": 224}, {"backbone": "resnet18"}, {"pretrained": True},
-        {"benchmark": "PACS"}, {"weights": "w.safetensors", "backbone": "resnet18"},
+        {"weights": "w.safetensors", "backbone": "resnet18"},
     ],
 )  # fmt: skip
 def test_what_is_stated_stays(small: str, stated: dict[str, Any]) -> None:
-    asked = config(small, **stated)
-    assert choose_size(asked) is asked
+    assert config(small, **stated) == RunConfig(data=small, target="west", setting="Natural", **stated)
 
 
 def test_other_images_keep_the_protocol(large: str) -> None:
-    for asked in (config(large), config("digits", target="ink")):
-        assert choose_size(asked) is asked
+    assert config(large).image_size == config("digits", target="ink").image_size == 0
     assert config(large).size == 224
-    assert choose_size(config(large, backbone="small_conv")).size == 100
+    assert config(large, backbone="small_conv").size == 100
 
 
 def test_train_says_what_it_chose(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,9 +100,47 @@ def test_train_says_what_it_chose(small: str, tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_target_in_any_spelling_is_one_run() -> None:
-    names = [name_target(RunConfig(data="digits", target=name, method="erm")) for name in ("ink", "INK", "Ink")]
-    assert {config.target for config in names} == {"ink"}
-    assert len({config.fingerprint() for config in names}) == 1
+    found = [config("digits", target=name, method="erm") for name in ("ink", "INK", "Ink")]
+    assert {one.target for one in found} == {"ink"}
+    assert len({one.fingerprint() for one in found}) == 1
     with pytest.raises(UsageError, match="inc"):
-        name_target(RunConfig(data="digits", target="inc", method="erm"))
-    assert name_target(RunConfig(data="digits", target="", method="erm")).target == ""
+        config("digits", target="inc", method="erm")
+    assert config("digits", target="", method="erm").target == ""
+
+
+def test_every_mistake_is_reported_at_once(small: str) -> None:
+    """Those in the keys, those that only the data show, and those in the network."""
+    wrong = {"data": small, "target": "wets", "stepz": 3, "method": "ndlc", "backbone": "resnet81"}
+    with pytest.raises(ConfigError) as caught:
+        resolve(wrong)
+    told = caught.value.mistakes
+    assert len(told) == 4
+    for word in ("did you mean steps", "did you mean ndcl", "did you mean west", "did you mean resnet"):
+        assert len([line for line in told if word in line]) == 1, word
+    with pytest.raises(ConfigError) as caught:
+        resolve({"data": "nowhere", "target": "west", "steps": 0})
+    assert len(caught.value.mistakes) == 2
+    with pytest.raises(UsageError, match="Balanced takes no ratio"):
+        resolve({"target": "ink", "setting": "Balanced", "ratio": 10})
+
+
+def test_a_single_mistake_of_the_data_is_told_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^no dataset at"):
+        resolve({"data": str(tmp_path / "nowhere"), "target": "west"})
+
+
+def test_resolving_twice_changes_nothing(small: str) -> None:
+    assert config(small) == resolve(config(small)).config
+
+
+def test_the_data_are_read_once(small: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def note(data: str) -> Manifest:
+        read.append(data)
+        return load_dataset(data)
+
+    monkeypatch.setattr(resolve_run, "load_dataset", note)
+    monkeypatch.setattr(task, "load_dataset", note)
+    make_task(resolve({"data": small, "target": "west", "setting": "Natural", "shrink": True, "validation": 1}))
+    assert read == [small]

@@ -1,0 +1,244 @@
+"""The tables of a sweep file as pydantic models, which check all that can be checked without the data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.dataclasses import dataclass as checked_dataclass
+from pydantic_core import PydanticCustomError
+
+from longshift.data import DIGITS
+from longshift.errors import LongshiftError, unknown_name
+from longshift.methods import get_method, is_file_spec
+from longshift.settings import canonical_setting
+from longshift.sweep.sweep_folder import absolute
+from longshift.training import RunConfig, Runtime, expected
+
+MOST_DRAWS = 1000  # so that the hyper-parameter seeds of two trials never meet, see `trial_seeds.hparam_seed`
+MOST_TRIALS = 1000
+ALL = "all"
+# What the expansion decides; a table of run keys may not.
+EXPANDED = ("data", "benchmark", "setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
+STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def _mistake(text: str) -> PydanticCustomError:
+    return PydanticCustomError("longshift", "{text}", {"text": text})
+
+
+def _absolute(path: str, info: ValidationInfo) -> str:
+    """Paths are meant from the file's folder."""
+    return absolute(path, (info.context or {})["base"])
+
+
+def _names(value: object) -> object:
+    """ "all" stands for a list."""
+    if value != ALL and not isinstance(value, list):
+        raise _mistake(f'expected "all" or a list of names, got {value!r}')
+    return [ALL] if value == ALL else value
+
+
+def _numbered(value: object) -> object:
+    """Trials by their numbers, or how many there are, from trial 0 on."""
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIALS:
+        return tuple(range(value))
+    if not isinstance(value, list):
+        raise _mistake(f"expected a number of trials from 1 to {MOST_TRIALS}, or a list such as [3, 4, 5], got {value!r}")
+    return tuple(dict.fromkeys(value))
+
+
+def _path(value: str, info: ValidationInfo) -> str:
+    return value if value == DIGITS else _absolute(value, info)
+
+
+def _method(value: str, info: ValidationInfo) -> str:
+    """The registered name; a method in a file of the user's keeps its path, which is how a worker finds it."""
+    if value.casefold() == ALL:
+        return ALL
+    if is_file_spec(value):
+        path, _, attribute = value.rpartition(":")
+        value = f"{_absolute(path, info)}:{attribute}"
+    try:
+        found = get_method(value)
+    except LongshiftError as error:
+        raise _mistake(str(error)) from error
+    return value if is_file_spec(value) else found.info.name
+
+
+def _setting(value: str, info: ValidationInfo) -> str:
+    if Path(value).suffix.lower() in (".json", ".csv"):
+        return _absolute(value, info)
+    try:
+        return canonical_setting(value)
+    except LongshiftError as error:
+        raise _mistake(str(error)) from error
+
+
+def _row_name(value: object) -> object:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise _mistake(f"expected a word or a few, got {value!r}")
+    if "+" in value:
+        raise _mistake('expected no "+", which marks the rows of averaged weights ("ndcl+ema")')
+    return value
+
+
+TrialNumber = Annotated[int, Field(ge=0, lt=MOST_TRIALS)]
+Names = Annotated[list[str], BeforeValidator(_names)]
+MethodName = Annotated[str, AfterValidator(_method)]
+FilePath = Annotated[str, AfterValidator(_path)]
+
+
+class DatasetTable(BaseModel):
+    """One of the [[datasets]]."""
+
+    model_config = STRICT
+
+    path: FilePath = Field(..., min_length=1)
+    name: str | None = None
+    benchmark: str | None = None
+    targets: Names | None = None
+
+    @field_validator("benchmark")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        return RunConfig(target="", benchmark=value).benchmark  # type: ignore[arg-type]
+
+
+class RunTable(RunConfig):
+    """[run] and [overrides.METHOD]: any key of a run that the sweep itself does not decide."""
+
+    own_keys: ClassVar[tuple[str, ...]] = ()
+
+    target: str = ""
+    weights: FilePath | None = None
+
+    @field_validator(*EXPANDED, mode="before")
+    @classmethod
+    def _not_expanded(cls, value: object, info: ValidationInfo) -> object:
+        if info.field_name not in cls.own_keys:
+            raise _mistake("follows from the sweep's own keys and cannot be set here")
+        return value
+
+    def given(self) -> dict[str, Any]:
+        """The keys that the table has."""
+        return self.model_dump(include=self.model_fields_set - {"name", "method"})
+
+
+class VariantTable(RunTable):
+    """One of the [[variants]]: a method again, with other values, as a row of its own."""
+
+    own_keys: ClassVar[tuple[str, ...]] = ("method",)
+
+    name: Annotated[str, BeforeValidator(_row_name)]
+    method: MethodName
+
+
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class RuntimeTable(Runtime):
+    """[runtime]: weights are not kept unless asked for, and the launcher gives the device."""
+
+    keep_model: bool = False
+
+    @field_validator("cache")
+    @classmethod
+    def _from_file(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        return None if value is None else Path(_absolute(str(value), info))
+
+    @field_validator("device", mode="before")
+    @classmethod
+    def _from_launcher(cls, value: object) -> object:
+        raise _mistake("is an option of `longshift sweep run` and cannot be set here")
+
+
+class SweepTable(BaseModel):
+    """The whole file."""
+
+    model_config = STRICT
+
+    datasets: list[DatasetTable] = Field(default_factory=list)
+    settings: list[Annotated[str, AfterValidator(_setting)]] = Field(default_factory=list)
+    targets: Names = Field(default_factory=lambda: [ALL])
+    methods: Annotated[list[MethodName], BeforeValidator(_names)] = Field(default_factory=lambda: [ALL])
+    variants: list[VariantTable] = Field(default_factory=list)
+    trials: Annotated[tuple[TrialNumber, ...], BeforeValidator(_numbered)] = Field((0, 1, 2), min_length=1)
+    draws: int = Field(10, ge=1, le=MOST_DRAWS)
+    store: FilePath = Field(".", validate_default=True)
+    run: RunTable = Field(default_factory=RunTable)
+    overrides: dict[MethodName, RunTable] = Field(default_factory=dict)
+    runtime: RuntimeTable = Field(default_factory=RuntimeTable)
+
+
+def read_tables(raw: Mapping[str, Any], base: Path) -> tuple[SweepTable, list[str]]:
+    """The correct part of a sweep file and the mistakes in the rest, so that one does not hide those in another."""
+    good, mistakes = copy.deepcopy(dict(raw)), dict[str, None]()
+    while True:
+        try:
+            return SweepTable.model_validate(good, context={"base": base}), list(mistakes)
+        except ValidationError as error:
+            first = not mistakes
+            for problem in error.errors():
+                if first:  # later ones only follow from what was removed
+                    mistakes[_text(problem, raw)] = None
+                _remove(good, problem["loc"])
+            good = _pruned(good)
+
+
+def _text(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
+    """One mistake, with the table it is in."""
+    where, keys, known = _place([part for part in problem["loc"] if part != "[key]"], raw)
+    name = ".".join(str(key) for key in keys[:2] if not isinstance(key, int))
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        return where + unknown_name("key", name, known)
+    if problem["type"] == "missing":
+        return f"{where}{name}: is required"
+    text = problem["msg"] if problem["type"] == "longshift" else expected(problem)
+    return f"{where}{name}: {text}" if name else where + text
+
+
+def _place(path: Sequence[Any], raw: Mapping[str, Any]) -> tuple[str, Sequence[Any], Iterable[str]]:
+    """The table that a path leads into, in words, the rest of the path, and the keys that the table may have."""
+    table, *rest = path
+    if table in ("run", "runtime") and rest:
+        return f"[{table}] ", rest, RunTable.model_fields if table == "run" else Runtime.__dataclass_fields__
+    if table == "overrides" and len(rest) > 1:
+        return f"[overrides.{rest[0]}] ", rest[1:], RunTable.model_fields
+    if table in ("variants", "datasets") and rest:
+        entry = raw[table][rest[0]]
+        name = entry.get("name" if table == "variants" else "path") if isinstance(entry, dict) else None
+        title = name if isinstance(name, str) and name.strip() else f"number {rest[0] + 1}"
+        known = VariantTable.model_fields if table == "variants" else DatasetTable.model_fields
+        return f"[[{table}]] {title}: ", rest[1:], known
+    return "", path, SweepTable.model_fields
+
+
+def _remove(values: Any, path: Sequence[Any]) -> None:
+    """Remove what a path leads to, or the last part of it that exists; a list keeps its length until it is pruned."""
+    container: Any = None
+    key: Any = None
+    for part in path:
+        if not ((isinstance(values, dict) and part in values) or (isinstance(values, list) and isinstance(part, int))):
+            break
+        container, key, values = values, part, values[part]
+    if isinstance(container, dict):
+        del container[key]
+    elif container is not None:
+        container[key] = None
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _pruned(item) for key, item in value.items()}
+    return [_pruned(item) for item in value if item is not None] if isinstance(value, list) else value

@@ -1,0 +1,158 @@
+"""The one way from a request to a run: fill in what the data decide, and check everything before work begins."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from longshift.data import DIGITS, Manifest, fitting_size, load_dataset
+from longshift.errors import ConfigError, LongshiftError
+from longshift.nn import SMALL_CONV, check_backbone
+from longshift.settings import find_target, recognise, setting_for
+from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
+
+Request = RunConfig | Mapping[str, Any]
+SOURCE = "the run's configuration"
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedRun:
+    """A run that can start: its complete configuration and the manifest of its data.
+
+    Attributes:
+        config: The configuration, with benchmark, target and image size as the data decide them.
+        manifest: The samples of the dataset.
+    """
+
+    config: RunConfig
+    manifest: Manifest
+
+
+def resolve(request: Request, source: str = SOURCE) -> ResolvedRun:
+    """Complete and check a request, as every way to start a run does.
+
+    The benchmark is declared where the names of domains and classes tell it, the target gets the name that it has in
+    the data, and small images keep their size (and go through the network for small images) unless something else is
+    asked for. Keys, hyper-parameters, dataset, target, setting and backbone are checked.
+
+    Args:
+        request: A `RunConfig`, or a mapping of its keys.
+        source: What the request is called in errors, such as the name of a file.
+
+    Returns:
+        The configuration and the manifest.
+
+    Raises:
+        UsageError: The request has a mistake. Where it has several, all are listed.
+        LongshiftError: The data cannot be read.
+
+    Example:
+        >>> run = resolve({"data": "digits", "target": "INK", "method": "erm"})
+        >>> run.config.target, run.config.backbone_name, len(run.manifest)
+        ('ink', 'small_conv', 1797)
+    """
+    values = _values(request)
+    try:
+        dataset = OpenDataset(str(values.get("data", DIGITS)))
+    except LongshiftError as error:
+        _, mistakes = read_keys({"target": "", **values})
+        _fail([text for texts in mistakes.values() for text in texts], [error], source)
+    return dataset.resolve(values, source)
+
+
+class OpenDataset:
+    """A dataset on which many runs are resolved: it is read, recognized and measured once."""
+
+    def __init__(self, data: str, manifest: Manifest | None = None) -> None:
+        self.data, self.manifest = data, manifest or load_dataset(data)
+        self._possible: set[tuple[object, ...]] = set()
+        self._recognized: dict[str | None, str | None] = {}
+
+    def recognized_as(self, benchmark: str | None = None) -> str | None:
+        """The benchmark that is declared (an error if it cannot be), or that the names of the data tell."""
+        if benchmark not in self._recognized:
+            self._recognized[benchmark] = recognise(self.manifest, benchmark)
+        return self._recognized[benchmark]
+
+    @functools.cached_property
+    def fitting_size(self) -> int:
+        """The image size that suits the images, up to that of the protocol."""
+        return fitting_size(self.manifest, PROTOCOL_SIZE)
+
+    def resolve(self, request: Request, source: str = SOURCE, planned: Collection[Path] = ()) -> ResolvedRun:
+        """As the function `resolve`, for runs on this dataset; `planned` files of counts need not exist yet."""
+        asked, mistakes = read_keys({**_values(request), "data": self.data})
+        failures: list[LongshiftError] = []
+        wrong = mistakes.keys()
+        config = asked
+        try:
+            if not wrong & {"benchmark", "ratio"}:
+                config = self._with_benchmark(config)
+            if "target" not in wrong:
+                target = find_target(self.manifest, config.target, config.benchmark)
+                config = config.model_copy(update={"target": target})
+            if not wrong & {"setting", "target", "ratio", "validation", "benchmark"}:
+                self._check_setting(config, planned)
+        except LongshiftError as error:
+            failures.append(error)
+        if not wrong & {"image_size", "backbone"}:
+            config = self._with_size(config)
+            try:
+                check_backbone(config.backbone_name)
+            except LongshiftError as error:
+                failures.append(error)
+        if mistakes or failures:
+            _fail([text for texts in mistakes.values() for text in texts], failures, source)
+        return ResolvedRun(config, self.manifest)
+
+    def _with_benchmark(self, config: RunConfig) -> RunConfig:
+        """The benchmark named, unless a ratio is stated: counts of a stated ratio are not the published ones."""
+        if config.benchmark is None and config.ratio is not None:
+            return config
+        return config.model_copy(update={"benchmark": self.recognized_as(config.benchmark)})
+
+    def _with_size(self, config: RunConfig) -> RunConfig:
+        """The image size, where none is stated and the images are smaller than the protocol's.
+
+        Images of 64 pixels or less stay as they are and go, unless a network or weights are named, through the network
+        for small images. Digits, vectors, benchmarks and what starts from published weights keep the sizes they have.
+        """
+        stated = config.image_size or config.benchmark or config.vectors or config.data == DIGITS
+        if stated or config.pretrained or config.weights or config.backbone not in ("auto", SMALL_CONV):
+            return config
+        size = self.fitting_size
+        if size >= config.size or (config.backbone == "auto" and size > SMALL_IMAGE):
+            return config
+        return config.model_copy(update={"image_size": size})
+
+    def _check_setting(self, config: RunConfig, planned: Collection[Path]) -> None:
+        """Raise where the data do not allow the setting."""
+        key = (config.setting, config.target, config.benchmark, config.ratio, config.validation)
+        if key not in self._possible and Path(config.setting) not in planned:
+            setting_for(
+                self.manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio,
+                validation=config.validation, third=config.validation is not None,
+            )  # fmt: skip
+            self._possible.add(key)
+
+
+def describe_network(config: RunConfig) -> str:
+    """Network, start and image size in a line."""
+    if config.vectors:
+        return f"{config.backbone_name} on vectors"
+    start = Path(config.weights).name if config.weights else "pretrained" if config.pretrained else "random"
+    return f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
+
+
+def _values(request: Request) -> dict[str, Any]:
+    return request.model_dump() if isinstance(request, RunConfig) else dict(request)
+
+
+def _fail(mistakes: Sequence[str], failures: Sequence[LongshiftError], source: str) -> NoReturn:
+    """Raise what is wrong: a single failure as it is, several things as one list."""
+    if not mistakes and len(failures) == 1:
+        raise failures[0]
+    raise ConfigError([*mistakes, *map(str, failures)], source)
