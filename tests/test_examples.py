@@ -44,6 +44,9 @@ def test_embeddings() -> None:
         "longshift.report.weak_classes",
         "longshift.fitting.plan",
         "longshift.fitting.site_scores",
+        "longshift.training.resolve_run",
+        "longshift.training.run_config",
+        "longshift.training.train_run",
     ],
 )
 def test_doctests(name: str) -> None:

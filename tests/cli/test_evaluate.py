@@ -63,5 +63,5 @@ def test_disagreement_fails(digits_run: Path, tmp_path: Path) -> None:
 
 
 def test_unknown_set(digits_run: Path) -> None:
-    failed = runner.invoke(app, ["evaluate", str(digits_run), "--set", "train"])
+    failed = runner.invoke(app, ["evaluate", str(digits_run), "--on", "train"])
     assert isinstance(failed.exception, UsageError)

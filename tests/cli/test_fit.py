@@ -156,7 +156,7 @@ def test_it_says_what_it_sees(vectors: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--average", "mean"], "expected none, ema or swa"),
+        (["--average", "mean"], "expected 'none', 'ema' or 'swa'"),
         (["--minutes", "-1"], "expected a positive number"),
         (["--method", "ndlc"], "did you mean ndcl"),
         (["--target", "9"], "unknown site"),

@@ -130,7 +130,7 @@ def test_a_folder_without_a_model_says_what_it_is(digits_run: Path, tmp_path: Pa
         load_model(tmp_path / "images")
     copy = shutil.copytree(digits_run, tmp_path / "my fit" / "sites" / "ndcl-1-north")
     (copy / "model.json").unlink()
-    with pytest.raises(LongshiftError, match="the run was made with --no-model, or is not finished"):
+    with pytest.raises(LongshiftError, match="the run was made with --no-keep-model, or is not finished"):
         load_model(copy)
     (tmp_path / "my fit" / "plan.json").write_text("{}")
     with pytest.raises(

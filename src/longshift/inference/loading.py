@@ -131,7 +131,7 @@ def _why_none(path: Path) -> str:
         )
     if not (path / "config.json").exists():
         return "expected the folder of a run or of a fit, as `longshift fit DATA` makes it; then come the images"
-    return "the run was made with --no-model, or is not finished"
+    return "the run was made with --no-keep-model, or is not finished"
 
 
 def weights_file(folder: RunFolder, weights: Weights) -> Path:

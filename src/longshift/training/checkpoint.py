@@ -51,7 +51,7 @@ def require_weights(path: Path) -> None:
     if path.suffix != ".safetensors":
         raise LongshiftError(f"{path} is not a .safetensors file; other formats can run code when loaded")
     if not path.exists():
-        raise LongshiftError(f"no model file {path}; the run was made with --no-model, or is not finished")
+        raise LongshiftError(f"no model file {path}; the run was made with --no-keep-model, or is not finished")
 
 
 def load_weights(path: Path, module: nn.Module, prefix: str = "") -> None:

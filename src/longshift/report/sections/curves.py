@@ -39,8 +39,8 @@ def margin_section(given: Sequence[Margins], name: str = "") -> Section:
     """Pr[margin <= delta] over delta: a method whose curve lies lower is surer of the right answer."""
     if not given:
         text = (
-            "Margins need the predictions of single samples, and no run kept them: train with --predictions, or set "
-            "save_predictions = true under [runtime] of the sweep."
+            "Margins need the predictions of single samples, and no run kept them: train with --save-predictions, or "
+            "set save_predictions = true under [runtime] of the sweep."
         )
         return Section("Margins", paragraphs(text), name=name)
     at = np.linspace(-1, 1, POINTS)

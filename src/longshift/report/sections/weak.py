@@ -229,7 +229,7 @@ def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Wrong], 
     first = {record.target: record for record in sorted(records, key=lambda r: -r.trial)}
     with_predictions = [r for r in first.values() if r.predictions() is not None]
     if not with_predictions:
-        return [], "No example images: the runs kept no predictions (train with --predictions)."
+        return [], "No example images: the runs kept no predictions (train with --save-predictions)."
     try:
         manifest = load_manifest(data or str(records[0].result["run"]["data"]))
         samples = [s for r in with_predictions for s in wrong_samples(r, manifest)]
