@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import typer
 
-from longshift.cli.main import app
+from longshift.cli.main import VERBS, app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for where in ("*.md", "docs/**/*.md", "results/**/*.md") for path in ROOT.glob(where))
 PROGRAM: Any = typer.main.get_command(app)
+for verb_name in VERBS:
+    PROGRAM.load(verb_name)
 
 
 def commands(text: str) -> list[str]:

@@ -40,12 +40,16 @@ VERBS = {
 class Verbs(TyperGroup):
     """The verbs, each imported when it is used."""
 
+    def load(self, verb: str) -> None:
+        """Replace the entry of the list by the verb itself."""
+        app = typer.Typer(rich_markup_mode="markdown")
+        importlib.import_module(f"longshift.cli.{verb}").register(app)
+        self.commands[verb] = get_group(app).commands[verb]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Replace the entry of the list by the verb itself, then resolve it."""
+        """Load the verb that is called."""
         if args and args[0] in VERBS:
-            verb = typer.Typer(rich_markup_mode="markdown")
-            importlib.import_module(f"longshift.cli.{args[0]}").register(verb)
-            self.commands[args[0]] = get_group(verb).commands[args[0]]
+            self.load(args[0])
         return super().resolve_command(ctx, args)
 
 
