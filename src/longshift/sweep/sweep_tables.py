@@ -45,7 +45,7 @@ def _absolute(path: str, info: ValidationInfo) -> str:
 
 
 def _names(value: object) -> object:
-    """ "all" stands for a list."""
+    """A list of names; the word "all" stands for one."""
     if value != ALL and not isinstance(value, list):
         raise _mistake(f'expected "all" or a list of names, got {value!r}')
     return [ALL] if value == ALL else value
@@ -56,8 +56,10 @@ def _numbered(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIALS:
         return tuple(range(value))
     if not isinstance(value, list):
-        raise _mistake(f"expected a number of trials from 1 to {MOST_TRIALS}, or a list such as [3, 4, 5], got {value!r}")
-    return tuple(dict.fromkeys(value))
+        raise _mistake(
+            f"expected a number of trials from 1 to {MOST_TRIALS}, or a list such as [3, 4, 5], got {value!r}"
+        )
+    return [item for place, item in enumerate(value) if item not in value[:place]]
 
 
 def _path(value: str, info: ValidationInfo) -> str:

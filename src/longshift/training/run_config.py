@@ -321,11 +321,12 @@ def key_mistakes(error: ValidationError, known: Iterable[str]) -> list[tuple[str
 
 
 def expected(problem: Mapping[str, Any]) -> str:
-    """ "expected X, got Y" for one of the errors of a `ValidationError`."""
+    """Return "expected X, got Y" for one of the errors of a `ValidationError`."""
     limits = {
         "greater_than_equal": "at least {ge}",
         "less_than_equal": "at most {le}",
         "greater_than": "more than {gt}",
+        "less_than": "less than {lt}",
     }
     if problem["type"] in limits:
         text = "expected " + limits[problem["type"]].format(**problem["ctx"])
