@@ -217,7 +217,7 @@ def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values, reason = choose_network(manifest, gpu=True, backbone="resnet18")
     assert values["pretrained"] is False
     assert "starts from random weights, on 224x224 pixels. No pretrained weights can be reached" in reason
-    monkeypatch.setattr("longshift.fitting.network_choice.at_hand", lambda name: name == "resnet18")
+    monkeypatch.setattr("longshift.fitting.network_choice.weights_available", lambda name: name == "resnet18")
     assert choose_network(manifest, gpu=True, backbone="resnet18")[0]["pretrained"] is True
     assert choose_network(manifest, gpu=True, backbone="resnet18", pretrained=False)[0]["pretrained"] is False
     with pytest.raises(LongshiftError, match="no weights file"):

@@ -13,7 +13,7 @@ from PIL import Image
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import load_model
-from longshift.inference.prediction import Predictions, expand, predict
+from longshift.inference.prediction import Predictions, expand_inputs, predict
 from longshift.training.run_config import RunConfig
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
@@ -61,14 +61,14 @@ def test_the_threshold(digits_run: Path, pictures: Path) -> None:
 
 def test_expanding(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(pictures)
-    everything = expand(["."])
+    everything = expand_inputs(["."])
     assert len(everything) == 71
-    assert expand(["two/*"]) == sorted(f"two/{p.name}" for p in (pictures / "two").iterdir())
-    assert len(expand(["**/*.png"])) == 70
-    assert expand(["two/", "two/*.png"]) == expand(["two"])  # nothing twice
-    assert expand(["absent.png", "no*match"]) == ["absent.png", "no*match"]
+    assert expand_inputs(["two/*"]) == sorted(f"two/{p.name}" for p in (pictures / "two").iterdir())
+    assert len(expand_inputs(["**/*.png"])) == 70
+    assert expand_inputs(["two/", "two/*.png"]) == expand_inputs(["two"])  # nothing twice
+    assert expand_inputs(["absent.png", "no*match"]) == ["absent.png", "no*match"]
     (pictures / "odd[1].png").write_bytes(b"")
-    assert expand(["odd[1].png"]) == ["odd[1].png"]  # a file's own name is no pattern
+    assert expand_inputs(["odd[1].png"]) == ["odd[1].png"]  # a file's own name is no pattern
     (pictures / "odd[1].png").unlink()
 
 

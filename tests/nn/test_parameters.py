@@ -5,15 +5,15 @@ from hypothesis import given, settings, strategies as st
 from torch import Tensor, nn
 
 from longshift.nn.parameters import (
-    copies,
+    assign_tensors,
+    copy_tensors,
     first_adam_step,
-    flat,
+    flatten_tensors,
     gradients,
-    put,
     set_gradients,
-    shifted,
+    shifted_weights,
     trainable,
-    unflat,
+    unflatten_tensors,
 )
 
 
@@ -38,8 +38,8 @@ def test_gradients_of_unused_weights_are_zero() -> None:
 def test_shifted_weights_come_back_bit_for_bit() -> None:
     model = layers()
     weights = trainable(model)
-    before = copies(weights)
-    with shifted(weights, [torch.full_like(w, 1e-3) for w in weights]):
+    before = copy_tensors(weights)
+    with shifted_weights(weights, [torch.full_like(w, 1e-3) for w in weights]):
         for w, b in zip(weights, before, strict=True):
             assert torch.equal(w, b + 1e-3)
     assert all(torch.equal(w, b) for w, b in zip(weights, before, strict=True))
@@ -47,9 +47,9 @@ def test_shifted_weights_come_back_bit_for_bit() -> None:
 
 def test_shifted_weights_come_back_after_an_error() -> None:
     weights = trainable(layers())
-    before = copies(weights)
+    before = copy_tensors(weights)
     try:
-        with shifted(weights, [torch.ones_like(w) for w in weights]):
+        with shifted_weights(weights, [torch.ones_like(w) for w in weights]):
             raise RuntimeError
     except RuntimeError:
         pass
@@ -59,10 +59,10 @@ def test_shifted_weights_come_back_after_an_error() -> None:
 def test_flat_and_unflat_are_inverse_and_put_writes_in_place() -> None:
     weights = trainable(layers())
     places = [w.data_ptr() for w in weights]
-    vector = flat(weights)
+    vector = flatten_tensors(weights)
     assert vector.shape == (3 * 4 + 4 + 4 * 2 + 2,)
-    put(weights, unflat(vector * 2, weights))
-    assert torch.equal(flat(weights), vector * 2)
+    assign_tensors(weights, unflatten_tensors(vector * 2, weights))
+    assert torch.equal(flatten_tensors(weights), vector * 2)
     assert [w.data_ptr() for w in weights] == places
 
 

@@ -47,25 +47,25 @@ def test_without_internet_the_way_out_is_named(name: str, host: str, calls: list
         make_backbone(name, pretrained=True)
     assert "--weights resnet18.safetensors" in str(caught.value)
     assert calls == [(host, 443)]
-    assert not pretrained.at_hand(name)
+    assert not pretrained.weights_available(name)
     make_backbone(name)  # from nothing: nobody is asked
     assert len(calls) == 2
 
 
 def test_fit_asks_the_same_question() -> None:
-    assert vars(fit_network)["at_hand"] is pretrained.at_hand
+    assert vars(fit_network)["weights_available"] is pretrained.weights_available
 
 
 def test_a_host_that_answers_is_enough(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda address, timeout: contextlib.nullcontext())
-    assert pretrained.at_hand("resnet18")
+    assert pretrained.weights_available("resnet18")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert "HF_HUB_OFFLINE" in pretrained.obstacle("resnet18")
 
 
 def test_a_proxy_is_left_to_loading(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
-    assert pretrained.at_hand("resnet18")
+    assert pretrained.weights_available("resnet18")
     assert not calls
 
 
@@ -78,11 +78,11 @@ def test_weights_in_a_cache_need_no_network(calls: list[Any], tmp_path: Path) ->
     snapshot = folder / "snapshots" / ("0" * 40)
     snapshot.mkdir(parents=True)
     save_file({"x": torch.zeros(1)}, snapshot / "model.safetensors")
-    assert pretrained.at_hand("resnet18")
+    assert pretrained.weights_available("resnet18")
     checkpoints = tmp_path / "torch" / "checkpoints"
     checkpoints.mkdir(parents=True)
     (checkpoints / "resnet18-f37072fd.pth").touch()
-    assert pretrained.at_hand("torchvision/resnet18")
+    assert pretrained.weights_available("torchvision/resnet18")
     assert not calls
 
 

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from longshift.paper import recipe_runs as running
-from longshift.sweep.job_queue import make_board
+from longshift.sweep.job_queue import make_queue
 from longshift.sweep.local_launcher import Pool, Worker
 from longshift.sweep.run_job import Outcome
 from longshift.sweep.worker_slots import Slot
@@ -58,12 +58,12 @@ def test_two_at_a_time_both_are_running_until_no_job_is_left(tmp_path: Path, mon
 
 def test_a_board_tells_only_what_has_changed(tmp_path: Path) -> None:
     told: list[str] = []
-    board = make_board(small_plan(tmp_path / "s"), lambda board: told.append(board.note()))
-    board.tell()
-    board.tell()
-    job = board.next_job()
+    job_queue = make_queue(small_plan(tmp_path / "s"), lambda job_queue: told.append(job_queue.note()))
+    job_queue.tell()
+    job_queue.tell()
+    job = job_queue.next_job()
     assert job is not None
-    board.tell()
-    board.finish(job, Outcome("failed"))
-    board.tell()
+    job_queue.tell()
+    job_queue.finish(job, Outcome("failed"))
+    job_queue.tell()
     assert told == ["0 running", "1 running", "0 running, 1 failed"]

@@ -41,7 +41,7 @@ def plan(finished: Plan, tmp_path: Path) -> Plan:
 
 
 def _states(plan: Plan) -> list[str]:
-    entries = store.scan(plan.folder.store, [job.fingerprint for job in plan.jobs])
+    entries = store.scan_jobs(plan.folder.store, [job.fingerprint for job in plan.jobs])
     return [entries[job.fingerprint].state for job in plan.jobs]
 
 
@@ -109,13 +109,13 @@ def test_a_finished_job_is_not_run_again(plan: Plan, monkeypatch: pytest.MonkeyP
 def test_the_index_is_only_a_cache(plan: Plan) -> None:
     place = plan.folder.store
     fingerprints = [job.fingerprint for job in plan.jobs]
-    rows = {name: entry.row() for name, entry in store.scan(place, fingerprints).items()}
+    rows = {name: entry.row() for name, entry in store.scan_jobs(place, fingerprints).items()}
     for text in (None, "", "rubbish\n", "a\tb\tc\tdone\t{}\n", place.index.read_text()[:-40]):
         if text is None:
             place.index.unlink(missing_ok=True)
         else:
             place.index.write_text(text)
-        assert {name: entry.row() for name, entry in store.scan(place, fingerprints).items()} == rows
+        assert {name: entry.row() for name, entry in store.scan_jobs(place, fingerprints).items()} == rows
         assert {name: line.entry.row() for name, line in store.read_index(place).items() if name in rows} == rows
     shutil.rmtree(place.job(fingerprints[0]))
     assert _states(plan) == ["waiting", "done"]
@@ -137,7 +137,7 @@ def test_what_a_method_raises_is_kept_and_counted(plan: Plan, monkeypatch: pytes
     assert store.read_failure(place, job.fingerprint) == "RuntimeError: the method went wrong"
     assert _states(plan) == ["failed", "done"]
     assert execute(job, place, RUNTIME, TaskCache()).kind == "failed"  # not before it is forgiven
-    assert store.forgive(place, [j.fingerprint for j in plan.jobs]) == 1
+    assert store.clear_failures(place, [j.fingerprint for j in plan.jobs]) == 1
     assert execute(job, place, RUNTIME, TaskCache()) == Outcome("done")
     assert _states(plan) == ["done", "done"]
 

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from longshift.sweep import local_launcher as local
-from longshift.sweep.job_queue import Board, make_board
+from longshift.sweep.job_queue import JobQueue, make_queue
 from longshift.sweep.jobs import Plan, make_plan
 from longshift.sweep.local_launcher import run_local
 from longshift.sweep.run_job import Outcome, execute
@@ -91,9 +91,9 @@ def test_killed_three_times_it_ends_with_the_same_table(tmp_path: Path) -> None:
         seen = {**results(folder), **seen}
     assert seen
     plan = make_plan(folder)[1]
-    board = make_board(plan)
-    run_local(board, TWO, RUNTIME)
-    assert (board.done, board.failed) == (8, 0)
+    job_queue = make_queue(plan)
+    run_local(job_queue, TWO, RUNTIME)
+    assert (job_queue.done, job_queue.failed) == (8, 0)
     assert {name: value for name, value in results(folder).items() if name in seen} == seen
     assert table_bytes(folder) == table_bytes(tmp_path / "calm")
 
@@ -170,11 +170,11 @@ def test_a_killed_worker_is_replaced_and_its_job_goes_on(tmp_path: Path) -> None
                 os.kill(killed[0], signal.SIGKILL)
         return False
 
-    board = make_board(plan)
-    run_local(board, TWO[:1], RUNTIME, kill_one)
+    job_queue = make_queue(plan)
+    run_local(job_queue, TWO[:1], RUNTIME, kill_one)
     assert len(killed) == 1
-    assert list(board.deaths.values()) == [1]
-    assert (board.done, board.failed) == (2, 0)
+    assert list(job_queue.deaths.values()) == [1]
+    assert (job_queue.done, job_queue.failed) == (2, 0)
     assert table_bytes(tmp_path / "s") == table_bytes(tmp_path / "calm")
 
 
@@ -191,9 +191,9 @@ def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path) -> None:
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     plan = small_plan(tmp_path / "s", draws=1, targets=["ink"], methods=[f"{plugin}:Deadly"])
-    board = make_board(plan)
-    run_local(board, TWO[:1], RUNTIME)
-    assert (board.done, board.failed) == (0, 1)
+    job_queue = make_queue(plan)
+    run_local(job_queue, TWO[:1], RUNTIME)
+    assert (job_queue.done, job_queue.failed) == (0, 1)
     failure = json.loads(plan.folder.store.failure(plan.jobs[0].fingerprint).read_text())
     assert failure["error"].startswith(f"its worker died {local.MOST_DEATHS} times, the last time: killed by signal 9")
 
@@ -202,10 +202,10 @@ def test_workers_that_cannot_start_end_the_sweep(tmp_path: Path, monkeypatch: py
     from longshift.errors import LongshiftError
 
     monkeypatch.setattr(local, "work", _stillborn)
-    board = make_board(small_plan(tmp_path / "s"))
+    job_queue = make_queue(small_plan(tmp_path / "s"))
     with pytest.raises(LongshiftError, match="3 workers in a row could not start"):
-        run_local(board, TWO, RUNTIME)
-    assert board.failed == 0
+        run_local(job_queue, TWO, RUNTIME)
+    assert job_queue.failed == 0
 
 
 def _stillborn(*arguments: object) -> None:
@@ -259,14 +259,14 @@ def test_slots_respect_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_board_says_what_is_left(tmp_path: Path) -> None:
     plan = small_plan(tmp_path / "s")
-    board: Board = make_board(plan)
-    assert len(board.waiting) == board.total == 4
-    job = board.next_job()
+    job_queue: JobQueue = make_queue(plan)
+    assert len(job_queue.waiting) == job_queue.total == 4
+    job = job_queue.next_job()
     assert job is not None
-    assert board.note() == "1 running"
-    board.finish(job, Outcome("done"))
-    assert board.note() == "0 running"
-    second = board.next_job()
+    assert job_queue.note() == "1 running"
+    job_queue.finish(job, Outcome("done"))
+    assert job_queue.note() == "0 running"
+    second = job_queue.next_job()
     assert second is not None
-    board.finish(second, Outcome("stopped"))
-    assert board.waiting[0] == second
+    job_queue.finish(second, Outcome("stopped"))
+    assert job_queue.waiting[0] == second

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from longshift.sweep.job_queue import make_board
+from longshift.sweep.job_queue import make_queue
 from longshift.sweep.ray_launcher import Cluster, node_store, run_ray
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
@@ -55,21 +55,21 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, shared: bool)
     second = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     plan = small_plan(tmp_path / "sweep", **changes)
-    board = make_board(plan)
+    job_queue = make_queue(plan)
     claims = (plan.folder.store if shared else node_store()).claims
     lost: list[int] = []
 
     def lose_a_node() -> bool:
         # Asked many times a second; two claims say that both nodes are at work, each of which has one processor.
         if not lost and claims.exists() and len(list(claims.glob("*.lock"))) > 1:
-            lost.append(board.done)
+            lost.append(job_queue.done)
             cluster.remove_node(second, allow_graceful=False)
         return False
 
-    run_ray(board, Cluster(threads=1, device="cpu", shared=shared), RUNTIME, lose_a_node)
+    run_ray(job_queue, Cluster(threads=1, device="cpu", shared=shared), RUNTIME, lose_a_node)
     assert lost, "the two nodes never ran at the same time"
-    assert sum(board.deaths.values()) == 1, "the node that was lost ran no job"
-    assert (board.done, board.failed, board.trouble) == (board.total, 0, "")
+    assert sum(job_queue.deaths.values()) == 1, "the node that was lost ran no job"
+    assert (job_queue.done, job_queue.failed, job_queue.trouble) == (job_queue.total, 0, "")
     assert table_bytes(tmp_path / "sweep") == expected
 
 
@@ -78,11 +78,11 @@ def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster:
     expected = _undisturbed(tmp_path / "alone", **changes)
     plan = small_plan(tmp_path / "sweep", **changes)
     folder = plan.folder.store.jobs
-    board = make_board(plan)
-    run_ray(board, Cluster(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt")))
-    assert board.done < board.total
+    job_queue = make_queue(plan)
+    run_ray(job_queue, Cluster(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt")))
+    assert job_queue.done < job_queue.total
     assert any(folder.glob("*/resume.pt"))
-    again = make_board(plan)
+    again = make_queue(plan)
     run_ray(again, Cluster(device="cpu"), RUNTIME)
     assert (again.done, again.failed) == (2, 0)
     assert table_bytes(tmp_path / "sweep") == expected

@@ -9,7 +9,7 @@ import pytest
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
-from longshift.sweep.job_queue import make_board
+from longshift.sweep.job_queue import make_queue
 from longshift.sweep.ray_launcher import Cluster, read_files, run_ray, write_files
 from longshift.training.run_config import Runtime
 from tests.sweep.small import small_plan
@@ -19,10 +19,10 @@ def test_without_ray_the_package_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     def absent(name: str, *arguments: Any) -> Any:
         raise ImportError(name)
 
-    board = make_board(small_plan(tmp_path / "s"))
+    job_queue = make_queue(small_plan(tmp_path / "s"))
     monkeypatch.setattr("longshift.sweep.ray_launcher.importlib.import_module", absent)
     with pytest.raises(UsageError, match=r"pip install -e '\.\[ray\]'"):
-        run_ray(board, Cluster(), Runtime())
+        run_ray(job_queue, Cluster(), Runtime())
 
 
 def test_files_travel_whole_and_the_result_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,4 +51,4 @@ def test_files_travel_whole_and_the_result_comes_last(tmp_path: Path, monkeypatc
 def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     with pytest.raises(LongshiftError, match=r"no Ray cluster at 127\.0\.0\.1:1: "):
-        run_ray(make_board(small_plan(tmp_path / "s")), Cluster("127.0.0.1:1"), Runtime())
+        run_ray(make_queue(small_plan(tmp_path / "s")), Cluster("127.0.0.1:1"), Runtime())

@@ -26,9 +26,9 @@ from longshift.results import (
 from longshift.results.run_schema import run_columns
 from longshift.results.run_summary import with_average
 from longshift.sweep.collecting import collect
-from longshift.sweep.job_queue import make_board
+from longshift.sweep.job_queue import make_queue
 from longshift.sweep.job_status import job_entries
-from longshift.sweep.job_store import scan, write_failure
+from longshift.sweep.job_store import scan_jobs, write_failure
 from longshift.sweep.jobs import Plan, load_plan
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
@@ -60,11 +60,11 @@ def said(*arguments: str | Path) -> str:
 
 
 def run(plan: Plan, *methods: str) -> list[str]:
-    """Run what the board gives out (of some methods) in this process; the methods that ran."""
-    board, tasks, ran = make_board(plan), TaskCache(), []
-    while job := board.next_job():
+    """Run what the job_queue gives out (of some methods) in this process; the methods that ran."""
+    job_queue, tasks, ran = make_queue(plan), TaskCache(), []
+    while job := job_queue.next_job():
         if not methods or job.method in methods:
-            assert execute(job, board.store, Runtime(device="cpu", keep_model=False), tasks).kind == "done"
+            assert execute(job, job_queue.store, Runtime(device="cpu", keep_model=False), tasks).kind == "done"
             ran.append(job.method)
     return ran
 
@@ -125,7 +125,7 @@ def test_four_small_jobs_two_here_two_there(tmp_path: Path) -> None:
     assert "wrote" in said("collect", tmp_path / "here")
     shutil.copy(tmp_path / "here" / "runs.parquet", tmp_path / "there" / "runs.parquet")
     assert len(run(there)) == 2
-    entries = scan(there.folder.store, [job.fingerprint for job in there.jobs])
+    entries = scan_jobs(there.folder.store, [job.fingerprint for job in there.jobs])
     assert [entries[job.fingerprint].state for job in there.jobs] == ["waiting", "waiting", "done", "done"]
     assert len(run(calm)) == 4
     assert table_bytes(tmp_path / "there") == table_bytes(tmp_path / "calm")
@@ -183,8 +183,8 @@ def test_what_failed_here_is_finished_by_the_table(second: Path) -> None:
     for job in plan.runs:
         write_failure(plan.folder.store, job.fingerprint, "out of luck")
     assert [job_entries(plan)[job.fingerprint].state for job in plan.runs] == ["done", "done", "diverged", "failed"]
-    board = make_board(plan)
-    assert (board.done, board.failed, board.in_table, len(board.waiting)) == (3, 1, 3, 0)
+    job_queue = make_queue(plan)
+    assert (job_queue.done, job_queue.failed, job_queue.in_table, len(job_queue.waiting)) == (3, 1, 3, 0)
 
 
 def test_rows_that_are_no_longer_planned_are_kept(second: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_table_without_machine_columns(second: Path) -> None:
     table = drop_machine_columns(read_runs(second / "runs.parquet"))
     write_runs(table, second / "runs.parquet")
     plan = load_plan(second)
-    assert make_board(plan).in_table == 3
+    assert make_queue(plan).in_table == 3
     assert "left: 1" in said("plan", second, "--device", "cpu", "--workers", "1", "--quiet")  # it has no times
     assert "5 rows" in said("collect", second)
     assert read_runs(second / "runs.parquet")["seconds_total"].isna().all()
@@ -223,11 +223,11 @@ def test_a_csv_table_serves_as_well_and_parquet_wins(second: Path) -> None:
     write_runs(read_runs(second / "runs.parquet"), second / "runs.csv")
     before = (second / "runs.parquet").read_bytes()
     (second / "runs.parquet").unlink()
-    assert make_board(load_plan(second)).in_table == 3
+    assert make_queue(load_plan(second)).in_table == 3
     assert "5 rows" in said("collect", second)
     assert (second / "runs.parquet").read_bytes() == before
     (second / "runs.csv").write_text("")
-    assert make_board(load_plan(second)).in_table == 3
+    assert make_queue(load_plan(second)).in_table == 3
 
 
 def _cell(row: int, column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -281,10 +281,10 @@ def test_a_table_that_was_cut_off_is_an_error(second: Path, name: str) -> None:
     for end in (0, 10, (last + 10 + len(content)) // 2, (last + len(content)) // 2):
         (second / name).write_bytes(content[:end])
         with pytest.raises(LongshiftError, match=name):
-            make_board(load_plan(second))
+            make_queue(load_plan(second))
     (second / name).write_bytes(b"\xff\xfe\x00" + content[:-1])
     with pytest.raises(LongshiftError, match=name):
-        make_board(load_plan(second))
+        make_queue(load_plan(second))
 
 
 def test_curves_are_those_of_the_evaluations(parts: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longshift.sweep.time_estimate import measure, thinned
+from longshift.sweep.time_estimate import measure_cost, thinned
 from longshift.training.run_config import Runtime
 from longshift.training.task import Task
 from longshift.training.task_cache import TaskCache
@@ -34,7 +34,7 @@ def test_measuring_looks_at_few_images_and_forgets_them(monkeypatch: pytest.Monk
     monkeypatch.setattr("longshift.sweep.time_estimate.thinned", watched)
     monkeypatch.setattr("longshift.sweep.time_estimate.MEASURED", 20)
     kept, config = TaskCache(), digits_config()
-    cost = measure(config, Runtime(), "cpu", kept)
+    cost = measure_cost(config, Runtime(), "cpu", kept)
     assert cost.measured
     assert cost.seconds_per_step > 0
     assert cost.seconds_per_image > 0

@@ -14,7 +14,7 @@ from longshift.report.report_tables import build_tables
 from longshift.report.titles import family, method_title, order_methods
 from longshift.sweep.best_configs import write_best
 from longshift.sweep.collecting import collect
-from longshift.sweep.job_queue import make_board
+from longshift.sweep.job_queue import make_queue
 from longshift.sweep.jobs import load_plan
 from longshift.sweep.run_job import execute
 from longshift.sweep.sweep_file import read_sweep
@@ -54,12 +54,12 @@ def test_the_same_run_under_two_names_is_one_job(tmp_path: Path) -> None:
     assert (len(plan.jobs), len(plan.runs)) == (6, 4)
     alone = small_plan(tmp_path / "alone", draws=1)
     assert {j.fingerprint for j in alone.jobs} == {j.fingerprint for j in plan.jobs if j.method == "plain"}
-    board = make_board(plan)
-    assert board.total == 4
+    job_queue = make_queue(plan)
+    assert job_queue.total == 4
     tasks = TaskCache()
-    while job := board.next_job():
-        board.finish(job, execute(job, board.store, Runtime(device="cpu", keep_model=False), tasks))
-    assert (board.done, board.finished_here) == (4, 4)
+    while job := job_queue.next_job():
+        job_queue.finish(job, execute(job, job_queue.store, Runtime(device="cpu", keep_model=False), tasks))
+    assert (job_queue.done, job_queue.finished_here) == (4, 4)
     frame = collect(tmp_path)
     assert list(frame["method"]) == ["erm", "plain", "wide"] * 2
     assert list(frame["target_accuracy"][frame["method"] == "erm"]) == list(

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.agreement import config_for, largest_difference, term_values
 
 from longshift.sweep.collecting import collect
-from longshift.sweep.job_queue import make_board
+from longshift.sweep.job_queue import make_queue
 from longshift.sweep.local_launcher import run_local
 from longshift.sweep.worker_slots import make_slots
 from longshift.training.run_config import Runtime
@@ -59,9 +59,9 @@ def test_compiled_losses_are_those_of_the_cpu(task: Task, cpu: Callable[[str], T
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_sweep_on_a_gpu_finishes_all_its_jobs(jobs: int, tmp_path: Path) -> None:
     plan = small_plan(tmp_path / "sweep", methods=["erm", "ndcl"])
-    board = make_board(plan)
-    run_local(board, make_slots("cuda", jobs), Runtime(keep_model=False), lambda: False)
-    assert (board.done, board.failed) == (8, 0)
+    job_queue = make_queue(plan)
+    run_local(job_queue, make_slots("cuda", jobs), Runtime(keep_model=False), lambda: False)
+    assert (job_queue.done, job_queue.failed) == (8, 0)
     table = collect(tmp_path / "sweep")
     assert set(table["status"]) == {"done"}
     assert all("cpu" not in name for name in table["device"])

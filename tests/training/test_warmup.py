@@ -9,7 +9,7 @@ import torch
 
 from longshift.training import warmup as ahead
 from longshift.training.run_config import Runtime
-from longshift.training.warmup import begin_ahead, keep_compiled
+from longshift.training.warmup import keep_compiled, start_warmup
 
 
 def test_compiled_code_is_kept_in_the_cache_unless_the_user_chose_a_place(
@@ -25,7 +25,7 @@ def test_compiled_code_is_kept_in_the_cache_unless_the_user_chose_a_place(
 
 def test_nothing_is_begun_for_a_run_on_the_cpu() -> None:
     before = threading.active_count()
-    begin_ahead(Runtime(device="cpu"), 5000)
+    start_warmup(Runtime(device="cpu"), 5000)
     assert threading.active_count() == before
 
 
@@ -37,7 +37,7 @@ def test_a_command_that_ends_early_waits_for_what_was_begun(monkeypatch: pytest.
         monkeypatch.setattr(ahead, name, lambda *_: begun.append(threading.current_thread()))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "chosen")
     before = set(threading.enumerate())
-    begin_ahead(Runtime(), 5000)
+    start_warmup(Runtime(), 5000)
     for thread in set(threading.enumerate()) - before:
         thread.join()
     assert len(begun) == 2

@@ -45,10 +45,10 @@ def predict(
 
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
-    from longshift.data import IMAGE_SUFFIXES, some
+    from longshift.data import IMAGE_SUFFIXES
     from longshift.files import write_json, write_text
-    from longshift.inference import VECTOR_SUFFIXES, expand, load_model, predict as run
-    from longshift.text import counted
+    from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run
+    from longshift.text import counted, some
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
         raise UsageError(f"--out: expected a file that ends with .csv or .json, got {out}")
@@ -61,7 +61,7 @@ def predict(
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
     loaded = load_model(model, weights, device)
     noun, endings = ("vectors", VECTOR_SUFFIXES) if loaded.info.vectors else ("images", IMAGE_SUFFIXES)
-    files = expand(items, loaded.info.vectors)
+    files = expand_inputs(items, loaded.info.vectors)
     if not files:
         listed = ", ".join(sorted(endings))
         raise LongshiftError(f"no {noun} in {some(items, 3)} or below: expected files that end with {listed}")

@@ -16,7 +16,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.text import counted
 
 if TYPE_CHECKING:
-    from longshift.sweep import Board
+    from longshift.sweep import JobQueue
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The sweep's folder; it holds sweep.toml.")]
 
@@ -75,7 +75,7 @@ def plan(
 
     Example: `longshift sweep plan digits-sweep --device cpu`
     """
-    from longshift.sweep import duration, estimate, job_entries, kinds, make_plan, make_slots, never_started
+    from longshift.sweep import count_kinds, duration, estimate, job_entries, make_plan, make_slots, never_started
 
     sweep, made = make_plan(directory)
     jobs = made.runs
@@ -88,7 +88,7 @@ def plan(
 
         slots = make_slots(device, jobs_per_gpu, workers, threads)
         torch.set_num_threads(slots[0].threads)
-        with progress("measuring", kinds(jobs), quiet) as tick:
+        with progress("measuring", count_kinds(jobs), quiet) as tick:
             found = estimate(jobs, entries, sweep.runtime, slots[0].device, tick)
         value |= {
             "slots": len(slots), "device": slots[0].device, "hours": round(found.hours(len(slots)), 6),
@@ -148,9 +148,9 @@ def run(
     from longshift.sweep import (
         CancelWatch,
         SweepStopped,
-        any_of,
-        make_board,
+        any_check,
         make_plan,
+        make_queue,
         make_slots,
         never_started,
         run_local,
@@ -171,48 +171,52 @@ def run(
             soft_wrap=True,
         )
 
-    board = make_board(made)
+    job_queue = make_queue(made)
     slots = make_slots(device, jobs_per_gpu, workers, threads) if launcher == "local" else []
-    if board.waiting and not quiet:
+    if job_queue.waiting and not quiet:
         devices = [slot.device for slot in slots]
-        errors.print(opening(board.total, "job", len(board.waiting), devices), highlight=False, soft_wrap=True)
-    if board.in_table and not as_json:
-        _say(f"{board.in_table} of {counted(board.total, 'job')} were already in {made.folder.table}")
-    with progress(f"sweep {directory.name}", board.total, quiet) as tick, graceful_stop(announce) as asked:
+        errors.print(opening(job_queue.total, "job", len(job_queue.waiting), devices), highlight=False, soft_wrap=True)
+    if job_queue.in_table and not as_json:
+        _say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} were already in {made.folder.table}")
+    with progress(f"sweep {directory.name}", job_queue.total, quiet) as tick, graceful_stop(announce) as asked:
         shown = [0]
 
-        def show(state: Board) -> None:
+        def show(state: JobQueue) -> None:
             tick(state.done - shown[0], state.note())
             shown[0] = state.done
 
-        board.listener = show
-        board.tell()
-        stop = any_of((asked, CancelWatch(made.folder), time_is_up(math.inf if stop_after is None else stop_after)))
+        job_queue.listener = show
+        job_queue.tell()
+        stop = any_check((asked, CancelWatch(made.folder), time_is_up(math.inf if stop_after is None else stop_after)))
         if launcher == "ray":
             from longshift.sweep import Cluster, run_ray
 
             cluster = Cluster(address, threads, jobs_per_gpu, workers, device, shared_dir)
-            run_ray(board, cluster, sweep.runtime, stop, kind)
+            run_ray(job_queue, cluster, sweep.runtime, stop, kind)
         else:
-            run_local(board, slots, sweep.runtime, stop, kind)
+            run_local(job_queue, slots, sweep.runtime, stop, kind)
     value = {
-        "total": board.total, "done": board.done, "failed": board.failed, "here": board.finished_here,
-        "in_table": board.in_table,
+        "total": job_queue.total, "done": job_queue.done, "failed": job_queue.failed, "here": job_queue.finished_here,
+        "in_table": job_queue.in_table,
     }  # fmt: skip
     if as_json:
         print_json(value)
-    if board.trouble:
-        raise LongshiftError(f"{board.trouble}\nThe sweep stopped; go on with: longshift sweep run {directory}")
-    left = board.total - board.done - board.failed
+    if job_queue.trouble:
+        raise LongshiftError(f"{job_queue.trouble}\nThe sweep stopped; go on with: longshift sweep run {directory}")
+    left = job_queue.total - job_queue.done - job_queue.failed
     if left:
         raise SweepStopped(
-            f"stopped with {left} of {counted(board.total, 'job')} left; go on with: longshift sweep run {directory}"
+            f"stopped with {left} of {counted(job_queue.total, 'job')} left; "
+            f"resume with: longshift sweep run {directory}"
         )
     if not as_json:
-        _say(f"finished: {board.done} of {counted(board.total, 'job')}, {board.finished_here} by this command")
-    if board.failed:
+        _say(
+            f"finished: {job_queue.done} of {counted(job_queue.total, 'job')}, "
+            f"{job_queue.finished_here} by this command"
+        )
+    if job_queue.failed:
         raise LongshiftError(
-            f"{counted(board.failed, 'job')} failed; see why: longshift sweep status {directory}; "
+            f"{counted(job_queue.failed, 'job')} failed; see why: longshift sweep status {directory}; "
             f"run again after: longshift sweep retry {directory}"
         )
 
@@ -260,10 +264,10 @@ def retry(directory: Directory) -> None:
 
     Example: `longshift sweep retry digits-sweep`
     """
-    from longshift.sweep import forgive, load_plan
+    from longshift.sweep import clear_failures, load_plan
 
     made = load_plan(directory)
-    count = forgive(made.folder.store, [job.fingerprint for job in made.jobs])
+    count = clear_failures(made.folder.store, [job.fingerprint for job in made.jobs])
     _say(
         f"{counted(count, 'failed job')} may run again"
         + (f"; start with: longshift sweep run {directory}" if count else "")

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         is_hidden as is_hidden,
         is_image as is_image,
         is_other_format as is_other_format,
-        some as some,
     )
     from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
     from longshift.data.folder_reader import list_folder as list_folder

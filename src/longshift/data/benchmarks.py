@@ -10,9 +10,9 @@ from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
-from longshift.data.file_names import some
 from longshift.data.manifest import Manifest
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.text import some
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".jfif"})
 # Pictures, but of formats that are not read: people must know that they are left out.
@@ -40,10 +39,3 @@ def is_other_format(name: str) -> bool:
 def is_hidden(name: str) -> bool:
     """Hidden files and the folder that macOS adds to archives."""
     return name.startswith(".") or name == "__MACOSX"
-
-
-def some(items: Iterable[str], limit: int = 5) -> str:
-    """The first few of a list, for messages; odd characters are escaped."""
-    listed = list(items)
-    shown = ", ".join(ascii(item) if not item.isprintable() else item for item in listed[:limit])
-    return shown + (f" and {len(listed) - limit} more" if len(listed) > limit else "")

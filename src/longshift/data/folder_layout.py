@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from longshift.data.file_names import is_hidden, is_image, some
+from longshift.data.file_names import is_hidden, is_image
 from longshift.data.manifest import Manifest
 from longshift.data.similar_names import differing, similar
+from longshift.text import some
 
 PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval", "evaluation"})
 ANY_LAYOUT = "or describe any layout in a CSV table with the columns path,label,domain"

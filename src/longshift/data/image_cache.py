@@ -27,7 +27,6 @@ import PIL
 from PIL import Image
 
 from longshift.data import digit_styles, digits
-from longshift.data.file_names import some
 from longshift.data.image_files import ImageSource, identity, open_source
 from longshift.data.images import BadImage, decode, resize
 from longshift.data.manifest import Manifest
@@ -37,6 +36,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.files import cannot_write, read_json, write_json
 from longshift.locks import is_locked, locked
 from longshift.progress import Tick, silent
+from longshift.text import some
 
 FORMAT = 1
 BUILDING = ".building-"

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from longshift.data.file_names import some
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
+from longshift.text import some
 
 if TYPE_CHECKING:  # takes a fifth of a second to import; only tables need it
     import pandas as pd

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longshift.data.file_names import some
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
+from longshift.text import some
 
 FloatArray = npt.NDArray[np.float32]
 LISTS = "embedding"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.data import Manifest, Problem, nothing_shared, parts_of_a_split, some, verify
+from longshift.data import Manifest, Problem, nothing_shared, parts_of_a_split, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
-from longshift.text import counted
+from longshift.text import counted, some
 
 FEW = 5  # a class with fewer samples than this at a site is hard to learn there
 IMBALANCED = 10.0

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from longshift.data import some
 from longshift.fitting.data_summary import Look
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import (
@@ -22,7 +21,7 @@ from longshift.fitting.site_scores import (
 )
 from longshift.inference import Unseen
 from longshift.methods import get_method
-from longshift.text import counted
+from longshift.text import counted, some
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 
 from longshift.data import Manifest, fitting_size, ordered_vectors, typical_side
 from longshift.errors import UsageError
-from longshift.nn import SMALL_CONV, TORCHVISION, VECTOR_MLP, at_hand, make_backbone, weights_header
+from longshift.nn import SMALL_CONV, TORCHVISION, VECTOR_MLP, make_backbone, weights_available, weights_header
 from longshift.training import SMALL_IMAGE, RunConfig
 
 UNREACHED = (
@@ -43,7 +43,7 @@ def choose_network(
             f"{name} starts from {Path(weights).name}, on {size}x{size} pixels.",
         )
     if backbone != "auto":
-        reachable = pretrained is None and backbone not in (SMALL_CONV, VECTOR_MLP) and at_hand(backbone)
+        reachable = pretrained is None and backbone not in (SMALL_CONV, VECTOR_MLP) and weights_available(backbone)
         wanted = bool(pretrained) or reachable
         start = "pretrained weights" if wanted else "random weights"
         if backbone == SMALL_CONV:
@@ -57,7 +57,7 @@ def choose_network(
         )
     name = "resnet50" if gpu else "resnet18"
     small = typical_side(manifest) <= SMALL_IMAGE
-    if not small and pretrained is not False and (pretrained or at_hand(name)):
+    if not small and pretrained is not False and (pretrained or weights_available(name)):
         return (
             {"backbone": name, "pretrained": True, "image_size": size},
             f"{name} starts from pretrained weights, on {size}x{size} pixels.",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from longshift.data import Manifest, some
+from longshift.data import Manifest
 from longshift.errors import UsageError, unknown_name
 from longshift.fitting.network_choice import choose_network, try_network
 from longshift.fitting.plan import usual_batch
 from longshift.settings import NO_TARGET, find_target
+from longshift.text import some
 from longshift.training import OpenDataset, RunConfig
 
 VALIDATION = 5  # samples of a class and site; small classes give a third

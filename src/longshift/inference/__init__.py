@@ -17,6 +17,10 @@ if TYPE_CHECKING:
         load_model as load_model,
     )
     from longshift.inference.model_warning import Unseen as Unseen, keep_unseen as keep_unseen
-    from longshift.inference.prediction import VECTOR_SUFFIXES as VECTOR_SUFFIXES, expand as expand, predict as predict
+    from longshift.inference.prediction import (
+        VECTOR_SUFFIXES as VECTOR_SUFFIXES,
+        expand_inputs as expand_inputs,
+        predict as predict,
+    )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

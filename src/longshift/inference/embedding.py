@@ -11,7 +11,7 @@ import torch
 from longshift.data import Manifest, Store
 from longshift.errors import UsageError
 from longshift.files import replacing
-from longshift.nn import Backbone, untuned
+from longshift.nn import Backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
 from longshift.training import resolve_device
 
@@ -29,7 +29,7 @@ def embed(store: Store, backbone: Backbone, device: str = "auto", tick: Tick = s
     mean = torch.tensor(backbone.mean, device=where).reshape(1, 3, 1, 1)
     std = torch.tensor(backbone.std, device=where).reshape(1, 3, 1, 1)
     result = np.empty((len(store.inputs), backbone.feature_dim), dtype=np.float32)
-    with torch.inference_mode(), untuned(exact=True):  # cuDNN would round to TF32 by itself
+    with torch.inference_mode(), without_kernel_tuning(exact=True):  # cuDNN would round to TF32 by itself
         for start in range(0, len(result), CHUNK):
             pixels = torch.from_numpy(np.array(store.inputs[start : start + CHUNK])).to(where)
             images = pixels.permute(0, 3, 1, 2).float().div(255)

@@ -99,7 +99,7 @@ class Predictions:
         return text.getvalue()
 
 
-def expand(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> list[str]:
+def expand_inputs(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> list[str]:
     """Files in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is.
 
     For a model of `vectors`, a folder gives its .npz and .parquet files.
@@ -156,7 +156,7 @@ def predict(
         raise UsageError(f"expected unsure between 0 and 1, got {unsure}")
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
-    files = expand(inputs, loaded.info.vectors)
+    files = expand_inputs(inputs, loaded.info.vectors)
     if loaded.warning and loaded is not model:  # who loaded it by hand has it there
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
     if loaded.info.vectors:

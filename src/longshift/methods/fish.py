@@ -13,7 +13,7 @@ from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.registry import register
 from longshift.methods.search_space import MethodConfig, choice, hp
-from longshift.nn import copies, trainable
+from longshift.nn import copy_tensors, trainable
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Fish(Method):
         if not self.network.freeze_bn:
             # As published, the statistics that the walk gathered are shortened like the weights they belong to.
             weights += [b for b in self.network.buffers() if b.is_floating_point()]
-        start = copies(weights)
+        start = copy_tensors(weights)
         losses: list[Tensor] = []
         for x, y in zip(batch.by_domain(batch.x), batch.by_domain(batch.y), strict=True):
             loss = cross_entropy(self.network(x), y)

@@ -13,7 +13,7 @@ from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.registry import register
 from longshift.methods.search_space import MethodConfig, choice, hp, power
-from longshift.nn import first_adam_step, gradients, set_gradients, shifted, trainable
+from longshift.nn import first_adam_step, gradients, set_gradients, shifted_weights, trainable
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class MLDG(Method):
             loss_i = cross_entropy(self.network(x[i]), y[i])
             grad_i = gradients(loss_i, weights)
             trial = first_adam_step(weights, grad_i, self.config.lr, self.config.weight_decay)
-            with shifted(weights, trial):
+            with shifted_weights(weights, trial):
                 loss_j = cross_entropy(self.network(x[j]), y[j])
                 grad_j = gradients(loss_j, weights)
             torch._foreach_add_(total, grad_i, alpha=1 / batch.domains)

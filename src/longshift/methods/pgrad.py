@@ -13,7 +13,16 @@ from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.registry import register
 from longshift.methods.search_space import MethodConfig, fixed, hp, power
-from longshift.nn import copies, flat, optim, put, set_gradients, symmetric_eigen, trainable, unflat
+from longshift.nn import (
+    assign_tensors,
+    copy_tensors,
+    flatten_tensors,
+    optim,
+    set_gradients,
+    symmetric_eigen,
+    trainable,
+    unflatten_tensors,
+)
 
 SPLITS = 3
 DIRECTIONS = 4
@@ -105,8 +114,8 @@ class PGrad(Method):
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Walk, find the principal direction, go back and take the outer step."""
         weights = trainable(self.network)
-        start = copies(weights)
-        walk, losses = [flat(start)], []
+        start = copy_tensors(weights)
+        walk, losses = [flatten_tensors(start)], []
         x, y, n = batch.by_domain(batch.x), batch.by_domain(batch.y), batch.per_domain
         for split in range(SPLITS):
             order = self.draws.permutation(batch.domains)
@@ -118,8 +127,8 @@ class PGrad(Method):
                 loss = cross_entropy(self.network(x[domain, rows]), y[domain, rows])
                 self.minimise(loss, "inner")
                 losses.append(loss.detach())
-                walk.append(flat(weights))
-        put(weights, start)
-        set_gradients(weights, unflat(principal_direction(torch.stack(walk)), weights))
+                walk.append(flatten_tensors(weights))
+        assign_tensors(weights, start)
+        set_gradients(weights, unflatten_tensors(principal_direction(torch.stack(walk)), weights))
         self.optimizers["outer"].step()
         return {"loss": losses[-1], "mean_loss": torch.stack(losses).mean()}

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from longshift.nn.batch_norm_folding import fold_frozen_norms as fold_frozen_norms
     from longshift.nn.gradient_reversal import reverse_gradient as reverse_gradient
     from longshift.nn.jacobi import symmetric_eigen as symmetric_eigen
-    from longshift.nn.kernel_tuning import untuned as untuned
+    from longshift.nn.kernel_tuning import without_kernel_tuning as without_kernel_tuning
     from longshift.nn.mlp import MLP as MLP
     from longshift.nn.network import Network as Network, Precision as Precision
     from longshift.nn.parameters import (
-        copies as copies,
+        assign_tensors as assign_tensors,
+        copy_tensors as copy_tensors,
         first_adam_step as first_adam_step,
-        flat as flat,
+        flatten_tensors as flatten_tensors,
         gradients as gradients,
-        put as put,
         set_gradients as set_gradients,
-        shifted as shifted,
+        shifted_weights as shifted_weights,
         trainable as trainable,
-        unflat as unflat,
+        unflatten_tensors as unflatten_tensors,
     )
-    from longshift.nn.pretrained import TORCHVISION as TORCHVISION, at_hand as at_hand
+    from longshift.nn.pretrained import TORCHVISION as TORCHVISION, weights_available as weights_available
     from longshift.nn.sam import sharpness_aware_gradients as sharpness_aware_gradients
     from longshift.nn.vector_mlp import VectorMLP as VectorMLP
 

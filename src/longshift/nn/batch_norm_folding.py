@@ -18,7 +18,7 @@ from timm.layers.norm_act import BatchNormAct2d
 from timm.layers.padding import pad_same
 from torch import Tensor, nn
 
-from longshift.nn.kernel_tuning import untuned
+from longshift.nn.kernel_tuning import without_kernel_tuning
 
 # Only these exact types are supported; a subclass may behave differently.
 CONVS = (nn.Conv2d, Conv2dSame)
@@ -84,7 +84,7 @@ def fold_frozen_norms(module: nn.Module, example: Tensor) -> int:
     modes = {part: part.training for part in module.modules()}
     module.eval()  # in training mode, tracing would change the statistics
     try:
-        with untuned(exact=True):  # in TF32, equal functions differ by more than the check allows
+        with without_kernel_tuning(exact=True):  # in TF32, equal functions differ by more than the check allows
             return _fold(module, example)
     finally:
         for part, mode in modes.items():

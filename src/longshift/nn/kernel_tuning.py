@@ -9,7 +9,7 @@ import torch
 
 
 @contextmanager
-def untuned(exact: bool = False) -> Iterator[None]:
+def without_kernel_tuning(exact: bool = False) -> Iterator[None]:
     """Use cuDNN's first choice instead of timing all kernels for each new shape; `exact` also disables TF32."""
     cudnn = torch.backends.cudnn
     before = cudnn.benchmark, cudnn.allow_tf32

@@ -26,39 +26,39 @@ def set_gradients(weights: Sequence[nn.Parameter], values: Sequence[Tensor]) -> 
 
 
 @torch.no_grad()
-def copies(weights: Sequence[Tensor]) -> list[Tensor]:
+def copy_tensors(weights: Sequence[Tensor]) -> list[Tensor]:
     """Copy the weights."""
     return [w.detach().clone() for w in weights]
 
 
 @torch.no_grad()
-def flat(values: Sequence[Tensor]) -> Tensor:
+def flatten_tensors(values: Sequence[Tensor]) -> Tensor:
     """Concatenate all values into one vector."""
     return torch.cat([v.reshape(-1) for v in values])
 
 
-def unflat(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Invert `flat`: return views of the vector in the shapes of `like`."""
+def unflatten_tensors(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """Invert `flatten_tensors`: return views of the vector in the shapes of `like`."""
     parts = vector.split([w.numel() for w in like])
     return [part.view(w.shape) for part, w in zip(parts, like, strict=True)]
 
 
 @torch.no_grad()
-def put(weights: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+def assign_tensors(weights: Sequence[Tensor], values: Sequence[Tensor]) -> None:
     """Overwrite the weights."""
     torch._foreach_copy_(list(weights), list(values))
 
 
 @contextmanager
-def shifted(weights: Sequence[Tensor], by: Sequence[Tensor]) -> Iterator[None]:
+def shifted_weights(weights: Sequence[Tensor], by: Sequence[Tensor]) -> Iterator[None]:
     """Shift the weights inside the context, and restore them exactly after it."""
-    kept = copies(weights)
+    kept = copy_tensors(weights)
     with torch.no_grad():
         torch._foreach_add_(list(weights), list(by))
     try:
         yield
     finally:
-        put(weights, kept)
+        assign_tensors(weights, kept)
 
 
 @torch.no_grad()

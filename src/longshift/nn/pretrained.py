@@ -30,7 +30,7 @@ def no_weights(name: str, why: object) -> LongshiftError:
     )
 
 
-def at_hand(name: str) -> bool:
+def weights_available(name: str) -> bool:
     """Whether the weights are in the local cache, or their host answers."""
     return not obstacle(name)
 

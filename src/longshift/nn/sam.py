@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from longshift.nn.parameters import gradients, shifted
+from longshift.nn.parameters import gradients, shifted_weights
 
 
 @torch.no_grad()
@@ -25,6 +25,6 @@ def sharpness_aware_gradients(
 
     `grads` are the gradients of the first pass, at the unshifted weights.
     """
-    with shifted(weights, sharpest_shift(grads, rho)):
+    with shifted_weights(weights, sharpest_shift(grads, rho)):
         value = loss()
         return value.detach(), gradients(value, weights)

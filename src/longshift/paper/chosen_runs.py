@@ -18,7 +18,7 @@ from longshift.files import read_json
 from longshift.paper.workspace import Workspace
 from longshift.report import Missing, find_missing
 from longshift.results import as_frame, choose, unfinished_row
-from longshift.sweep import FINISHED, Entry, Job, StoreFolder, scan
+from longshift.sweep import FINISHED, Entry, Job, StoreFolder, scan_jobs
 from longshift.training import RunFolder, read_metrics, read_predictions
 
 
@@ -108,7 +108,7 @@ class Results:
 def read_results(workspace: Workspace, jobs: Iterable[Job]) -> Results:
     """Look the runs up in the store."""
     listed = tuple(jobs)
-    return Results(workspace, listed, scan(workspace.store, [job.fingerprint for job in listed]))
+    return Results(workspace, listed, scan_jobs(workspace.store, [job.fingerprint for job in listed]))
 
 
 def predictions_file(workspace: Workspace, fingerprint: str) -> Path | None:

@@ -8,7 +8,18 @@ from longshift.paper.chosen_runs import predictions_file, read_results
 from longshift.paper.recipe import Recipe
 from longshift.paper.workspace import Workspace
 from longshift.progress import Tick, silent
-from longshift.sweep import FINISHED, Board, Job, Plan, Slot, StoreFolder, SweepFolder, execute, make_board, run_local
+from longshift.sweep import (
+    FINISHED,
+    Job,
+    JobQueue,
+    Plan,
+    Slot,
+    StoreFolder,
+    SweepFolder,
+    execute,
+    make_queue,
+    run_local,
+)
 from longshift.training import Runtime, TaskCache
 
 Stop = Callable[[], bool]
@@ -21,29 +32,29 @@ def unique(jobs: Iterable[Job]) -> list[Job]:
 
 def run_jobs(
     store: StoreFolder, jobs: Sequence[Job], slots: Sequence[Slot], runtime: Runtime, stop: Stop, tick: Tick = silent
-) -> Board:
+) -> JobQueue:
     """Run the jobs that have no result; with one slot in this process, else in a process a slot."""
-    board = make_board(Plan(SweepFolder(store.path, store.path), tuple(jobs)))
-    shown = [board.done + board.failed]
+    job_queue = make_queue(Plan(SweepFolder(store.path, store.path), tuple(jobs)))
+    shown = [job_queue.done + job_queue.failed]
 
-    def show(state: Board) -> None:
+    def show(state: JobQueue) -> None:
         tick(state.done + state.failed - shown[0], state.note())
         shown[0] = state.done + state.failed
 
-    board.listener = show
+    job_queue.listener = show
     if len(slots) > 1:
-        run_local(board, list(slots), runtime, stop)
+        run_local(job_queue, list(slots), runtime, stop)
     else:
-        _run_here(board, store, runtime, stop)
-    return board
+        _run_here(job_queue, store, runtime, stop)
+    return job_queue
 
 
-def _run_here(board: Board, store: StoreFolder, runtime: Runtime, stop: Stop) -> None:
+def _run_here(job_queue: JobQueue, store: StoreFolder, runtime: Runtime, stop: Stop) -> None:
     tasks = TaskCache(runtime.cache)
-    while not stop() and not board.trouble and (job := board.next_job()) is not None:
-        board.tell()
-        board.finish(job, execute(job, store, runtime, tasks, stop))
-    board.tell()
+    while not stop() and not job_queue.trouble and (job := job_queue.next_job()) is not None:
+        job_queue.tell()
+        job_queue.finish(job, execute(job, store, runtime, tasks, stop))
+    job_queue.tell()
 
 
 def split_jobs(workspace: Workspace, asked: Sequence[Job], every: Sequence[Recipe]) -> tuple[list[Job], list[Job]]:

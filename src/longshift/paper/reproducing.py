@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,17 +16,8 @@ from longshift.paper.recipe_list import all_recipes
 from longshift.paper.recipe_runs import left_over, run_jobs, split_jobs, unique, without_predictions
 from longshift.paper.recipe_status import read_ledger, write_ledger
 from longshift.paper.workspace import Workspace
-from longshift.progress import Tick, silent
-from longshift.sweep import Slot, SweepStopped, forgive, read_failure
-from longshift.training import Runtime
-
-Bar = Callable[[str, int], AbstractContextManager[Tick]]
-
-
-@contextmanager
-def no_bar(label: str, total: int) -> Iterator[Tick]:
-    """Shows nothing."""
-    yield silent
+from longshift.sweep import Slot, SweepStopped, clear_failures, read_failure
+from longshift.training import Bar, Runtime, no_bar
 
 
 @dataclass
@@ -75,7 +65,7 @@ def failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> dict[str, st
 def retry(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
     """Let failed runs run again; how many there were."""
     names = {job.fingerprint for recipe in recipes for job in recipe.jobs(workspace)}
-    return forgive(workspace.store, names) + forgive(workspace.again, names)
+    return clear_failures(workspace.store, names) + clear_failures(workspace.again, names)
 
 
 def run_missing(
@@ -93,13 +83,13 @@ def run_missing(
     with bar("runs", len(asked)) as tick:
         for jobs, predictions in ((kept, True), (others, False)):
             if jobs:
-                board = run_jobs(workspace.store, jobs, slots, _runtime(runtime, predictions), stop, tick)
-                _check(board.trouble, len(left_over(workspace, asked)) if stop() else 0)
+                job_queue = run_jobs(workspace.store, jobs, slots, _runtime(runtime, predictions), stop, tick)
+                _check(job_queue.trouble, len(left_over(workspace, asked)) if stop() else 0)
     again = without_predictions(workspace, recipes)
     if again:
         with bar("runs for their predictions", len(again)) as tick:
-            board = run_jobs(workspace.again, again, slots, _runtime(runtime, True), stop, tick)
-            _check(board.trouble, board.total - board.done - board.failed)
+            job_queue = run_jobs(workspace.again, again, slots, _runtime(runtime, True), stop, tick)
+            _check(job_queue.trouble, job_queue.total - job_queue.done - job_queue.failed)
 
 
 def _runtime(runtime: Runtime, predictions: bool) -> Runtime:

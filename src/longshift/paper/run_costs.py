@@ -13,7 +13,7 @@ from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json
 from longshift.paper.workspace import Workspace
 from longshift.progress import Tick, silent
-from longshift.sweep import Entry, Job, measure
+from longshift.sweep import Entry, Job, measure_cost
 from longshift.training import Runtime, TaskCache
 
 Costs = dict[str, float]  # kind of run -> seconds
@@ -63,7 +63,7 @@ def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, devic
             "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
         }  # fmt: skip
         # Rounded here, so that what is said now is what the file says next time.
-        found[name] = round(measure(config, Runtime(), device, tasks).job_seconds(config, images), 4)
+        found[name] = round(measure_cost(config, Runtime(), device, tasks).job_seconds(config, images), 4)
         fresh = True
         tick(1, str(job.run["method"]))
     if fresh:

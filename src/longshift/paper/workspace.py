@@ -16,7 +16,7 @@ from longshift.methods import get_method, methods_without_presets
 from longshift.paper.scale import Scale, evaluations
 from longshift.report import order_methods
 from longshift.settings import find_target, usable_counts
-from longshift.sweep import Job, StoreFolder, hparam_seed, shared
+from longshift.sweep import Job, StoreFolder, common_values, hparam_seed
 from longshift.training import OpenDataset
 
 
@@ -90,7 +90,8 @@ class Workspace:
         schedules = "scaled" if self.scale.shorten else "given"
         values = {"schedules": schedules, **self.scale.run, **self.run, **keys}
         steps = int(values.get("steps", self.scale.steps))
-        own = {**shared(self.scale.run, method)["hparams"], **shared(self.run, method)["hparams"], **hparams}
+        scale, run = common_values(self.scale.run, method), common_values(self.run, method)
+        own = {**scale["hparams"], **run["hparams"], **hparams}
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
         request = {
             **values, "benchmark": self.benchmark, "setting": setting, "target": target, "method": method,

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
         runs_file as runs_file,
     )
     from longshift.sweep.job_queue import (
-        Board as Board,
         CancelWatch as CancelWatch,
+        JobQueue as JobQueue,
         SweepStopped as SweepStopped,
-        any_of as any_of,
+        any_check as any_check,
         ask_to_cancel as ask_to_cancel,
         duration as duration,
-        make_board as make_board,
+        make_queue as make_queue,
         time_is_up as time_is_up,
     )
     from longshift.sweep.job_status import job_entries as job_entries
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         FINISHED as FINISHED,
         STATES as STATES,
         Entry as Entry,
-        forgive as forgive,
+        clear_failures as clear_failures,
         read_failure as read_failure,
-        scan as scan,
+        scan_jobs as scan_jobs,
     )
     from longshift.sweep.jobs import (
         Job as Job,
@@ -44,9 +44,13 @@ if TYPE_CHECKING:
     from longshift.sweep.local_launcher import run_local as run_local
     from longshift.sweep.ray_launcher import Cluster as Cluster, run_ray as run_ray
     from longshift.sweep.run_job import execute as execute
-    from longshift.sweep.run_keys import shared as shared
+    from longshift.sweep.run_keys import common_values as common_values
     from longshift.sweep.sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
-    from longshift.sweep.time_estimate import estimate as estimate, kinds as kinds, measure as measure
+    from longshift.sweep.time_estimate import (
+        count_kinds as count_kinds,
+        estimate as estimate,
+        measure_cost as measure_cost,
+    )
     from longshift.sweep.trial_seeds import hparam_seed as hparam_seed
     from longshift.sweep.worker_slots import Slot as Slot, make_slots as make_slots
 

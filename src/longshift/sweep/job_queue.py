@@ -1,4 +1,4 @@
-"""What a launcher has to do and how far it is; shared by all launchers."""
+"""The jobs that a launcher has to run, and how far it is; the same for all launchers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_AGAIN = 1.0  # seconds until a job that runs elsewhere is looked at again
 
 
 @dataclass
-class Board:
+class JobQueue:
     """The jobs of a sweep as one `run` command sees them."""
 
     store: StoreFolder
@@ -34,7 +34,7 @@ class Board:
     elsewhere: list[Job] = field(default_factory=list)
     deaths: dict[str, int] = field(default_factory=dict)
     trouble: str = ""  # what ended the sweep early
-    listener: Callable[[Board], None] = lambda board: None
+    listener: Callable[[JobQueue], None] = lambda job_queue: None
     _looked: float = 0.0
     _told: tuple[int, ...] = ()
 
@@ -121,21 +121,21 @@ class Board:
         return ", ".join(parts)
 
 
-def make_board(plan: Plan, listener: Callable[[Board], None] = lambda board: None) -> Board:
+def make_queue(plan: Plan, listener: Callable[[JobQueue], None] = lambda job_queue: None) -> JobQueue:
     """What is left to do of a plan."""
     runs = plan.runs
     entries = job_entries(plan)
-    board = Board(plan.folder.store, len(runs), deque(), listener=listener)
-    board.in_table = sum(entry.elsewhere for entry in entries.values())
+    job_queue = JobQueue(plan.folder.store, len(runs), deque(), listener=listener)
+    job_queue.in_table = sum(entry.elsewhere for entry in entries.values())
     for job in runs:
         state = entries[job.fingerprint].state
         if state in FINISHED:
-            board.done += 1
+            job_queue.done += 1
         elif state == "failed":
-            board.failed += 1
+            job_queue.failed += 1
         else:
-            board.waiting.append(job)
-    return board
+            job_queue.waiting.append(job)
+    return job_queue
 
 
 class CancelWatch:
@@ -171,7 +171,7 @@ def time_is_up(minutes: float) -> Callable[[], bool]:
     return lambda: time.monotonic() >= end
 
 
-def any_of(checks: Iterable[Callable[[], bool]]) -> Callable[[], bool]:
+def any_check(checks: Iterable[Callable[[], bool]]) -> Callable[[], bool]:
     """Whether one of the checks says yes."""
     kept = tuple(checks)
     return lambda: any(check() for check in kept)

@@ -13,7 +13,7 @@ from typing import Any
 
 from longshift.errors import LongshiftError
 from longshift.results import from_rows, machine_columns, run_columns
-from longshift.sweep.job_store import FINISHED, STATES, Entry, scan
+from longshift.sweep.job_store import FINISHED, STATES, Entry, scan_jobs
 from longshift.sweep.jobs import Plan
 from longshift.sweep.sweep_folder import SweepFolder
 
@@ -31,7 +31,7 @@ class RunTable:
 def job_entries(plan: Plan, table: RunTable | None = None) -> dict[str, Entry]:
     """The status of each job of a plan; pass `table` if it was already read with `read_run_table`."""
     made = (read_run_table(plan.folder) if table is None else table).entries
-    found = scan(plan.folder.store, [job.fingerprint for job in plan.runs])
+    found = scan_jobs(plan.folder.store, [job.fingerprint for job in plan.runs])
     return {
         fingerprint: made[fingerprint] if entry.state not in FINISHED and fingerprint in made else entry
         for fingerprint, entry in found.items()

@@ -51,7 +51,7 @@ class Indexed:
     entry: Entry
 
 
-def scan(store: StoreFolder, fingerprints: Iterable[str]) -> dict[str, Entry]:
+def scan_jobs(store: StoreFolder, fingerprints: Iterable[str]) -> dict[str, Entry]:
     """Where each job stands, in one pass over the store."""
     known, fresh = read_index(store), []
     there = _names(store.jobs)
@@ -185,7 +185,7 @@ def read_failure(store: StoreFolder, fingerprint: str) -> str:
     return text.strip().splitlines()[0] if text.strip() else "no message"
 
 
-def forgive(store: StoreFolder, fingerprints: Iterable[str]) -> int:
+def clear_failures(store: StoreFolder, fingerprints: Iterable[str]) -> int:
     """Let failed jobs run again; how many there were."""
     count = 0
     for fingerprint in fingerprints:

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from longshift.errors import LongshiftError
-from longshift.sweep.job_queue import Board
+from longshift.sweep.job_queue import JobQueue
 from longshift.sweep.jobs import Job
 from longshift.sweep.run_job import Outcome
 from longshift.sweep.sweep_folder import StoreFolder
@@ -84,31 +84,31 @@ class Worker:
 
 
 def run_local(
-    board: Board,
+    job_queue: JobQueue,
     slots: list[Slot],
     runtime: Runtime,
     stop: Callable[[], bool] = lambda: False,
     track: TrackerKind | None = None,
 ) -> None:
-    """Run all jobs of the board; returns when nothing is left, when asked to stop, or in trouble (see the board)."""
-    pool = Pool(board, runtime, track)
-    for slot in slots[: len(board.waiting)]:
+    """Run all jobs of the queue; return when none is left, when asked to stop, or in trouble (see `JobQueue`)."""
+    pool = Pool(job_queue, runtime, track)
+    for slot in slots[: len(job_queue.waiting)]:
         pool.start(slot)
     stopping = False
     try:
         while pool.workers:
-            if not stopping and (stop() or board.trouble or not board.open):
+            if not stopping and (stop() or job_queue.trouble or not job_queue.open):
                 stopping = True
                 for worker in pool.workers:
                     _tell(worker.connection, STOP)
             if not stopping:
                 pool.hand_out()
-            board.tell()
+            job_queue.tell()
             wait([source for w in pool.workers for source in (w.connection, w.process.sentinel)], timeout=0.2)
             for slot in pool.receive():
                 if not stopping:
                     pool.start(slot)
-        board.tell()
+        job_queue.tell()
     finally:
         for worker in pool.workers:
             worker.process.kill()
@@ -117,8 +117,8 @@ def run_local(
 class Pool:
     """The worker processes of one `run` command."""
 
-    def __init__(self, board: Board, runtime: Runtime, track: TrackerKind | None) -> None:
-        self.board, self.workers, self.stillborn = board, list[Worker](), 0
+    def __init__(self, job_queue: JobQueue, runtime: Runtime, track: TrackerKind | None) -> None:
+        self.job_queue, self.workers, self.stillborn = job_queue, list[Worker](), 0
         self._runtime, self._track = runtime, track
         # A forked child would inherit locks and CUDA; a spawned one starts clean.
         self._context = multiprocessing.get_context("spawn")
@@ -126,7 +126,7 @@ class Pool:
     def start(self, slot: Slot) -> None:
         """Start a worker."""
         ours, theirs = self._context.Pipe()
-        arguments = (theirs, slot, self.board.store, self._runtime, self._track)
+        arguments = (theirs, slot, self.job_queue.store, self._runtime, self._track)
         process = self._context.Process(target=work, args=arguments, daemon=True)
         process.start()
         theirs.close()  # so that our end sees when the worker is gone
@@ -136,7 +136,7 @@ class Pool:
         """Give each idle worker a job."""
         for worker in self.workers:
             if worker.ready and worker.job is None:
-                worker.job = self.board.next_job()
+                worker.job = self.job_queue.next_job()
                 if worker.job is None:
                     return
                 _tell(worker.connection, worker.job)
@@ -162,14 +162,14 @@ class Pool:
             worker.ready = True
         elif isinstance(message, Outcome) and worker.job is not None:
             job, worker.job = worker.job, None
-            self.board.finish(job, message)
+            self.job_queue.finish(job, message)
 
     def _bury(self, worker: Worker) -> None:
         self.workers.remove(worker)
         worker.connection.close()
         why = _cause(worker.process.exitcode)
         if worker.job is not None:
-            self.board.died(worker.job, why, MOST_DEATHS)
+            self.job_queue.died(worker.job, why, MOST_DEATHS)
         self.stillborn = 0 if worker.ready else self.stillborn + 1
         if self.stillborn >= MOST_DEATHS:
             raise LongshiftError(f"{self.stillborn} workers in a row could not start ({why}); see the messages above")

@@ -23,7 +23,7 @@ from typing import Any
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
 from longshift.sweep import job_claims as claims
-from longshift.sweep.job_queue import Board
+from longshift.sweep.job_queue import JobQueue
 from longshift.sweep.job_store import FINISHED, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job
 from longshift.sweep.run_job import Outcome, disk_full, execute
@@ -48,13 +48,13 @@ class Cluster:
 
 
 def run_ray(
-    board: Board,
+    job_queue: JobQueue,
     cluster: Cluster,
     runtime: Runtime,
     stop: Callable[[], bool] = lambda: False,
     track: TrackerKind | None = None,
 ) -> None:
-    """Run all jobs of the board on a cluster; returns when nothing is left, when asked to stop, or in trouble."""
+    """Run all jobs of the job_queue on a cluster; returns when nothing is left, when asked to stop, or in trouble."""
     ray = import_ray()
     mine = not ray.is_initialized()
     if mine:
@@ -64,7 +64,7 @@ def run_ray(
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise LongshiftError(f"no Ray cluster at {cluster.address!r}: {error}") from error
     try:
-        Driver(ray, board, cluster, runtime, track).run(stop)
+        Driver(ray, job_queue, cluster, runtime, track).run(stop)
     finally:
         if mine:
             ray.shutdown()
@@ -98,8 +98,10 @@ def _fresh(cluster: Cluster) -> dict[str, Any]:
 class Driver:
     """Gives jobs to the cluster and takes what comes back."""
 
-    def __init__(self, ray: Any, board: Board, cluster: Cluster, runtime: Runtime, track: TrackerKind | None) -> None:
-        self.ray, self.board, self.cluster = ray, board, cluster
+    def __init__(
+        self, ray: Any, job_queue: JobQueue, cluster: Cluster, runtime: Runtime, track: TrackerKind | None
+    ) -> None:
+        self.ray, self.job_queue, self.cluster = ray, job_queue, cluster
         self.runtime = dataclasses.replace(runtime, device="cpu" if cluster.device == "cpu" else "auto")
         self.track = track
         # The flag lives where this command runs: if that node is lost, so is the command.
@@ -111,19 +113,19 @@ class Driver:
     def run(self, stop: Callable[[], bool]) -> None:
         """Until nothing is left."""
         stopping = False
-        while self.flights or (self.board.open and not stopping):
-            if not stopping and (stop() or self.board.trouble):
+        while self.flights or (self.job_queue.open and not stopping):
+            if not stopping and (stop() or self.job_queue.trouble):
                 stopping = True
                 self.flag.ask.remote()
             if not stopping:
                 self._launch()
-            self.board.tell()
+            self.job_queue.tell()
             ready, _ = self.ray.wait(list(self.flights), timeout=0.2) if self.flights else ([], [])
             if not self.flights:
                 time.sleep(0.2)  # what is left runs elsewhere
             for flight in ready:
                 self._land(flight)
-        self.board.tell()
+        self.job_queue.tell()
 
     def _room(self) -> int:
         """How many jobs the cluster takes now; one more than fits keeps it busy."""
@@ -139,11 +141,11 @@ class Driver:
         return 1 / self.cluster.jobs_per_gpu if on_gpu else 0.0
 
     def _launch(self) -> None:
-        while len(self.flights) < self._room() and (job := self.board.next_job()) is not None:
+        while len(self.flights) < self._room() and (job := self.job_queue.next_job()) is not None:
             share = self._gpu_share(self.ray.cluster_resources())
             # Retries are ours: only we know whether the job was finished before its worker was lost.
             options = {"num_cpus": self.cluster.threads, "num_gpus": share, "max_retries": 0}
-            store, threads = self.board.store, self.cluster.threads
+            store, threads = self.job_queue.store, self.cluster.threads
             if self.cluster.shared:
                 task = self.ray.remote(**options)(run_shared)
                 absolute = StoreFolder(store.path.resolve())
@@ -152,7 +154,7 @@ class Driver:
                 continue
             claim = claims.take(store.claim(job.fingerprint))
             if claim is None:
-                self.board.finish(job, Outcome("busy"))
+                self.job_queue.finish(job, Outcome("busy"))
                 continue
             claim.__enter__()
             quarantine(store, job.fingerprint)
@@ -167,26 +169,26 @@ class Driver:
             outcome, files = self.ray.get(flight)
             if claim is not None:
                 outcome = self._keep(job, outcome, files)
-            self.board.finish(job, outcome)
+            self.job_queue.finish(job, outcome)
         except self.ray.exceptions.RayTaskError as error:  # an error outside the job itself, e.g. on import
             text = str(error).strip()
-            write_failure(self.board.store, job.fingerprint, text.splitlines()[-1] if text else "no message", text)
-            self.board.finish(job, Outcome("failed", text))
+            write_failure(self.job_queue.store, job.fingerprint, text.splitlines()[-1] if text else "no message", text)
+            self.job_queue.finish(job, Outcome("failed", text))
         except self.ray.exceptions.RayError as error:
-            self.board.died(job, f"{type(error).__name__}: {str(error).splitlines()[0]}", MOST_LOSSES)
+            self.job_queue.died(job, f"{type(error).__name__}: {str(error).splitlines()[0]}", MOST_LOSSES)
         finally:
             if claim is not None:
                 claim.__exit__(None, None, None)
 
     def _keep(self, job: Job, outcome: Outcome, files: Files) -> Outcome:
         try:
-            write_files(self.board.store.job(job.fingerprint), files)
+            write_files(self.job_queue.store.job(job.fingerprint), files)
             if outcome.kind == "done":
-                record_finished(self.board.store, job.fingerprint)
-                if state_of(self.board.store, job.fingerprint) not in FINISHED:
+                record_finished(self.job_queue.store, job.fingerprint)
+                if state_of(self.job_queue.store, job.fingerprint) not in FINISHED:
                     return Outcome("stopped", "its result did not come back whole")
         except (LongshiftError, OSError) as error:
-            if disk_full(error, self.board.store.path):
+            if disk_full(error, self.job_queue.store.path):
                 return Outcome("full", str(error))
             raise
         return outcome

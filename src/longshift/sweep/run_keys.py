@@ -18,7 +18,7 @@ def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "hparams": hparams}
 
 
-def shared(run: Mapping[str, Any], method: str) -> dict[str, Any]:
+def common_values(run: Mapping[str, Any], method: str) -> dict[str, Any]:
     """[run] as it is for one method: without those of the common hyper-parameters that have no effect on it."""
     unused = get_method(method).Config.not_used()
     return {**run, "hparams": {name: v for name, v in run.get("hparams", {}).items() if name not in unused}}

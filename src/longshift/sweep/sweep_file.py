@@ -11,7 +11,7 @@ from typing import Any
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.methods import all_methods, get_method, methods_without_presets
 from longshift.settings import find_target
-from longshift.sweep.run_keys import merged, shared
+from longshift.sweep.run_keys import common_values, merged
 from longshift.sweep.sweep_folder import SweepFolder
 from longshift.sweep.sweep_tables import ALL, DatasetTable, SweepTable, read_tables
 from longshift.toml import read_toml
@@ -129,11 +129,11 @@ def _rows(table: SweepTable, methods: Iterable[str]) -> Iterator[Row]:
     own = {get_method(name).info.name: keys.given() for name, keys in table.overrides.items()}
     for method in methods:
         name = get_method(method).info.name
-        values = merged(shared(run, method), own.get(name, {}), {"method": method})
+        values = merged(common_values(run, method), own.get(name, {}), {"method": method})
         yield Row(name, values, f"[overrides.{name}]")
     for variant in table.variants:
         above = own.get(get_method(variant.method).info.name, {})
-        values = merged(shared(run, variant.method), above, variant.given(), {"method": variant.method})
+        values = merged(common_values(run, variant.method), above, variant.given(), {"method": variant.method})
         yield Row(variant.name, values, f"[[variants]] {variant.name}:")
 
 

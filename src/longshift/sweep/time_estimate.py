@@ -72,7 +72,7 @@ def estimate(
             }  # fmt: skip
         if kind not in costs:
             try:
-                cost = measure(config, runtime, device, tasks)
+                cost = measure_cost(config, runtime, device, tasks)
             except Exception as error:  # whatever a method raises: the user wants to know which one, before the sweep
                 raise LongshiftError(
                     f"{job}: a few steps, to measure the time, failed: {error}. Plan without: --no-measure"
@@ -87,7 +87,7 @@ def estimate(
     return Estimate(len(left), seconds, {name: statistics.mean(values) for name, values in per_method.items()})
 
 
-def kinds(jobs: Iterable[Job]) -> int:
+def count_kinds(jobs: Iterable[Job]) -> int:
     """How many measurements an estimate needs."""
     return len({_kind(job) for job in jobs})
 
@@ -105,7 +105,7 @@ def thinned(task: Task, most: int) -> Task:
     return replace(task, split=replace(split, validation=validation, test=test, target_indices=target))
 
 
-def measure(config: RunConfig, runtime: Runtime, device: str, tasks: TaskCache) -> Cost:
+def measure_cost(config: RunConfig, runtime: Runtime, device: str, tasks: TaskCache) -> Cost:
     """Time a few steps, the first of which warm up and do not count, and one evaluation; nothing is written."""
     on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
     every = 12 if on_gpu else 2

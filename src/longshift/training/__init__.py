@@ -54,6 +54,6 @@ if TYPE_CHECKING:
     )
     from longshift.training.train_run import TrainedRun as TrainedRun, train as train
     from longshift.training.trainer import Interrupted as Interrupted, Trainer as Trainer
-    from longshift.training.warmup import begin_ahead as begin_ahead
+    from longshift.training.warmup import start_warmup as start_warmup
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

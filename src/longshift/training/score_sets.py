@@ -22,7 +22,7 @@ from longshift.metrics import (
     nan_mean,
     probabilities,
 )
-from longshift.nn import untuned
+from longshift.nn import without_kernel_tuning
 from longshift.training.batch_source import Rows
 from longshift.training.batches import Inputs
 from longshift.training.task import Task
@@ -131,7 +131,7 @@ def _over_chunks(
     results = []
     chunk = min(CHUNK, len(indices))
     try:
-        with untuned():  # trying out kernels would take longer than all evaluations of a run together
+        with without_kernel_tuning():  # trying out kernels would take longer than all evaluations of a run together
             for start in range(0, len(indices), max(chunk, 1)):
                 part = indices[start : start + chunk]
                 # The last chunk is filled up, so that a GPU sees only one shape.

@@ -19,7 +19,7 @@ from longshift.training.run_folder import RunFolder, read_config
 from longshift.training.task import Bar, make_task, no_bar
 from longshift.training.trackers import TrackerKind, open_tracker, tracker_kind
 from longshift.training.trainer import Trainer
-from longshift.training.warmup import begin_ahead
+from longshift.training.warmup import start_warmup
 
 Say = Callable[[str], None]
 
@@ -83,7 +83,7 @@ def train(
     config = run.config
     if warning := config.never_starts():
         say(f"warning: {warning}")
-    begin_ahead(runtime, config.steps)
+    start_warmup(runtime, config.steps)
     check_backbone(config.backbone_name, config.pretrained)  # before the images are decoded
     kind = tracker_kind(track) if track else None
     task = make_task(run, runtime.cache, bar)

@@ -29,7 +29,7 @@ def keep_compiled(cache: Path | None) -> None:
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((cache or default_cache()) / "compiled"))
 
 
-def begin_ahead(runtime: Runtime, steps: int) -> None:
+def start_warmup(runtime: Runtime, steps: int) -> None:
     """Start loading what a run of `steps` steps will need on its device; returns at once."""
     device = resolve_device(runtime.device)
     if device.type != "cuda":
