@@ -74,7 +74,7 @@ def test_one_method_shows_every_hyper_parameter() -> None:
         "default": 0.75,
         "range": "U(0.5, 0.99)",
         "limits": ">= 0.0001, <= 0.9999",
-        "meaning": "which quantile of the domains' risks is minimised",
+        "meaning": "quantile of the domains' risks to minimize",
         "variants": {},
     }
     assert shown["hyper_parameters"]["implicit"]["range"] == "not searched"

@@ -84,7 +84,7 @@ def _show(method: dict[str, Any]) -> None:
     ]
     print_table("Hyper-parameters", ("name", "default", "range of a random search", "accepted", "meaning"), rows)
     for name, instead in method["not_used"].items():
-        console.print(f"{name} has no effect: there are {instead}.", markup=False, highlight=False)
+        console.print(f"{name} has no effect; use {instead}.", markup=False, highlight=False)
     others = [
         (context, name, format_value(other["default"]), other["range"])
         for name, hp in method["hyper_parameters"].items()

@@ -1,4 +1,4 @@
-"""A penalty whose weight changes once, with a fresh optimizer at that moment (IRM, VREx, Fishr, RDM, TCRI)."""
+"""Methods with a penalty whose weight changes once, together with an optimizer reset (IRM, VREx, Fishr, RDM, TCRI)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longshift.methods.base import Method, scalar_buffer
 
 @dataclass(frozen=True)
 class Annealing:
-    """The penalty's weight `before` step `start` and `after` (from it on); `lr` is the rate of the fresh Adam."""
+    """The weight of the penalty `before` step `start` and `after` it; `lr` is the learning rate after the reset."""
 
     start: int
     before: float
@@ -20,20 +20,20 @@ class Annealing:
 
 
 class AnnealedMethod(Method):
-    """A method with the buffer `penalty_weight`; a subclass says by `annealing` how it changes."""
+    """A method with the buffer `penalty_weight`, which changes as `annealing` says."""
 
     penalty_weight: Tensor
 
     def annealing(self) -> Annealing:
-        """When the weight changes, and from what to what."""
+        """Return when and how the weight changes."""
         raise NotImplementedError(f"{type(self).__name__} must define annealing()")
 
     def build(self) -> None:
-        """Add the weight as a buffer, so that a captured step reads its current value."""
+        """Add the weight as a buffer, so that a captured step reads the current value."""
         self.register_buffer("penalty_weight", scalar_buffer())
 
     def before_step(self, index: int) -> None:
-        """Set the weight; at the change, start the optimizers afresh (the loss jumps, old moments mislead)."""
+        """Set the weight; when it changes, reset the optimizers, because old moments do not fit the new loss."""
         super().before_step(index)
         plan = self.annealing()
         self.penalty_weight.fill_(plan.before if index < plan.start else plan.after)

@@ -1,4 +1,4 @@
-"""What a method is. Most methods write only `loss`; those with their own optimisation override `step`."""
+"""The base class of methods. Most methods define only `loss`; those with their own optimization override `step`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from longshift.rng import Draws
 
 @dataclass(frozen=True)
 class Losses:
-    """`total` is what is minimised; `terms` are the named numbers that are logged."""
+    """`total` is minimized; `terms` are logged by name."""
 
     total: Tensor
     terms: dict[str, Tensor]
@@ -28,19 +28,19 @@ class Losses:
 class Method(nn.Module):
     """A way to train a classifier on several domains.
 
-    Life of a method: `__init__` (calls `build`), moved to its device, `start` (makes the optimizers), then for
-    each step `before_step(index)` and `step(batch)`. The engine owns all else: data, devices, logs, checkpoints.
+    The trainer calls `__init__` (which calls `build`), moves the method to its device, calls `start` (which creates the
+    optimizers), and then `before_step(index)` and `step(batch)` in each step. It owns data, devices, logs, checkpoints.
 
     A step must have static shapes and must not read tensors on the host, so that it can be captured in a CUDA
-    graph. What changes over time goes through two doors: numbers are written into buffers by `before_step`;
-    code that changes is announced by `phase`, and one graph is captured per phase.
+    graph. To change numbers over time, write them into buffers in `before_step`. To change code over time,
+    return another `phase`: one graph is captured per phase.
     """
 
     Config: ClassVar[type[MethodConfig]] = MethodConfig
     info: ClassVar[MethodInfo]
-    # Steps whose mathematics reads tensors on the host cannot be captured; such a method says so here.
+    # False for a method whose steps must read tensors on the host, and so cannot be captured.
     capturable: ClassVar[bool] = True
-    # What the published code does wrong and what is done about it here, one sentence or two each (docs/methods.md).
+    # Mistakes in the published code and how this method handles them, one or two sentences each (docs/methods.md).
     repairs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, network: Network, problem: Problem, config: MethodConfig) -> None:
@@ -55,29 +55,29 @@ class Method(nn.Module):
         self.step_index = 0
         self.build()
 
-    # -- what methods write ------------------------------------------------------------------------------------
+    # -- methods override these ------------------------------------------------------------------------------------
 
     def build(self) -> None:
-        """Add layers and buffers beyond the network."""
+        """Add layers and buffers."""
 
     def make_optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """The optimizers by name; by default one Adam, "main", over all parameters."""
+        """Create the optimizers by name; by default one Adam, "main", for all parameters."""
         return {"main": optim.adam(self.parameters(), self.config.lr, self.config.weight_decay)}
 
     def before_step(self, index: int) -> None:
-        """Host-side work before step `index` (from 0): schedules, optimizer resets. Call super first."""
+        """Do host-side work before step `index` (from 0): schedules, optimizer resets. Call super first."""
         self.step_index = index
 
     def phase(self, index: int) -> Hashable:
-        """Steps with equal phases run the same code; a change tells the engine to capture another graph."""
+        """Return the phase of a step; steps with equal phases run the same code, so one graph is captured per phase."""
         return None
 
     def loss(self, batch: Batch) -> Losses:
-        """The objective on a batch."""
+        """Compute the objective on a batch."""
         raise NotImplementedError(f"{type(self).__name__} must define loss(batch) or step(batch)")
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """One update; returns the terms to log, computed before the update."""
+        """Update the weights; return the terms to log, computed before the update."""
         losses = self.loss(batch)
         self.minimise(losses.total)
         return {name: value.detach() for name, value in losses.terms.items()}
@@ -87,51 +87,51 @@ class Method(nn.Module):
         return False
 
     def receive_features(self, features: Tensor, y: Tensor, d: Tensor) -> None:
-        """Take the current features of the whole training set (no augmentation, evaluation mode)."""
+        """Receive the current features of the whole training set (no augmentation, evaluation mode)."""
 
     def predictor(self) -> nn.Module:
-        """The module that maps inputs to logits after training."""
+        """Return the module that maps inputs to logits after training."""
         return self.network
 
-    # -- what methods use --------------------------------------------------------------------------------------
+    # -- methods call these --------------------------------------------------------------------------------------
 
     def minimise(self, total: Tensor, optimizer: str = "main") -> None:
-        """Gradient of `total`, one step of the named optimizer."""
+        """Compute the gradient of `total` and take one step of the named optimizer."""
         chosen = self.optimizers[optimizer]
         chosen.zero_grad(set_to_none=True)
         total.backward()
         chosen.step()
 
     def reset_optimizer(self, optimizer: str = "main", lr: float | None = None) -> None:
-        """Make the named optimizer fresh, as a new one would be."""
+        """Reset the named optimizer to the state of a new one."""
         optim.reset(self.optimizers[optimizer], lr)
 
-    # -- what the engine uses ----------------------------------------------------------------------------------
+    # -- the trainer calls these ----------------------------------------------------------------------------------
 
     def start(self, draws: Draws) -> None:
-        """Make the optimizers; call it when the method is on its device."""
+        """Create the optimizers; call it when the method is on its device."""
         self.draws = draws
         self.optimizers = self.make_optimizers()
 
     def predict(self, x: Tensor) -> Tensor:
-        """Logits (B, classes); call `eval()` before and `train()` after."""
+        """Compute logits (B, classes); call `eval()` before and `train()` after."""
         logits: Tensor = self.predictor()(x)
         return logits
 
     def state(self) -> dict[str, Any]:
-        """Everything that training needs to go on: parameters, buffers and optimizer states."""
+        """Return all that is needed to resume: parameters, buffers and optimizer states."""
         return {
             "module": self.state_dict(),
             "optimizers": {name: chosen.state_dict() for name, chosen in self.optimizers.items()},
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Undo `state`; call it after `start`."""
+        """Load a `state`; call it after `start`."""
         self.load_state_dict(state["module"])
         for name, chosen in self.optimizers.items():
             optim.load_state(chosen, state["optimizers"][name])
 
 
 def scalar_buffer(value: float = 0.0) -> Tensor:
-    """A number that `before_step` may change between steps: `self.register_buffer("weight", scalar_buffer(1.0))`."""
+    """Create a number that `before_step` can change: `self.register_buffer("weight", scalar_buffer(1.0))`."""
     return torch.tensor(value, dtype=torch.get_default_dtype())

@@ -27,5 +27,5 @@ class Batch:
         return len(self) // self.domains
 
     def by_domain(self, values: Tensor) -> Tensor:
-        """View per-sample values of shape (B, ...) as (domains, per_domain, ...)."""
+        """View values per sample (B, ...) as (domains, per_domain, ...)."""
         return values.reshape(self.domains, self.per_domain, *values.shape[1:])

@@ -1,4 +1,4 @@
-"""BoDA: align domains and classes by distances that are balanced by the sizes of their groups."""
+"""BoDA: align domains and classes by distances that are balanced by group size."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class BoDAConfig(MethodConfig):
     title="BoDA",
     family="idg",
     paper="Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, ECCV 2022",
-    idea="pull samples to the centroids of their class in other domains, balanced by group size, plus CORAL",
+    idea="pull samples toward the centroids of their class in other domains, balanced by group size, plus CORAL",
 )
 class BoDA(Method):
-    """Cross-entropy, CORAL between domains, and from `start_step` on the BoDA loss on class centroids.
+    """Cross-entropy, CORAL between domains and, from `start_step` on, the BoDA loss on class centroids.
 
-    Centroids are zero until their first update, as published: with `start_step` before it, all are equally far.
+    As published, centroids are zero until their first update, so before it all are equally far.
     """
 
     Config = BoDAConfig
@@ -51,7 +51,7 @@ class BoDA(Method):
     seen: Tensor
     counts: Tensor
     repairs: ClassVar[tuple[str, ...]] = (
-        "a class may be missing from a domain: such a group has no centroid and takes no part in the loss "
+        "a class may be missing from a domain: such a group has no centroid and is left out of the loss "
         "(the published code needs every class in every domain)",
     )
 
@@ -63,12 +63,12 @@ class BoDA(Method):
         self.register_buffer("counts", self.problem.counts_tensor())
 
     def wants_features(self, index: int) -> bool:
-        """Every `feat_update_freq` steps, from the first such step on."""
+        """Return True every `feat_update_freq` steps."""
         return index > 0 and index % self.config.feat_update_freq == 0
 
     @torch.no_grad()
     def receive_features(self, features: Tensor, y: Tensor, d: Tensor) -> None:
-        """Update the centroids: replaced the first time, a moving average afterwards."""
+        """Update the centroids: replace them the first time, then use a moving average."""
         means, sizes = group_means(features, y, d, self.problem.domains, self.problem.classes)
         kept = self.config.momentum * self.seen.to(means.dtype)[..., None]
         moved = (1 - kept) * means + kept * self.centroids
@@ -76,11 +76,11 @@ class BoDA(Method):
         self.seen.logical_or_(sizes > 0)
 
     def phase(self, index: int) -> Hashable:
-        """Whether the BoDA loss takes part."""
+        """Return whether the BoDA loss is active."""
         return index >= self.config.start_step
 
     def loss(self, batch: Batch) -> Losses:
-        """Cross-entropy + macro_weight CORAL + weight BoDA."""
+        """Compute cross-entropy + macro_weight * CORAL + weight * BoDA."""
         features = self.network.features(batch.x)
         risk = cross_entropy(self.network.classifier(features), batch.y)
         penalty = pairwise_coral(batch.by_domain(features))

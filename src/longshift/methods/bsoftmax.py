@@ -19,26 +19,26 @@ from longshift.methods.registry import register
     title="BSoftmax",
     family="imbalance",
     paper="Ren et al., Balanced Meta-Softmax for Long-Tailed Visual Recognition, NeurIPS 2020, arXiv:2007.10740",
-    idea="add the logarithm of the domain's class counts to the logits while training",
+    idea="add the log class counts of the domain to the logits during training",
 )
 class BSoftmax(Method):
     """Cross-entropy of logits + log(count of the class in the sample's domain); prediction uses the plain logits.
 
-    A class missing from a domain takes no part in that domain's softmax.
+    A class missing from a domain is left out of that domain's softmax.
     """
 
-    log_counts: Tensor  # (domains, classes), in float64: rounded only to the precision of the logits
+    log_counts: Tensor  # (domains, classes), in float64, converted to the precision of the logits
     repairs: ClassVar[tuple[str, ...]] = (
-        "The logarithm of a count of 0 is replaced by a finite one (-87.3): the class stays out of that domain's "
-        "softmax, but a sample of it would not make the loss infinite.",
+        "The logarithm of a count of 0 is replaced by a finite number (-87.3): the class is left out of that domain's "
+        "softmax, but a sample of it does not make the loss infinite.",
     )
 
     def build(self) -> None:
-        """Add the logarithms of the counts."""
+        """Add the log counts."""
         self.register_buffer("log_counts", log_prior(self.problem.counts_tensor(torch.float64)))
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean cross-entropy of the shifted logits."""
+        """Compute the mean cross-entropy of the shifted logits."""
         logits = self.network(batch.x)
         total = cross_entropy(logits + self.log_counts.to(logits.dtype)[batch.d], batch.y)
         return Losses(total, {"loss": total})

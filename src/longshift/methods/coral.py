@@ -30,14 +30,14 @@ class CORALConfig(MethodConfig):
 class CORAL(Method):
     """Cross-entropy plus `gamma` times the mean distance of first and second feature moments over domain pairs.
 
-    The term `loss` is the cross-entropy without the penalty, as published; `penalty` is the distance unweighted.
+    As published, the term `loss` is the cross-entropy without the penalty; `penalty` is the unweighted distance.
     """
 
     Config = CORALConfig
     config: CORALConfig
 
     def loss(self, batch: Batch) -> Losses:
-        """Cross-entropy plus the weighted distance of moments."""
+        """Compute cross-entropy plus the weighted distance of moments."""
         features = self.network.features(batch.x)
         risk = cross_entropy(self.network.classifier(features), batch.y)
         penalty = pairwise_coral(batch.by_domain(features))

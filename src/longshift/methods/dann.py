@@ -1,4 +1,4 @@
-"""DANN: features from which a discriminator cannot tell the domain."""
+"""DANN: features from which a discriminator cannot recognize the domain."""
 
 from __future__ import annotations
 
@@ -29,10 +29,13 @@ class DANNConfig(MethodConfig):
     dann_lambda: float = hp(1.0, power(10, -2, 2), "weight of the adversarial loss (lambda)", at_least=0.0)
     weight_decay_d: float = hp(0.0, power(10, -6, -2), "weight decay of the discriminator", at_least=0.0)
     d_steps_per_g_step: int = hp(
-        1, power(2, 0, 3, integer=True), "discriminator steps for each step of the network", at_least=0
+        1, power(2, 0, 3, integer=True), "discriminator steps per step of the network", at_least=0
     )
     grad_penalty: float = hp(
-        0.0, power(10, -2, 1), "weight of the squared gradient of the domain loss in the features", at_least=0.0
+        0.0,
+        power(10, -2, 1),
+        "weight of the squared gradient of the domain loss at the features",
+        at_least=0.0,
     )
     beta1: float = hp(
         0.5, choice(0.0, 0.5), "first beta of both Adams (the second is 0.9)", at_least=0.0, at_most=0.999
@@ -56,7 +59,7 @@ class DANNConfig(MethodConfig):
     title="DANN",
     family="dg",
     paper="Ganin et al., Domain-Adversarial Training of Neural Networks, JMLR 2016",
-    idea="features against a domain discriminator, in alternating steps",
+    idea="train features against a domain discriminator, in alternating steps",
 )
 class DANN(Method):
     """The discriminator and the network (featurizer and classifier) take turns, each with its own Adam."""
@@ -70,7 +73,7 @@ class DANN(Method):
         self.discriminator = MLP([self.network.feature_dim, *hidden, self.problem.domains], self.config.mlp_dropout)
 
     def make_optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One Adam a player."""
+        """Create one Adam per player."""
         c, betas = self.config, (self.config.beta1, 0.9)
         return {
             "generator": optim.adam(trainable(self.network), c.lr_g, c.weight_decay_g, betas),
@@ -78,12 +81,12 @@ class DANN(Method):
         }
 
     def phase(self, index: int) -> Hashable:
-        """Whose turn it is; as published the count starts at one."""
+        """Return whose turn it is; as published, the count starts at one."""
         turns = self.config.d_steps_per_g_step
         return "discriminator" if (index + 1) % (1 + turns) < turns else "generator"
 
     def domain_loss(self, features: Tensor, batch: Batch) -> Tensor:
-        """Cross-entropy of the discriminator, with the gradient penalty."""
+        """Compute the cross-entropy of the discriminator, with the gradient penalty."""
         each = cross_entropy(self.discriminator(features), batch.d, reduction="none")
         loss = each.mean()
         if self.config.grad_penalty:
@@ -92,11 +95,11 @@ class DANN(Method):
         return loss
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """A step of the player whose turn it is."""
+        """Update the player whose turn it is."""
         if self.phase(self.step_index) == "discriminator":
             with torch.no_grad():
                 features = self.network.features(batch.x)
-            # The gradient penalty differentiates by the features, though the featurizer stays as it is.
+            # The gradient penalty needs gradients of the features, though the featurizer is not updated.
             features.requires_grad_(self.config.grad_penalty > 0)
             disc_loss = self.domain_loss(features, batch)
             self.minimise(disc_loss, "discriminator")

@@ -1,4 +1,4 @@
-"""ERM: empirical risk minimisation, all domains in one pool (Vapnik 1998)."""
+"""ERM: empirical risk minimization on all domains together (Vapnik 1998)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from longshift.methods.registry import register
     idea="mean cross-entropy over all samples",
 )
 class ERM(Method):
-    """Cross-entropy, nothing else: the baseline of every table."""
+    """Plain cross-entropy: the baseline of every table."""
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean cross-entropy over the batch."""
+        """Compute the mean cross-entropy over the batch."""
         total = cross_entropy(self.network(batch.x), batch.y)
         return Losses(total, {"loss": total})

@@ -1,4 +1,4 @@
-"""Fish: steps whose gradients agree across domains, by walking through the domains and going part of the way."""
+"""Fish: gradient matching across domains, by a walk through the domains of which a share is kept."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class FishConfig(MethodConfig):
     title="Fish",
     family="dg",
     paper="Shi et al., Gradient Matching for Domain Generalization, ICLR 2022",
-    idea="one Adam step per domain in turn, then part of the way there",
+    idea="take one Adam step per domain in turn, then keep a share of the way",
 )
 class Fish(Method):
-    """The inner walk moves the network itself, with an Adam that remembers earlier steps; then it is shortened."""
+    """One Adam step per domain, whose moments persist between steps; then a share `meta_lr` of the walk is kept."""
 
     Config = FishConfig
     config: FishConfig
     repairs: ClassVar[tuple[str, ...]] = (
-        "`loss` is, as published, that of the last domain only; `mean_loss` is the mean over all inner steps",
+        "as published, `loss` is that of the last domain only; `mean_loss` is the mean over all inner steps",
     )
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Walk through the domains, then move the start by `meta_lr` times the walk."""
+        """Walk through the domains, then move from the start by `meta_lr` times the walk."""
         weights: list[Tensor] = list(trainable(self.network))
         if not self.network.freeze_bn:
-            # As published, the statistics that the walk gathered are shortened like the weights they belong to.
+            # As published, statistics from the walk are scaled like the weights.
             weights += [b for b in self.network.buffers() if b.is_floating_point()]
         start = copy_tensors(weights)
         losses: list[Tensor] = []

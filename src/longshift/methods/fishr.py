@@ -21,7 +21,7 @@ class FishrConfig(MethodConfig):
     """Hyper-parameters of Fishr."""
 
     fishr_lambda: float = hp(1000.0, power(10, 1, 4), "weight of the penalty after annealing", at_least=0.0)
-    anneal: int = hp(1500, int_uniform(0, 5000), "step from which the penalty counts", at_least=0, steps=True)
+    anneal: int = hp(1500, int_uniform(0, 5000), "step from which the penalty is used", at_least=0, steps=True)
     ema: float = hp(0.95, uniform(0.90, 0.99), "decay of the moving average of variances", at_least=0.0, at_most=0.9999)
 
 
@@ -30,14 +30,14 @@ class FishrConfig(MethodConfig):
     title="Fishr",
     family="dg",
     paper="Rame et al., Fishr: Invariant Gradient Variances, ICML 2022, arXiv:2109.02934",
-    idea="match between domains the variance of the classifier's per-sample gradients",
+    idea="match the variance of the classifier's gradients per sample between domains",
 )
 class Fishr(AnnealedMethod):
     """Cross-entropy plus the squared distance of each domain's gradient variance from the average domain's.
 
     Gradients are those of the linear head, in closed form. Their variances are smoothed by a moving average m that
-    starts at 0 and runs from the first step; m / (1 - ema) enters the penalty, with the past as a constant. The weight
-    is 0 up to step `anneal`, then `fishr_lambda`, and Adam starts afresh there.
+    starts at 0 in the first step. The penalty uses m / (1 - ema), with past values as constants. Its weight is 0 up to
+    step `anneal`, then `fishr_lambda`, and Adam is reset there.
     """
 
     Config = FishrConfig
@@ -51,11 +51,11 @@ class Fishr(AnnealedMethod):
         self.register_buffer("average", torch.zeros(self.problem.domains, width))
 
     def annealing(self) -> Annealing:
-        """Weight 0, then fishr_lambda."""
+        """Return weight 0, then fishr_lambda."""
         return Annealing(self.config.anneal, 0.0, self.config.fishr_lambda)
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean risk plus the weighted penalty; moves the average on the way."""
+        """Compute mean risk plus the weighted penalty, and update the moving average."""
         features = self.network.features(batch.x)
         logits = self.network.classifier(features)
         risk = cross_entropy(logits, batch.y)

@@ -16,7 +16,7 @@ class FocalConfig(MethodConfig):
     """Hyper-parameters of the focal loss."""
 
     gamma: float = hp(
-        1.0, log_uniform(0.5, 5), "how fast the weight of a sample falls with its probability", at_least=0.0
+        1.0, log_uniform(0.5, 5), "how fast the weight of a sample decreases with its probability", at_least=0.0
     )
 
 
@@ -25,15 +25,15 @@ class FocalConfig(MethodConfig):
     title="Focal",
     family="imbalance",
     paper="Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv:1708.02002",
-    idea="weight a sample by (1 - its probability)^gamma, so that easy ones count less",
+    idea="weight each sample by (1 - p)^gamma, so that easy samples count less",
 )
 class Focal(Method):
-    """Mean of (1 - p)^gamma times cross-entropy, p the probability of the true class."""
+    """Mean of (1 - p)^gamma times cross-entropy, with p the probability of the true class."""
 
     Config = FocalConfig
     config: FocalConfig
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean focal loss over the batch."""
+        """Compute the mean focal loss over the batch."""
         total = focal_loss(self.network(batch.x), batch.y, self.config.gamma).mean()
         return Losses(total, {"loss": total})

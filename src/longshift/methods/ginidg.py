@@ -1,4 +1,4 @@
-"""GINIDG: a generator of extra features for rare classes, beside domain-adversarial training."""
+"""GINIDG: a generator of additional features for rare classes, with domain-adversarial training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GINIDGConfig(MethodConfig):
     recon_end: int = hp(1000, fixed(), "steps in which the generator learns to reconstruct", at_least=0, steps=True)
     zdim: int = hp(64, fixed(), "size of the generator's latent vector", at_least=1)
     sample_size: int = hp(
-        0, fixed(), "features generated from each latent mean; 0 is twice the number of domains", at_least=0
+        0, fixed(), "features generated per latent mean; 0 means twice the number of domains", at_least=0
     )
     grl_weight: float = hp(1.0, fixed(), "largest strength of the gradient reversals", at_least=0.0)
     gdisc_hidden: int = hp(1024, fixed(), "width of the discriminator of real and generated features", at_least=1)
@@ -38,24 +38,24 @@ class GINIDGConfig(MethodConfig):
     title="GINIDG",
     family="idg",
     paper="Xia et al., Generative Inference Network for Imbalanced Domain Generalization, IEEE TIP 2023",
-    idea="a variational generator of domain-invariant features, with domain-adversarial training",
+    idea="generate domain-invariant features with a variational generator, with domain-adversarial training",
 )
 class GINIDG(Method):
     """A network with a reversed domain discriminator, and a generator with a reversed real/generated discriminator.
 
-    For `recon_end` steps the generator learns to reconstruct features and nothing else learns from it; afterwards
-    it learns to deceive its discriminator, and the network learns from the generated features too. Generated rows
-    take the labels of the batch in turn though each is made from one row of every domain: so it was published. The
-    widths of the discriminators are our choice.
+    For `recon_end` steps the generator only learns to reconstruct features. Afterwards it learns to deceive its
+    discriminator, and the network also learns from the generated features. As published, generated rows take the labels
+    of the batch in turn, though each is made from one row of every domain. The widths of the discriminators are our
+    choice.
     """
 
     Config = GINIDGConfig
     config: GINIDGConfig
     strength: Tensor
     repairs: ClassVar[tuple[str, ...]] = (
-        "any number of domains; as published, an average over three domains and six generated rows for each "
-        "average are hard-coded (here: the mean over all domains and two rows for each real one, equal at three)",
-        "gradients that a phase does not use are zeros and not missing, so that Adam's moments and weight decay go on",
+        "any number of domains is supported: the mean over all domains, and two generated rows per real one. The "
+        "published code hard-codes three domains and six rows per mean, which is the same for three domains",
+        "gradients that a phase does not use are zeros, not missing, so that Adam's moments and weight decay continue",
     )
 
     def build(self) -> None:
@@ -73,17 +73,17 @@ class GINIDG(Method):
         self.register_buffer("strength", scalar_buffer())
 
     def before_step(self, index: int) -> None:
-        """Let the reversals grow from 0 to `grl_weight`."""
+        """Increase the strength of the reversals from 0 to `grl_weight`."""
         super().before_step(index)
         grown = 2 / (1 + math.exp(-10 * index / self.problem.steps)) - 1
         self.strength.fill_(self.config.grl_weight * grown)
 
     def phase(self, index: int) -> Hashable:
-        """Reconstruction first, generation after it."""
+        """Return whether reconstruction is over."""
         return "generate" if index >= self.config.recon_end else "reconstruct"
 
     def generate(self, features: Tensor, batch: Batch) -> Tensor:
-        """Features from the mean of the domains, row by row: (copies * per_domain, F)."""
+        """Generate features from the mean over domains, row by row: (copies * per_domain, F)."""
         copies = self.config.sample_size or 2 * batch.domains
         pooled = batch.by_domain(features).mean(0)
         mean = self.generator["mean"](pooled).repeat(copies, 1)
@@ -93,7 +93,7 @@ class GINIDG(Method):
         return generated
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """One Adam step on gradients that differ from part to part."""
+        """Take one Adam step; the parts of the model have different losses."""
         network, generator = trainable(self.network), trainable(self.generator)
         domain, real = trainable(self.domain_discriminator), trainable(self.real_discriminator)
         features = self.network.features(batch.x)
@@ -113,7 +113,7 @@ class GINIDG(Method):
             for_real = [torch.zeros_like(w) for w in real]
             terms["reconstruction"] = distance
         else:
-            # One pass over real rows (label 0) and generated ones (label 1), the latter reversed.
+            # One pass over real rows (label 0) and generated rows (label 1) with reversed gradient.
             rows = torch.cat([features.detach(), reverse_gradient(generated, self.strength)])
             label = (torch.arange(len(rows), device=rows.device) >= len(batch)).long()
             real_loss = cross_entropy(self.real_discriminator(rows), label)

@@ -1,4 +1,4 @@
-"""GroupDRO: group distributionally robust optimisation (Sagawa et al. 2020)."""
+"""GroupDRO: group distributionally robust optimization (Sagawa et al. 2020)."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class GroupDROConfig(MethodConfig):
     title="GroupDRO",
     family="dg",
     paper="Sagawa et al., Distributionally Robust Neural Networks for Group Shifts, ICLR 2020, arXiv:1911.08731",
-    idea="weight domains by exponentiated risk, so that the worst domain counts most",
+    idea="weight domains by their exponentiated risk, so that the worst domain counts most",
 )
 class GroupDRO(Method):
-    """Weighted mean of the domains' risks; a weight grows by exp(eta * risk) each step, and all are normalised."""
+    """Weighted mean of the domains' risks; each step multiplies the weights by exp(eta * risk) and normalizes them."""
 
     Config = GroupDROConfig
     config: GroupDROConfig
     q: Tensor  # (domains,) the weights
 
     def build(self) -> None:
-        """Add the domain weights, equal at first."""
+        """Add the domain weights, initially equal."""
         self.register_buffer("q", torch.ones(self.problem.domains))
 
     def loss(self, batch: Batch) -> Losses:
-        """The weighted risk; moves the weights on the way."""
+        """Compute the weighted risk, and update the weights."""
         risks = batch.by_domain(cross_entropy(self.network(batch.x), batch.y, reduction="none")).mean(1)
-        # q * exp(eta * risk), normalised, in logarithms: a huge risk cannot overflow.
+        # q * exp(eta * risk), normalized; in logarithms, so that a large risk cannot overflow.
         q = torch.softmax(self.q.log() + self.config.eta * risks.detach(), 0)
         self.q.copy_(q)
         total = (q * risks).sum()

@@ -1,4 +1,4 @@
-"""IRM: invariant risk minimisation (Arjovsky et al. 2019)."""
+"""IRM: invariant risk minimization (Arjovsky et al. 2019)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ class IRMConfig(MethodConfig):
 
     irm_lambda: float = hp(1e2, power(10, -1, 5), "weight of the penalty after annealing", at_least=0.0)
     anneal: int = hp(
-        500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to irm_lambda", at_least=0, steps=True
+        500,
+        power(10, 0, 4, integer=True),
+        "step at which the weight changes from 1 to irm_lambda",
+        at_least=0,
+        steps=True,
     )
 
 
@@ -29,24 +33,24 @@ class IRMConfig(MethodConfig):
     title="IRM",
     family="dg",
     paper="Arjovsky et al., Invariant Risk Minimization, 2019, arXiv:1907.02893",
-    idea="one classifier that is optimal in every domain at once: penalise its risk's slope in each domain",
+    idea="learn one classifier that is optimal in every domain: penalize the slope of its risk in each domain",
 )
 class IRM(AnnealedMethod):
     """Cross-entropy plus the squared derivative of each domain's risk with respect to a factor on the logits.
 
-    The square is estimated without bias as the product of the derivatives over even and odd samples. The weight is 1
-    up to step `anneal`, then `irm_lambda`, and Adam starts afresh there.
+    The product of the derivatives over even and odd samples is an unbiased estimate of the square. The weight is 1 up
+    to step `anneal`, then `irm_lambda`, and Adam is reset there.
     """
 
     Config = IRMConfig
     config: IRMConfig
 
     def annealing(self) -> Annealing:
-        """Weight 1, then irm_lambda."""
+        """Return weight 1, then irm_lambda."""
         return Annealing(self.config.anneal, 1.0, self.config.irm_lambda)
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean risk plus the weighted mean penalty over domains."""
+        """Compute mean risk plus the weighted mean penalty over domains."""
         logits = self.network(batch.x)
         risk = cross_entropy(logits, batch.y)
         penalty = irm_penalty(batch.by_domain(logits), batch.by_domain(batch.y)).mean()

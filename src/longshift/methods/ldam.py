@@ -19,7 +19,7 @@ from longshift.methods.search_space import MethodConfig, choice, hp, power
 class LDAMConfig(MethodConfig):
     """Hyper-parameters of LDAM."""
 
-    max_m: float = hp(0.5, power(10, -1, -0.1), "the largest margin in each domain", at_least=0.0)
+    max_m: float = hp(0.5, power(10, -1, -0.1), "largest margin in each domain", at_least=0.0)
     scale: float = hp(30.0, choice(10.0, 30.0), "factor on the logits in the loss", at_least=0.0)
 
 
@@ -29,18 +29,18 @@ class LDAMConfig(MethodConfig):
     family="imbalance",
     paper="Cao et al., Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss, NeurIPS 2019, "
     "arXiv:1906.07413",
-    idea="ask for a larger margin in rare classes, proportional to count^(-1/4)",
+    idea="require larger margins for rare classes, proportional to count^(-1/4)",
 )
 class LDAM(Method):
-    """Cross-entropy of scaled logits after the true class's margin is taken from its logit.
+    """Cross-entropy of scaled logits, with a margin subtracted from the logit of the true class.
 
-    Margins are scaled in each domain so that the largest is `max_m`; a class missing from a domain has the largest
-    margin and does not change the others.
+    Margins are scaled in each domain so that the largest is `max_m`; a class missing from a domain gets the largest
+    margin and does not affect the others.
     """
 
     Config = LDAMConfig
     config: LDAMConfig
-    margins: Tensor  # (domains, classes), in float64: rounded only to the precision of the logits
+    margins: Tensor  # (domains, classes), in float64, converted to the precision of the logits
     repairs: ClassVar[tuple[str, ...]] = (
         "A class missing from a domain makes every margin of the published code undefined (0^(-1/4)); here it gets "
         "the largest margin and the others are scaled without it.",
@@ -51,7 +51,7 @@ class LDAM(Method):
         self.register_buffer("margins", ldam_margins(self.problem.counts_tensor(torch.float64), self.config.max_m))
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean margin loss over the batch."""
+        """Compute the mean margin loss over the batch."""
         logits = self.network(batch.x)
         margins = self.margins.to(logits.dtype)[batch.d, batch.y]
         total = margin_loss(logits, batch.y, margins, self.config.scale).mean()

@@ -17,7 +17,7 @@ from longshift.methods.search_space import MethodConfig, hp, power
 class MixupConfig(MethodConfig):
     """Hyper-parameters of Mixup."""
 
-    alpha: float = hp(0.2, power(10, -1, 1), "mixing coefficients come from Beta(alpha, alpha)", at_least=1e-6)
+    alpha: float = hp(0.2, power(10, -1, 1), "mixing coefficients are drawn from Beta(alpha, alpha)", at_least=1e-6)
 
 
 @register(
@@ -28,13 +28,13 @@ class MixupConfig(MethodConfig):
     idea="cross-entropy on mixtures of samples from two domains",
 )
 class Mixup(Method):
-    """Domains in a random circle, each mixed with the next by one coefficient; one forward pass for all mixtures."""
+    """Domains in random cyclic order, each mixed with the next by one coefficient, in one forward pass."""
 
     Config = MixupConfig
     config: MixupConfig
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean over the pairs of domains of lam CE(y_first) + (1 - lam) CE(y_second)."""
+        """Compute the mean over pairs of domains of lam CE(y_first) + (1 - lam) CE(y_second)."""
         first = self.draws.permutation(batch.domains)
         second = first.roll(-1)
         lam = self.draws.beta(self.config.alpha, self.config.alpha, batch.domains)

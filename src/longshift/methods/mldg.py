@@ -1,4 +1,4 @@
-"""MLDG: steps that are good for some domains must also be good for the others after they were taken (first order)."""
+"""MLDG: first-order meta-learning of steps on some domains that also improve other domains."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MLDGConfig(MethodConfig):
     """Hyper-parameters of MLDG."""
 
     beta: float = hp(1.0, power(10, -1, 1), "weight of the meta-test loss", at_least=0.0)
-    n_meta_test: int = hp(2, choice(1, 2), "domains held out as meta-test in a step", at_least=1)
+    n_meta_test: int = hp(2, choice(1, 2), "domains held out as meta-test per step", at_least=1)
 
 
 @register(
@@ -29,26 +29,26 @@ class MLDGConfig(MethodConfig):
     title="MLDG",
     family="dg",
     paper="Li et al., Learning to Generalize: Meta-Learning for Domain Generalization, AAAI 2018",
-    idea="the gradient on some domains plus the gradient on others after a step on the first",
+    idea="add the gradient on some domains and the gradient on others after a step on the first",
 )
 class MLDG(Method):
     """For each pair (meta-train i, meta-test j): the gradient on i, plus `beta` times that on j after a trial step.
 
-    The trial step is that of a fresh Adam on domain i, taken on the network itself and undone. As published,
-    sums over pairs are divided by the number of domains, not of pairs, in the gradient and in `loss`.
+    The trial step is the first step of a new Adam on domain i; it is undone afterwards. As published, sums over pairs
+    are divided by the number of domains, not of pairs, in the gradient and in `loss`.
     """
 
     Config = MLDGConfig
     config: MLDGConfig
     repairs: ClassVar[tuple[str, ...]] = (
-        "n_meta_test is at most the number of domains minus one; as published, two domains and n_meta_test 2 "
-        "leave no meta-train domain and nothing is learnt",
+        "`n_meta_test` is at most the number of domains minus one; as published, two domains and n_meta_test=2 "
+        "leave no meta-train domain, and nothing is learned",
     )
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """One meta-step over all pairs."""
+        """Take one meta-step over all pairs."""
         weights, beta = trainable(self.network), self.config.beta
-        # One domain cannot be split into meta-train and meta-test: it is both.
+        # A single domain is both meta-train and meta-test.
         tests = max(1, min(self.config.n_meta_test, batch.domains - 1))
         order = self.draws.permutation(batch.domains)
         x = batch.by_domain(batch.x).index_select(0, order)

@@ -30,15 +30,15 @@ class MMDConfig(MethodConfig):
 class MMD(Method):
     """Cross-entropy plus `gamma` times the mean squared maximum mean discrepancy over domain pairs.
 
-    The kernel is a sum of seven Gaussians, exp(-g D) with g from 1e-3 to 1e3. The term `loss` is the
-    cross-entropy without the penalty, as published; `penalty` is the discrepancy unweighted.
+    The kernel is a sum of seven Gaussians, exp(-g D) with g from 1e-3 to 1e3. As published, the term
+    `loss` is the cross-entropy without the penalty; `penalty` is the unweighted discrepancy.
     """
 
     Config = MMDConfig
     config: MMDConfig
 
     def loss(self, batch: Batch) -> Losses:
-        """Cross-entropy plus the weighted discrepancy."""
+        """Compute cross-entropy plus the weighted discrepancy."""
         features = self.network.features(batch.x)
         risk = cross_entropy(self.network.classifier(features), batch.y)
         penalty = pairwise_mmd(batch.by_domain(features))

@@ -44,25 +44,25 @@ ABLATIONS: dict[str, dict[str, str | float]] = {
 
 @dataclass(frozen=True)
 class NDCLConfig(MethodConfig):
-    """Two weights, the mixing parameter, and every reading of what the paper leaves open."""
+    """Two weights, the mixing parameter, and an option for everything the paper leaves open."""
 
     alpha: float = hp(0.1, log_uniform(1e-3, 1), "weight of the contrastive term (eq. con)", at_least=0.0)
     beta: float = hp(0.1, log_uniform(1e-3, 1), "weight of the alignment term (eq. align)", at_least=0.0)
     rho: float = hp(0.2, uniform(0.1, 0.3), "mixing coefficients are drawn from Beta(rho, rho)", at_least=1e-3)
     preset: str = hp("paper", fixed(), "start from the paper's equations or the authors' code", options=tuple(PRESETS))
-    ablation: str = hp("none", fixed(), "leave one part out, as in the ablation table", options=tuple(ABLATIONS))
+    ablation: str = hp("none", fixed(), "omit one part, as in the ablation table", options=tuple(ABLATIONS))
     contrast: str = hp("infonce_nd", fixed(), "form of the contrastive term", options=CONTRASTS)
     similarity: str = hp(
-        "default", fixed(), "infonce and supcon on s or exp(s); default: as printed", options=SIMILARITY_CHOICES
+        "default", fixed(), "for infonce and supcon: s or exp(s); default: as in the paper", options=SIMILARITY_CHOICES
     )
     negatives: str = hp("augmented", fixed(), "an anchor's negatives: mined, in the batch, or both", options=NEGATIVES)
-    reduction: str = hp("mean", fixed(), "over anchors; class: mean of class means", options=REDUCTIONS)
+    reduction: str = hp("mean", fixed(), "reduction over anchors; class: mean of class means", options=REDUCTIONS)
     alignment: str = hp("paper", fixed(), "form of the alignment term", options=ALIGNMENTS)
     weights: str = hp(
-        "adaptive", fixed(), "of samples in eq. ce: by their loss, equal in a class, or equal", options=WEIGHTS
+        "adaptive", fixed(), "sample weights in eq. ce: by loss, equal within a class, or equal", options=WEIGHTS
     )
     divisor: str = hp("present", fixed(), "eq. ce divides by the classes in the batch or by all", options=DIVISORS)
-    share: str = hp("inverse", fixed(), "how mined samples are shared among the classes", options=SHARES)
+    share: str = hp("inverse", fixed(), "how mined samples are distributed over classes", options=SHARES)
     shared_lambda: bool = hp(False, fixed(), "one mixing coefficient for the whole batch")
     lambda_max_half: bool = hp(False, fixed(), "mixing coefficients at most 1/2")
     normalised: bool = hp(False, fixed(), "means over positives and negatives in the ratio of eq. con")
@@ -77,12 +77,12 @@ class NDCLConfig(MethodConfig):
     def __post_init__(self) -> None:
         try:
             self.recipe()
-        except ValueError as error:  # values that are good each but do not go together
+        except ValueError as error:  # values that are valid alone but not together
             raise ConfigError([str(error)], type(self).__name__) from None
 
     @classmethod
     def settled(cls, chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Given values win over the preset; where one is the default, which says nothing, the preset is written out."""
+        """Let given values override the preset; if one is at its default, replace the preset with its values."""
         filled, defaults = PRESETS[chosen["preset"]], NDCLRecipe()
         if all(given.get(name) != getattr(defaults, name) for name in filled):
             return chosen
@@ -91,12 +91,12 @@ class NDCLConfig(MethodConfig):
         return {**chosen, "preset": "paper", **kept}
 
     def to_dict(self) -> dict[str, Value]:
-        """Without what the preset fills."""
+        """Return the values that the preset does not set."""
         filled, defaults = PRESETS[self.preset], NDCLRecipe()
         return {k: v for k, v in super().to_dict().items() if k not in filled or v != getattr(defaults, k)}
 
     def recipe(self) -> NDCLRecipe:
-        """The options of the loss: a preset fills what is left at its default, an ablation overrides."""
+        """Return the options of the loss: a preset sets those at their default, an ablation overrides all."""
         names = [f.name for f in dataclasses.fields(NDCLRecipe)]
         chosen: dict[str, Any] = {name: getattr(self, name) for name in names}
         defaults = NDCLRecipe()
@@ -111,20 +111,20 @@ class NDCLConfig(MethodConfig):
     title="NDCL",
     family="idg",
     paper="arXiv:2601.21999",
-    idea="push mined hard negatives away in prediction space, align class prototypes across domains",
+    idea="push mined hard negatives away in prediction space and align class prototypes across domains",
 )
 class NDCL(Method):
-    """Re-weighted cross-entropy, a contrastive term led by mined negatives, and prototype alignment."""
+    """Reweighted cross-entropy, a contrastive term dominated by mined negatives, and prototype alignment."""
 
     Config = NDCLConfig
     config: NDCLConfig
 
     def build(self) -> None:
-        """The loss module; its draws are the method's."""
+        """Add the loss module."""
         self.ndcl = NDCLLoss(self.problem.counts_tensor(), recipe=self.config.recipe())
 
     def loss(self, batch: Batch) -> Losses:
-        """First forward pass, mining, second forward pass on the mined batch, objective."""
+        """Run the first pass, mine, run the second pass on the mined batch, and compute the objective."""
         logits: Tensor = self.network(batch.x)
         if not self.ndcl.recipe.mines:
             return self.objective(batch, logits)
@@ -134,7 +134,7 @@ class NDCL(Method):
     def objective(
         self, batch: Batch, logits: Tensor, x_hat: Tensor | None = None, cls_hat: Tensor | None = None
     ) -> Losses:
-        """The terms, given the batch's logits and a mined batch with the class each sample was mined for."""
+        """Compute the terms from the logits of the batch and, if mining is on, a mined batch with its classes."""
         mined_logits = None if x_hat is None else self.network(x_hat)
         style_d = batch.style_d if self.config.style_domain == "partner" else None
         terms = self.ndcl.objective(logits, batch.y, batch.d, mined_logits, cls_hat, style_d)

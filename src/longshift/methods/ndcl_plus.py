@@ -1,4 +1,4 @@
-"""NDCL-plus, a preset of NDCL: eq. align beside balanced softmax with the counts of each domain (docs/ndcl-plus.md)."""
+"""NDCL-plus, a preset of NDCL: eq. align with balanced softmax on the counts of each domain (docs/ndcl-plus.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longshift.methods.search_space import kept_at
 
 @dataclass(frozen=True)
 class NDCLPlusConfig(NDCLConfig):
-    """NDCL's with three other defaults. What only mining uses is not searched."""
+    """NDCL's hyper-parameters with three other defaults. Those used only by mining are not searched."""
 
     alpha: float = kept_at(NDCLConfig, "alpha", 0.0)
     rho: float = kept_at(NDCLConfig, "rho", 0.2)
@@ -24,11 +24,11 @@ class NDCLPlusConfig(NDCLConfig):
     title="NDCL-plus",
     family="idg",
     paper="our own preset; eq. align is of arXiv:2601.21999, the shift of arXiv:2007.10740",
-    idea="NDCL's alignment, on logits shifted by the log-counts of the sample's own domain; nothing is mined",
+    idea="combine NDCL's alignment with logits shifted by the log counts of the sample's domain; no mining",
     preset_of="ndcl",
 )
 class NDCLPlus(NDCL):
-    """NDCL with the domain prior, without weights and contrastive term: what validation accuracy on PACS chose."""
+    """NDCL with the domain prior, without weights and contrastive term: selected by validation accuracy on PACS."""
 
     Config = NDCLPlusConfig
     config: NDCLPlusConfig

@@ -1,4 +1,4 @@
-"""PGrad: move along the principal directions of a walk through the domains, damping what is noise."""
+"""PGrad: move along the principal directions of a walk through the domains, which damps noise."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OUTER_LR = 0.1
 
 @dataclass(frozen=True)
 class PGradConfig(MethodConfig):
-    """Hyper-parameters of PGrad: a narrower space for the common ones, none of its own."""
+    """Narrower ranges for the common hyper-parameters; PGrad has none of its own."""
 
     lr: float = hp(
         5e-5,
@@ -50,7 +50,7 @@ class PGradConfig(MethodConfig):
     batch_size: int = hp(
         32,
         fixed(),
-        "samples per source domain in a step",
+        "samples per source domain and step",
         at_least=2,
         variants={"small": (64, power(2, 3, 7, integer=True))},
     )
@@ -62,23 +62,23 @@ def principal_direction(walk: Tensor) -> Tensor:
     Each direction is as long as the whole walk and points from its end to its start; the weights are the
     eigenvalues of the snapshots' Gram matrix, scaled to unit norm.
     """
-    # Differences first: the steps are tiny beside the weights, whose mean would drown them in rounding.
+    # Differences first: the steps are tiny compared to the weights, so subtracting their mean would lose digits.
     offsets = walk - walk[0]
-    centred = offsets - offsets.mean(0)
-    gram = centred @ centred.T
-    # On a GPU without the host's help, so that the whole step can be captured.
+    centered = offsets - offsets.mean(0)
+    gram = centered @ centered.T
+    # On a GPU without host synchronization, so that the whole step can be captured.
     eigen = torch.linalg.eigh if gram.device.type == "cpu" else symmetric_eigen
     values, vectors = eigen(gram.double())
     kept = min(DIRECTIONS, walk.shape[0] - 1)
     values, vectors = values.flip(0)[:kept].clamp_min(0), vectors.flip(1)[:, :kept]
     tiny = torch.finfo(torch.float64).tiny
     back = -offsets[-1]
-    # A direction is centred^T u, of length sqrt(u^T gram u) = sqrt(eigenvalue).
-    along = vectors.T @ (centred @ back).double()
+    # A direction is centered^T u, of length sqrt(u^T gram u) = sqrt(eigenvalue).
+    along = vectors.T @ (centered @ back).double()
     sign = torch.where(along > 0, 1.0, -1.0)
     weight = values / torch.linalg.vector_norm(values).clamp_min(tiny)
     scale = sign * weight * torch.linalg.vector_norm(back) / values.sqrt().clamp_min(tiny**0.5)
-    combined: Tensor = (vectors @ scale).to(walk.dtype) @ centred
+    combined: Tensor = (vectors @ scale).to(walk.dtype) @ centered
     return combined
 
 
@@ -87,24 +87,24 @@ def principal_direction(walk: Tensor) -> Tensor:
     title="PGrad",
     family="dg",
     paper="Wang, Grigsby and Qi, PGrad: Learning Principal Gradients for Domain Generalization, ICLR 2023",
-    idea="the principal directions of a walk through the domains as the gradient",
+    idea="use the principal directions of a walk through the domains as the gradient",
 )
 class PGrad(Method):
-    """A walk of Adam steps, one per third of the batch and domain (each third in a new random order of domains).
+    """A walk of Adam steps, one per domain and third of the batch, with a new random order of domains in each third.
 
     Snapshots of the weights before, between and after the inner steps give the directions; the outer step is plain
-    gradient descent from the start of the walk. The inner Adam remembers earlier walks.
+    gradient descent from the start of the walk. The moments of the inner Adam persist between walks.
     """
 
     Config = PGradConfig
     config: PGradConfig
     repairs: ClassVar[tuple[str, ...]] = (
-        "`loss` is, as published, that of the last inner step only; `mean_loss` is the mean over all of them",
-        "a batch of fewer than three samples per domain gives fewer, but no empty, inner steps",
+        "as published, `loss` is that of the last inner step only; `mean_loss` is the mean over all inner steps",
+        "with fewer than three samples per domain there are fewer inner steps, none of them empty",
     )
 
     def make_optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """Adam for the walk, gradient descent for the outer step."""
+        """Create Adam for the walk and gradient descent for the outer step."""
         weights = trainable(self.network)
         return {
             "inner": optim.adam(weights, self.config.lr),
@@ -112,7 +112,7 @@ class PGrad(Method):
         }
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Walk, find the principal direction, go back and take the outer step."""
+        """Walk, find the principal direction, return to the start and take the outer step."""
         weights = trainable(self.network)
         start = copy_tensors(weights)
         walk, losses = [flatten_tensors(start)], []

@@ -1,4 +1,4 @@
-"""What a method may know about the task."""
+"""The information about the task that a method can use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Problem:
-    """Number of classes and source domains, training counts, and how long training goes on."""
+    """Number of classes and source domains, training counts, and number of steps."""
 
     classes: int
     domains: int
@@ -23,5 +23,5 @@ class Problem:
             raise ValueError(f"Expected `counts` of {self.domains} domains x {self.classes} classes, but got {shape}.")
 
     def counts_tensor(self, dtype: torch.dtype | None = None) -> Tensor:
-        """Training counts as (domains, classes), on the CPU: register it as a buffer to have it move along."""
+        """Return the training counts (domains, classes) on the CPU; register them as a buffer of the method."""
         return torch.tensor(self.counts, dtype=dtype or torch.get_default_dtype())

@@ -43,7 +43,7 @@ class RDMConfig(MethodConfig):
         at_least=0.0,
         variants={"PACS": (5.0, uniform(1, 10)), "DomainNet": (0.5, uniform(0.1, 1))},
     )
-    anneal: int = hp(1500, int_uniform(800, 2700), "step from which the penalties count", at_least=0, steps=True)
+    anneal: int = hp(1500, int_uniform(800, 2700), "step from which the penalties are used", at_least=0, steps=True)
     variance_weight: float = hp(
         0.004,
         uniform(0.001, 0.007),
@@ -55,7 +55,7 @@ class RDMConfig(MethodConfig):
 
 
 def _variance(losses: Tensor) -> Tensor:
-    """Divisor n - 1; that of a single loss is 0, not 0/0."""
+    """Compute the variance with divisor n - 1; that of a single loss is 0."""
     return losses.var(correction=min(1, len(losses) - 1))
 
 
@@ -64,13 +64,13 @@ def _variance(losses: Tensor) -> Tensor:
     title="RDM",
     family="dg",
     paper="Nguyen et al., Domain Generalisation via Risk Distribution Matching, WACV 2024, arXiv:2310.18598",
-    idea="match the per-sample losses of the worst domain with those of all domains",
+    idea="match the distribution of losses of the worst domain with that of all domains",
 )
 class RDM(AnnealedMethod):
-    """Mean risk plus the MMD between the worst domain's per-sample losses and everyone's, plus their variances.
+    """Mean risk, plus the MMD between the losses of the worst domain and those of all domains, plus their variances.
 
-    Both weights are 0 up to step `anneal`, where Adam starts afresh with the rate `rdm_lr`. The worst domain is the one
-    with the largest risk on the batch.
+    Both weights are 0 up to step `anneal`, where Adam is reset with learning rate `rdm_lr`. The worst domain has the
+    largest risk on the batch.
     """
 
     Config = RDMConfig
@@ -79,13 +79,13 @@ class RDM(AnnealedMethod):
     matching_weight: Tensor
 
     def build(self) -> None:
-        """Add the numbers that are reported from buffers."""
+        """Add buffers for the reported numbers."""
         super().build()
         self.register_buffer("update_count", scalar_buffer())
         self.register_buffer("matching_weight", scalar_buffer(self.config.rdm_lambda))
 
     def annealing(self) -> Annealing:
-        """Both penalties off, then on."""
+        """Return both penalties off, then on."""
         return Annealing(self.config.anneal, 0.0, 1.0, self.config.rdm_lr)
 
     def before_step(self, index: int) -> None:
@@ -94,7 +94,7 @@ class RDM(AnnealedMethod):
         self.update_count.fill_(index + 1)
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean risk plus the penalties."""
+        """Compute mean risk plus the penalties."""
         everyone = cross_entropy(self.network(batch.x), batch.y, reduction="none")
         by_domain = batch.by_domain(everyone)
         worst = by_domain.index_select(0, by_domain.mean(1).argmax(0, keepdim=True)).squeeze(0)

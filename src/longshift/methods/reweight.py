@@ -19,16 +19,16 @@ from longshift.methods.registry import register
     title="ReWeight",
     family="imbalance",
     paper="Huang et al., Learning Deep Representation for Imbalanced Classification, CVPR 2016",
-    idea="weight a sample by one over its class's training count in its domain",
+    idea="weight each sample by the inverse training count of its class in its domain",
 )
 class ReWeight(Method):
-    """Weighted mean of cross-entropy in each domain (divided by the sum of the weights), averaged over domains.
+    """Weighted mean cross-entropy per domain (divided by the sum of the weights), averaged over domains.
 
-    Weights are 1 / count, scaled to sum to the number of classes; a class missing from a domain has the weight of a
+    Weights are 1 / count, scaled to sum to the number of classes; a class missing from a domain gets the weight of a
     class with one sample.
     """
 
-    weights: Tensor  # (domains, classes), in float64: rounded only to the precision of the losses
+    weights: Tensor  # (domains, classes), in float64, converted to the precision of the losses
     repairs: ClassVar[tuple[str, ...]] = (
         "A class missing from a domain makes every weight of the published code undefined (1 / 0); it is counted as 1.",
     )
@@ -38,7 +38,7 @@ class ReWeight(Method):
         self.register_buffer("weights", inverse_frequency(self.problem.counts_tensor(torch.float64)))
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean over domains of the weighted mean of cross-entropy."""
+        """Compute the mean over domains of the weighted mean cross-entropy."""
         risk = batch.by_domain(cross_entropy(self.network(batch.x), batch.y, reduction="none"))
         weight = batch.by_domain(self.weights.to(risk.dtype)[batch.d, batch.y])
         total = ((weight * risk).sum(1) / weight.sum(1)).mean()

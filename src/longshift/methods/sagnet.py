@@ -1,4 +1,4 @@
-"""SagNet: classify by content (style randomised), and make style useless to a second classifier."""
+"""SagNet: classify by content with randomized style, and make style useless to a second classifier."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class SagNetConfig(MethodConfig):
 
 
 def split_style(features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Content (each row standardised) and style (mean and variance of each row) of features (B, F)."""
+    """Split features (B, F) into content (each row standardized) and style (mean and variance of each row)."""
     mean, var = features.mean(1, keepdim=True), features.var(1, keepdim=True)
     return (features - mean) / (var + EPS).sqrt(), mean, var
 
 
 def join_style(content: Tensor, mean: Tensor, var: Tensor) -> Tensor:
-    """Undo `split_style`."""
+    """Invert `split_style`."""
     return content * (var + EPS).sqrt() + mean
 
 
@@ -40,12 +40,12 @@ def join_style(content: Tensor, mean: Tensor, var: Tensor) -> Tensor:
     title="SagNet",
     family="dg",
     paper="Nam et al., Reducing Domain Gap by Reducing Style Bias, CVPR 2021",
-    idea="content classifier on mixed styles; features against a style classifier",
+    idea="classify content under mixed styles, and train features against a style classifier",
 )
 class SagNet(Method):
-    """Three updates in a step: content (featurizer and classifier), style classifier, adversary (featurizer).
+    """Three updates per step: content (featurizer and classifier), style classifier, adversary (featurizer).
 
-    The style and the adversary update see the same weights of the featurizer, so that one forward pass serves both.
+    The style and the adversary update use the same weights of the featurizer, so one forward pass serves both.
     """
 
     Config = SagNetConfig
@@ -56,7 +56,7 @@ class SagNet(Method):
         self.style_classifier = nn.Linear(self.network.feature_dim, self.problem.classes)
 
     def make_optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One Adam each for featurizer, classifier and style classifier."""
+        """Create one Adam each for featurizer, classifier and style classifier."""
         parts = {
             "featurizer": self.network.featurizer,
             "content": self.network.classifier,
@@ -66,14 +66,14 @@ class SagNet(Method):
         return {name: optim.adam(trainable(part), c.lr, c.weight_decay) for name, part in parts.items()}
 
     def update(self, loss: Tensor, *parts: tuple[str, nn.Module]) -> None:
-        """Move the named parts, and only them, down the gradient of the loss."""
+        """Update only the named parts by the gradient of the loss."""
         weights = trainable(*(module for _, module in parts))
         set_gradients(weights, gradients(loss, weights))
         for name, _ in parts:
             self.optimizers[name].step()
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Content, style and adversary update."""
+        """Take the content, style and adversary updates."""
         network, rows = self.network, len(batch)
         featurizer = ("featurizer", network.featurizer)
 
@@ -87,7 +87,7 @@ class SagNet(Method):
         content, mean, var = split_style(network.features(batch.x))
 
         def swapped() -> Tensor:
-            """The content of another row in the style of this one; only the style carries a gradient."""
+            """Combine the style of each row with the content of another row; only the style has a gradient."""
             return join_style(content.detach().index_select(0, self.draws.permutation(rows)), mean, var)
 
         loss_s = cross_entropy(self.style_classifier(swapped().detach()), batch.y)

@@ -1,6 +1,6 @@
-"""SAMALTDG: domain-adversarial training whose classification loss is minimised sharpness-aware.
+"""SAMALTDG: domain-adversarial training with sharpness-aware minimization of the classification loss.
 
-No code of this method was ever published (its repository is empty): this is built from its description.
+No code of this method was published (its repository is empty); this implementation follows its description.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class SAMALTDGConfig(MethodConfig):
     idea="SAM on the task loss, reversed domain and per-domain class losses, maximum square loss",
 )
 class SAMALTDG(Method):
-    """Four parts (no published code exists; what the description leaves open is settled here).
+    """Four losses. There is no published code; details that the description leaves open are our choice.
 
-    The task loss, cross-entropy, contributes its gradient at the point `rho` up its slope (SAM); all else is taken
-    at the weights themselves. A domain discriminator and one linear classifier per domain (entropy regularisation,
-    Zhao et al. 2020: P(class | features) shall agree across domains) learn from the features at full rate, and the
-    features learn the reverse, `lambda_adv` and `lambda_ent` times as hard. The maximum square loss is added with
-    weight `lambda_square`. The perturbation covers the network, not the adversaries. One Adam for all.
+    The gradient of the task loss, cross-entropy, is taken at distance `rho` along its slope (SAM), all others at the
+    weights. A domain discriminator and one linear classifier per domain (entropy regularization, Zhao et al. 2020,
+    which makes P(class | features) agree across domains) learn from the features. The features receive their gradients
+    reversed, with the factors `lambda_adv` and `lambda_ent`. The maximum square loss has the weight `lambda_square`.
+    The perturbation applies to the network, not to the adversaries. One Adam updates everything.
     """
 
     Config = SAMALTDGConfig
@@ -55,17 +55,17 @@ class SAMALTDG(Method):
         """Add the domain discriminator and a classifier per domain."""
         width, domains = self.network.feature_dim, self.problem.domains
         self.discriminator = MLP([width, HIDDEN, HIDDEN, domains])
-        # All domains' classifiers side by side in one layer: rows k of block d belong to domain d.
+        # One layer holds the classifiers of all domains: block d belongs to domain d.
         self.domain_classifiers = nn.Linear(width, domains * self.problem.classes)
 
     def domain_class_logits(self, features: Tensor, batch: Batch) -> Tensor:
-        """Each row through the classifier of its own domain: (B, classes)."""
+        """Apply to each row the classifier of its domain: (B, classes)."""
         layer, domains = self.domain_classifiers, batch.domains
         weight = layer.weight.view(domains, -1, layer.in_features).transpose(1, 2)
         return torch.baddbmm(layer.bias.view(domains, 1, -1), batch.by_domain(features), weight).flatten(0, 1)
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """Two passes over the network: at its weights, and for the task loss at the sharpest point nearby."""
+        """Take one step from two passes: at the weights, and for the task loss at the sharpest nearby point."""
         c, network = self.config, trainable(self.network)
         heads = trainable(self.discriminator, self.domain_classifiers)
         features = self.network.features(batch.x)

@@ -177,7 +177,7 @@ class MethodConfig:
     batch_size: int = hp(
         32,
         power(2, 3, 5.5, integer=True),
-        "samples per source domain in a step",
+        "samples per source domain and step",
         at_least=2,
         variants={"small": (64, power(2, 3, 7, integer=True))},
     )
@@ -239,7 +239,7 @@ class MethodConfig:
                 continue
             found = known[name].mistakes(name, value)
             if known[name].instead:
-                found = [f"{name}: has no effect here; this method has {known[name].instead}"]
+                found = [f"{name}: has no effect here; use {known[name].instead}"]
             mistakes.extend(found)
             if not found:
                 given[name] = float(value) if type(known[name].default) is float else value

@@ -21,14 +21,14 @@ from longshift.nn import Network, optim
 
 @dataclass(frozen=True)
 class TCRIConfig(MethodConfig):
-    """Hyper-parameters of TCRI; the released code registers no ranges, so these are our own."""
+    """Hyper-parameters of TCRI; the released code has no ranges, so these are ours."""
 
     alpha: float = hp(1.0, power(10, -2, 1), "weight of the domain-specific cross-entropy", at_least=0.0)
     beta: float = hp(1.0, power(10, -1, 2), "weight of the dependence penalty after annealing", at_least=0.0)
     anneal: int = hp(
-        500, power(10, 0, 4, integer=True), "step at which the weight goes from 1 to beta", at_least=0, steps=True
+        500, power(10, 0, 4, integer=True), "step at which the weight changes from 1 to beta", at_least=0, steps=True
     )
-    train_spurious: bool = hp(False, fixed(), "repair: go on training the spurious layers after annealing")
+    train_spurious: bool = hp(False, fixed(), "repair: keep training the spurious layers after annealing")
 
 
 class GeneralPredictor(nn.Module):
@@ -55,14 +55,14 @@ class GeneralPredictor(nn.Module):
 class TCRI(AnnealedMethod):
     """Two linear maps of the features, kept independent given class and domain by an HSIC penalty.
 
-    The domain-general part feeds the classifier; both parts together feed one classifier per domain. The penalty's
-    weight is 1 up to step `anneal`, then `beta`, and Adam starts afresh there.
+    The classifier uses the domain-general part; one classifier per domain uses both parts. The weight of the penalty
+    is 1 up to step `anneal`, then `beta`, and Adam is reset there.
     """
 
     Config = TCRIConfig
     config: TCRIConfig
     repairs: ClassVar[tuple[str, ...]] = (
-        "The optimizer that the published code makes at the end of annealing leaves out the spurious layers, so they "
+        "The optimizer that the published code creates at the end of annealing omits the spurious layers, so they "
         "freeze there. `train_spurious=True` keeps training them.",
         "The published median of distances is undefined for a class whose samples coincide; such a class "
         "contributes 0.",
@@ -79,29 +79,29 @@ class TCRI(AnnealedMethod):
         )
 
     def make_optimizers(self) -> dict[str, torch.optim.Optimizer]:
-        """One Adam for what predicts, one for the spurious layers, which may stop earlier."""
+        """Create one Adam for the layers that predict and one for the spurious layers, which may stop earlier."""
         spurious = [*self.spurious.parameters(), *self.spurious_classifiers.parameters()]
         groups = {"main": [*self.network.parameters(), *self.general.parameters()], "spurious": spurious}
         return {name: optim.adam(group, self.config.lr, self.config.weight_decay) for name, group in groups.items()}
 
     def annealing(self) -> Annealing:
-        """Weight 1, then beta."""
+        """Return weight 1, then beta."""
         return Annealing(self.config.anneal, 1.0, self.config.beta)
 
     def phase(self, index: int) -> Hashable:
-        """Whether the spurious layers are trained."""
+        """Return whether the spurious layers are trained."""
         return self.config.train_spurious or index < self.config.anneal
 
     def predictor(self) -> nn.Module:
-        """The path through the domain-general layer."""
+        """Return the network with the domain-general layer."""
         return GeneralPredictor(self.network, self.general)
 
     def loss(self, batch: Batch) -> Losses:
-        """Risk of the general part, risk of both parts per domain, and their dependence given the class."""
+        """Compute the risk of the general part, that of both parts per domain, and their dependence given the class."""
         features = self.network.features(batch.x)
         general, spurious = self.general(features), self.spurious(features)
         risk = cross_entropy(self.network.classifier(general), batch.y)
-        # One product for all domains: each domain's rows meet that domain's classifier.
+        # One product for all domains: the rows of each domain use its classifier.
         layers = [layer for layer in self.spurious_classifiers if isinstance(layer, nn.Linear)]
         weight, bias = torch.stack([x.weight for x in layers]), torch.stack([x.bias for x in layers])
         both = batch.by_domain(torch.cat([general, spurious], 1))
@@ -113,7 +113,7 @@ class TCRI(AnnealedMethod):
         return Losses(total, {"loss": total, "nll": risk, "tic_nll": specific, "tcri_penalty": penalty})
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
-        """One update of the layers in training."""
+        """Update the layers that are being trained."""
         losses = self.loss(batch)
         for chosen in self.optimizers.values():
             chosen.zero_grad(set_to_none=True)

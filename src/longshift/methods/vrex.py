@@ -23,7 +23,7 @@ class VRExConfig(MethodConfig):
     anneal: int = hp(
         500,
         power(10, 0, 4, integer=True),
-        "step at which the weight goes from 1 to vrex_lambda",
+        "step at which the weight changes from 1 to vrex_lambda",
         at_least=0,
         steps=True,
     )
@@ -34,27 +34,26 @@ class VRExConfig(MethodConfig):
     title="VREx",
     family="dg",
     paper="Krueger et al., Out-of-Distribution Generalization via Risk Extrapolation, ICML 2021, arXiv:2003.00688",
-    idea="penalise the variance of the risks over domains",
+    idea="penalize the variance of the risks over domains",
 )
 class VREx(AnnealedMethod):
     """Mean risk plus a weight times the population variance of the domains' risks.
 
-    The weight is 1 up to step `anneal`, then `vrex_lambda`, and Adam starts afresh there.
+    The weight is 1 up to step `anneal`, then `vrex_lambda`, and Adam is reset there.
     """
 
     Config = VRExConfig
     config: VRExConfig
     repairs: ClassVar[tuple[str, ...]] = (
-        "The published code reports as `nll` the risk of the last domain only. `nll` keeps that meaning, "
-        "`mean_nll` is the mean risk of all domains.",
+        "As published, `nll` is the risk of the last domain only; `mean_nll` is the mean risk of all domains.",
     )
 
     def annealing(self) -> Annealing:
-        """Weight 1, then vrex_lambda."""
+        """Return weight 1, then vrex_lambda."""
         return Annealing(self.config.anneal, 1.0, self.config.vrex_lambda)
 
     def loss(self, batch: Batch) -> Losses:
-        """Mean risk plus the weighted variance of the risks."""
+        """Compute mean risk plus the weighted variance of the risks."""
         risks = batch.by_domain(cross_entropy(self.network(batch.x), batch.y, reduction="none")).mean(1)
         mean, penalty = risks.mean(), spread(risks)
         total = mean + self.penalty_weight * penalty
