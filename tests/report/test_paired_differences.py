@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from longshift.errors import UsageError
-from longshift.report.part import part_of
 from longshift.report.report_tables import build_tables
+from longshift.report.run_filters import part_of
 from longshift.report.table import Table
 from longshift.results import as_frame
 from tests.report.fake import frame, row
@@ -83,7 +83,7 @@ def test_parts() -> None:
     assert set(part_of(runs, ["Cross"])["setting"]) == {"Cross"}
     with pytest.raises(UsageError, match="did you mean Cross"):
         part_of(runs, ["Crosss"])
-    with pytest.raises(UsageError, match="leaves no run"):
+    with pytest.raises(UsageError, match="expected 1 or more, got 0"):
         part_of(runs, draws=0)
 
 

@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 from longshift.paper.published_tables import overall_results
+from longshift.report.figure_sections import rank_section
 from longshift.report.findings import summarise
 from longshift.report.missing_runs import find_missing
-from longshift.report.ranking import AMONG, Among, standing
-from longshift.report.sections.ranks import rank_section
+from longshift.report.ranking import AMONG, Among, rank_methods
 from longshift.report.titles import is_averaged, is_variant
 from longshift.results import as_frame
 from longshift.results.selection import choose
@@ -50,10 +50,10 @@ def runs() -> pd.DataFrame:
 def test_rows_that_are_ranked(among: Among, ranked: set[str], aside: int) -> None:
     frame = runs()
     chosen = choose(frame)
-    result = standing(chosen, among)
+    result = rank_methods(chosen, among)
     assert result.significance is not None
     test = result.significance.test
-    assert (set(test.ranks), test.cases, len(result.aside)) == (ranked, 12, aside)
+    assert (set(test.ranks), test.cases, len(result.unranked)) == (ranked, 12, aside)
     table = frame.pivot(index=["setting", "target"], columns="method", values="target_accuracy")[sorted(ranked)]
     expected = stats.friedmanchisquare(*(table[name] for name in table.columns))
     assert (test.chi2, test.chi2_p) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-6)
@@ -79,7 +79,7 @@ def test_rows_that_are_ranked(among: Among, ranked: set[str], aside: int) -> Non
 
 
 def test_variants_with_a_few_cases_do_not_cost_the_methods_any() -> None:
-    result = standing(choose(runs()))
+    result = rank_methods(choose(runs()))
     assert (result.cases, result.cases_left_out) == (12, 0)
     assert set(result.left_out) == set(STUDY)
     assert "and 48 more" in rank_section(result).body
@@ -87,16 +87,16 @@ def test_variants_with_a_few_cases_do_not_cost_the_methods_any() -> None:
 
 def test_variants_alone_are_ranked_among_themselves() -> None:
     made = [row(m, 0, target=t, value=v) for m, v in (("ndcl a", 0.4), ("ndcl b", 0.5), ("erm", 0.3)) for t in "abc"]
-    assert standing(choose(as_frame(made))).order == ("ndcl b", "ndcl a", "erm")
+    assert rank_methods(choose(as_frame(made))).order == ("ndcl b", "ndcl a", "erm")
     few = [r for r in made if r["method"] != "erm" or r["target"] == "a"]
-    assert standing(choose(as_frame(few))).order == ("ndcl b", "ndcl a")
+    assert rank_methods(choose(as_frame(few))).order == ("ndcl b", "ndcl a")
 
 
 def test_where_nothing_would_be_left_all_is_ranked() -> None:
     made = [row(m, 0, target=t, value=v) for m, v in (("ndcl+ema", 0.5), ("erm+ema", 0.4)) for t in "abc"]
     for among in AMONG:
-        result = standing(choose(as_frame(made)), among)
-        assert (result.order, result.aside) == (("ndcl+ema", "erm+ema"), ())
+        result = rank_methods(choose(as_frame(made)), among)
+        assert (result.order, result.unranked) == (("ndcl+ema", "erm+ema"), ())
 
 
 def test_what_a_variant_is() -> None:
@@ -116,7 +116,7 @@ def test_rows_that_are_not_ranked_take_no_first_place() -> None:
     ]
     frame = as_frame(made)
     chosen = choose(frame)
-    result = standing(chosen)
+    result = rank_methods(chosen)
     assert (result.winner, result.left_out, result.comparisons) == ("bsoftmax", ("ndcl_plus",), 2)
     assert result.firsts == {"bsoftmax": 2, "erm": 0}
     words = " ".join(summarise(chosen, result, find_missing(frame)))
@@ -134,7 +134,7 @@ def test_a_first_by_rank_that_lies_behind_by_mean_is_not_called_level() -> None:
     ]
     frame = as_frame(made)
     chosen = choose(frame)
-    result = standing(chosen)
+    result = rank_methods(chosen)
     assert (result.winner, result.above) == ("erm", ("ndcl",))
     words = " ".join(summarise(chosen, result, find_missing(frame)))
     assert "Ranks and means disagree: ERM ranks first" in words

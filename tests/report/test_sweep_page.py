@@ -11,19 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
-from markupsafe import Markup
 from scipy import stats
 
+from longshift.report.figure_sections import margin_section, rank_section
+from longshift.report.figures import line_chart
 from longshift.report.findings import summarise
 from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
 from longshift.report.missing_runs import find_missing
-from longshift.report.ranking import standing, without_gaps
+from longshift.report.ranking import rank_methods, without_gaps
 from longshift.report.report_tables import build_tables
 from longshift.report.run_records import Record, read_records, run_folders
-from longshift.report.sections.curves import Margins, margin_section
-from longshift.report.sections.ranks import rank_section
-from longshift.report.sections.weak import weak_section
 from longshift.report.sweep_page import report_page
+from longshift.report.weak_points import weak_section
 from longshift.results import as_frame
 from longshift.results.selection import choose, standard_error
 from longshift.sweep.collecting import collect
@@ -68,7 +67,7 @@ def page_of(root: Path, **options: Any) -> str:
 
 def words(runs: pd.DataFrame) -> str:
     chosen = choose(runs)
-    return " ".join(summarise(chosen, standing(chosen), find_missing(runs)))
+    return " ".join(summarise(chosen, rank_methods(chosen), find_missing(runs)))
 
 
 def test_names_from_data_never_become_html(tmp_path: Path) -> None:
@@ -92,7 +91,7 @@ def test_nothing_is_loaded_from_outside(tmp_path: Path) -> None:
     html = page_of(tmp_path)
     found = Tags(html)
     assert all(load.startswith("data:") for load in found.loads)
-    assert not re.search(r"url\(|@import|https?://", html)
+    assert not re.search(r"url\((?!#)|@import|https?://", html)
     assert all(not re.match(r"[a-z]+:", link) for link in found.links)
     assert len(found.ids) == len(set(found.ids))
 
@@ -115,11 +114,11 @@ def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
     assert dict(page.facts) | {"Runs": "4 finished", "Methods": "3"} == dict(page.facts)
     html = render_page(page)
     assert "4 runs behind the figures, out of 4 finished." in html
-    assert "taken together (4 runs)" in html
+    assert "over all runs of a method (4 runs)" in html
 
 
 def test_a_page_of_your_own(tmp_path: Path) -> None:
-    body = figure(Markup("<svg></svg>"), "a < b")
+    body = figure(line_chart([], "x", "y"), "a < b")
     write_page(Page("Mine", ["Look at this."], [Section("One", body)]), tmp_path / "new" / "page.html")
     text = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
     assert "<li>Look at this.</li>" in text
@@ -130,7 +129,7 @@ def test_a_page_of_your_own(tmp_path: Path) -> None:
 def test_the_winner_and_its_lead() -> None:
     runs = frame(trials=3, draws=1)
     chosen = choose(runs)
-    result = standing(chosen)
+    result = rank_methods(chosen)
     assert result.winner == "ndcl"
     assert (result.cases, result.comparisons, result.firsts["ndcl"]) == (2, 1, 1)
     leads = []
@@ -149,7 +148,7 @@ def test_the_winner_and_its_lead() -> None:
 
 def test_a_friedman_test_over_enough_cases() -> None:
     runs = frame(targets=tuple("abcdefgh"), draws=1)
-    result = standing(choose(runs))
+    result = rank_methods(choose(runs))
     assert result.significance is not None
     values = [[float(runs[(runs["method"] == m) & (runs["target"] == t)]["target_accuracy"].mean()) for t in "abcdefgh"]
               for m in ("erm", "bsoftmax", "boda", "ndcl")]  # fmt: skip
@@ -163,7 +162,7 @@ def test_a_friedman_test_over_enough_cases() -> None:
 def test_datasets_may_have_targets_of_their_own() -> None:
     made = [row(m, 0, target=x, dataset=d, value=v) for d, targets in (("A", "abc"), ("B", "xy")) for x in targets
             for m, v in (("erm", 0.4), ("ndcl", 0.6), ("mmd", 0.5))]  # fmt: skip
-    result = standing(choose(as_frame(made)))
+    result = rank_methods(choose(as_frame(made)))
     assert (result.order, result.cases) == (("ndcl", "mmd", "erm"), 5)
     assert result.significance is not None
     assert result.significance.test.cases == 5
@@ -171,7 +170,7 @@ def test_datasets_may_have_targets_of_their_own() -> None:
 
 def test_methods_without_a_common_target_are_not_tested() -> None:
     made = [row("erm", 0, target="a", value=0.4), row("ndcl", 0, target="b", value=0.6), row("mmd", 0, status="failed")]
-    result = standing(choose(as_frame(made)))
+    result = rank_methods(choose(as_frame(made)))
     assert result.order == ("ndcl", "erm")
     assert result.significance is None
     text = words(as_frame(made))
@@ -225,14 +224,14 @@ def test_images_that_are_gone_or_changed_are_a_sentence(tmp_path: Path) -> None:
 
 
 def test_margin_curves_are_the_distribution_of_margins() -> None:
-    section = margin_section([Margins("A", np.array([-0.5, 0.0, 0.5, 1.0]))])
+    section = margin_section({"A": np.array([-0.5, 0.0, 0.5, 1.0]), "B": None})
     tips = dict(re.findall(r"<title>A: margin δ (\S+), (\S+) %</title>", section.body))
     assert tips["-0.52"] == "0"
     assert tips["-0.5"] == "25"
     assert tips["0.98"] == "75"
     assert tips["1"] == "100"
     assert "Average margin: A 0.250" in section.body
-    assert "no run kept them" in margin_section([]).body
+    assert "no run kept them" in margin_section({"A": None}).body
 
 
 @pytest.mark.slow
@@ -259,7 +258,7 @@ def test_methods_within_a_standard_error_are_level() -> None:
     made = [row("ndcl", t, target=x, value=0.60 + 0.03 * (t - 1)) for t in range(3) for x in "abc"]
     made += [row("boda", t, target=x, value=0.59 + 0.01 * (1 - t)) for t in range(3) for x in "abc"]
     made += [row("erm", t, target=x, value=0.40) for t in range(3) for x in "abc"]
-    result = standing(choose(as_frame(made)))
+    result = rank_methods(choose(as_frame(made)))
     assert (result.winner, result.level) == ("ndcl", ("boda",))
     text = words(as_frame(made))
     assert "NDCL and BoDA are level at the top of 3 methods" in text
@@ -305,13 +304,13 @@ def test_only_cases_without_gaps_are_ranked() -> None:
     made = [row(m, t, target=x, value=v) for m, v in values.items() for t in range(2) for x in "abcdef"]
     made = [r for r in made if not (r["method"] == "mmd" and r["target"] in "abc")]
     made = [r for r in made if not (r["target"] == "f" and r["method"] in ("erm", "boda"))]
-    result = standing(choose(as_frame(made)))
+    result = rank_methods(choose(as_frame(made)))
     assert (result.order, result.left_out, result.cases_left_out) == (("ndcl", "boda", "erm"), ("mmd",), 1)
     assert result.significance is not None
     assert (result.significance.test.cases, set(result.significance.test.ranks)) == (5, {"erm", "boda", "ndcl"})
     section = rank_section(result)
-    assert "Left out, since they lack some of the cases: MMD." in section.body
-    assert "Left out, since methods lack them: 1 case." in section.body
+    assert "Left out because they lack some of the cases: MMD." in section.body
+    assert "Left out because methods lack them: 1 case." in section.body
     assert "on average over 5 cases that all of them have (1 left out)" in words(as_frame(made))
 
 

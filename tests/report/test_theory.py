@@ -17,11 +17,11 @@ from longshift.analysis.correlation import pearson
 from longshift.paper.published_tables import paper_table
 from longshift.report.correlations import relate, relate_within, with_freedom
 from longshift.report.csv_format import csv_tables
+from longshift.report.figure_sections import theory_scatter, theory_section
 from longshift.report.figures import Points, scatter
 from longshift.report.markdown_format import markdown_table
 from longshift.report.published_results import PublishedCorrelation, published
 from longshift.report.report_tables import build_tables, left_out
-from longshift.report.sections.theory import theory_scatter, theory_section
 from longshift.report.table import Row, Table
 from longshift.report.theory import beside_published, theory_runs, theory_tables
 from longshift.results import as_frame
@@ -219,25 +219,27 @@ def test_small_p_values_survive_every_format() -> None:
 
 def test_the_picture_has_a_point_a_run_and_a_shape_a_family() -> None:
     runs = theory_runs(choose(made()))
-    root = ElementTree.fromstring(str(theory_scatter(runs, "posterior_target")))
-    points = [path for path in root.iter("path") if path.find("title") is not None]
+    drawing = theory_scatter(runs, "posterior_target")
+    root = ElementTree.fromstring(str(drawing.svg()))
+    points = [point for point in root.iter("use") if point.find("title") is not None]
     assert len(points) == 60
-    assert len({p.attrib["fill"] for p in points}) == 5  # dg, imbalance, idg, NDCL, others
-    assert len({re.sub(r"^M[-.0-9]+ [-.0-9]+", "", p.attrib["d"]) for p in points}) == 5
+    lines = drawing.figure.axes[0].lines
+    assert len({str(line.get_color()) for line in lines}) == 5  # dg, imbalance, idg, NDCL, others
+    assert len({str(line.get_marker()) for line in lines}) == 5
     assert any("NDCL, digits, Duality, P, trial 1: posterior discrepancy to the target" in t for t in root.itertext())
     section = theory_section(theory_tables(choose(made())), choose(made()))
     assert section.body.count("<svg") == 2
 
 
 def test_points_lie_where_their_numbers_are() -> None:
-    svg = scatter([Points("family", [0.0, 1.0, 0.5], [0.2, 0.6, 0.4], ["a", "b", "c"], 0)], "gap", "accuracy")
+    made = scatter([Points("family", [0.0, 1.0, 0.5], [0.2, 0.6, 0.4], ["a", "b", "c"], 0)], "gap", "accuracy")
     at = {}
-    for path in ElementTree.fromstring(str(svg)).iter("path"):
-        title, place = path.find("title"), re.match(r"M(\S+) ([-.0-9]+)", path.attrib["d"])
-        if title is not None and place is not None:
-            at[title.text] = (float(place[1]), float(place[2]))
+    for point in ElementTree.fromstring(str(made.svg())).iter("use"):
+        title = point.find("title")
+        if title is not None:
+            at[title.text] = (float(point.attrib["x"]), float(point.attrib["y"]))
     a, b, c = at["a: gap 0, 20.0 %"], at["b: gap 1, 60.0 %"], at["c: gap 0.5, 40.0 %"]
     assert a[0] < b[0]
     assert a[1] > b[1]
     assert c == pytest.approx(((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), abs=0.11)
-    assert "<title>" not in scatter([Points("f", [0.1] * 1501, [0.1] * 1501, ["a"] * 1501, 0)], "gap", "accuracy")
+    assert not scatter([Points("f", [0.1] * 1501, [0.1] * 1501, ["a"] * 1501, 0)], "gap", "accuracy").tips

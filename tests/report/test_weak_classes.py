@@ -11,12 +11,12 @@ from hypothesis import given, strategies as st
 
 from longshift.data.manifest import Manifest
 from longshift.metrics import fit_temperature
+from longshift.report.figure_sections import class_section, confusion_section
+from longshift.report.html_page import run_section
 from longshift.report.misclassified import wrong_samples
 from longshift.report.run_records import Record, class_accuracy, read_records, run_folders
-from longshift.report.sections.classes import class_section, confusion_section
-from longshift.report.sections.runs import run_section
-from longshift.report.sections.weak import weak_classes, weak_domains, weak_section
 from longshift.report.weak_classes import weak_indices
+from longshift.report.weak_points import weak_classes, weak_domains, weak_section
 from longshift.results.selection import choose
 from longshift.sweep.collecting import collect
 from tests.report.folders import write_run

@@ -36,8 +36,8 @@ def demo(
     from longshift.data import load_dataset
     from longshift.demo import SETTINGS, demo_page, what_to_look_at
     from longshift.files import write_text
-    from longshift.report import build_tables, print_report, write_page
-    from longshift.settings import make_split, plot_settings, recipe_of, setting_for
+    from longshift.report import build_tables, print_report, split_panels, write_page
+    from longshift.settings import make_split, recipe_of, setting_for
     from longshift.sweep import collect
 
     given = (resources.files("longshift.demo") / "sweep.toml").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def demo(
     for setting in SETTINGS:
         splits = [make_split(digits, setting_for(digits, setting, t, ratio=10)) for t in digits.domain_names]
         recipes = [recipe_of(split, digits) for split in splits]
-        plot_settings(recipes, out / f"split-{setting}.png")
+        split_panels(recipes).save(out / f"split-{setting}.png")
     run(out, quiet=quiet)
     runs = collect(out)
     for table in build_tables(runs, ("average",)):

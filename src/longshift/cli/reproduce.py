@@ -113,7 +113,7 @@ def _list(
         left_over,
         measure_costs,
         read_results,
-        standing,
+        status_of,
         stored_costs,
         unique,
     )
@@ -125,7 +125,7 @@ def _list(
     if measure and unknown:
         with progress("measuring", len(unknown), quiet) as tick:
             costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
-    found = [standing(workspace, recipe, costs, len(slots)) for recipe in recipes]
+    found = [status_of(workspace, recipe, costs, len(slots)) for recipe in recipes]
     left = left_over(workspace, jobs)
     known = all(kind(job) in costs for job in left)
     total = sum(costs[kind(job)] for job in left) / 3600 / len(slots) if known else None

@@ -141,7 +141,7 @@ def plot(
 
     `longshift split plot split.json`
     """
-    from longshift.settings import plot_settings  # matplotlib takes a second to import
+    from longshift.report import split_panels  # matplotlib takes a second to import
 
     if is_split_file(Path(data)):
         recipes = [_saved(data, setting, target)]
@@ -149,7 +149,7 @@ def plot(
         manifest = load_dataset(data)
         targets: tuple[str, ...] = manifest.domain_names if target is None else (target,)
         recipes = [_recipe(manifest, setting, t, seed, benchmark, shrink, ratio, validation) for t in targets]
-    plot_settings(recipes, out)
+    split_panels(recipes).save(out)
     console.print(f"wrote {out}", markup=False, highlight=False)
 
 

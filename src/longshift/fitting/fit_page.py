@@ -19,8 +19,8 @@ from longshift.report import (
     Record,
     Row,
     Section,
-    SplitPicture,
     Table,
+    TrainingSet,
     class_section,
     confusion_section,
     paragraphs,
@@ -52,7 +52,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record.method, []).append(record)
-    data = split_section([SplitPicture("All sites", look.classes, look.sites, look.counts.tolist())], "data")
+    data = split_section([TrainingSet("All sites", look.classes, look.sites, look.counts)], "data")
     warnings = look.warnings()
     seen = paragraphs(*look.sentences(), *warnings)
     sections = [

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from longshift.paper.recipe import Recipe as Recipe
     from longshift.paper.recipe_list import all_recipes as all_recipes, find_recipes as find_recipes
     from longshift.paper.recipe_runs import left_over as left_over, unique as unique
-    from longshift.paper.recipe_status import standing as standing
+    from longshift.paper.recipe_status import status_of as status_of
     from longshift.paper.reproducing import Made as Made, reproduce as reproduce, retry as retry
     from longshift.paper.run_costs import (
         kind as kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from longshift.files import replacing, write_text
+from longshift.files import write_text
 from longshift.paper.recipe import Output, Picture, Recipe
 from longshift.report import NEEDS, csv_tables, escape, latex_table, markdown_table
 
@@ -25,10 +25,7 @@ def write_output(output: Output, folder: Path) -> list[Path]:
 
 def _write_picture(picture: Picture, base: Path) -> list[Path]:
     for kind in ("png", "svg"):
-        with replacing(base.with_suffix(f".{kind}")) as temporary:
-            # Without a date the same runs give the same file.
-            metadata = {"Date": None} if kind == "svg" else {}
-            picture.figure.savefig(temporary, format=kind, dpi=160, facecolor="white", metadata=metadata)
+        picture.drawing.save(base.with_suffix(f".{kind}"), dpi=160)
     write_text(base.with_suffix(".csv"), picture.data.to_csv(index=False, lineterminator="\n", float_format="%.8g"))
     text = f"### {escape(picture.title)}\n\n![{escape(picture.title)}]({base.name}.svg)\n\n{escape(picture.caption)}\n"
     write_text(base.with_suffix(".md"), text)

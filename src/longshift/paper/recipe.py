@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
 from longshift.paper.workspace import Workspace
 from longshift.report import Table
 from longshift.sweep import Job
+
+if TYPE_CHECKING:
+    from longshift.report import Drawing  # matplotlib takes a second to import
 
 Kind = Literal["table", "figure"]
 
@@ -28,7 +30,7 @@ class Picture:
 
     name: str
     title: str
-    figure: Figure
+    drawing: Drawing
     caption: str
     data: pd.DataFrame
 

@@ -21,7 +21,7 @@ State = Literal["done", "ready", "partly", "missing", "impossible"]
 
 
 @dataclass(frozen=True)
-class Standing:
+class RecipeStatus:
     """One line of `longshift reproduce --list`."""
 
     name: str
@@ -47,7 +47,7 @@ class Standing:
         return {**asdict(self), "files": list(self.files), "missing": self.runs - self.done - self.failed}
 
 
-def standing(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) -> Standing:
+def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) -> RecipeStatus:
     """Look at the store and the folder of results."""
     jobs = unique(recipe.jobs(workspace))
     entries = read_results(workspace, jobs).entries
@@ -71,7 +71,7 @@ def standing(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) -> 
         state = "ready"
     else:
         state = "partly" if done else "missing"
-    return Standing(
+    return RecipeStatus(
         recipe.name, recipe.label, recipe.kind, recipe.title, len(jobs), done, failed, hours,
         needs(workspace, jobs), state, files, note,
     )  # fmt: skip

@@ -8,11 +8,41 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.report.csv_format import csv_tables as csv_tables
+    from longshift.report.figure_sections import (
+        class_section as class_section,
+        confusion_section as confusion_section,
+        length_section as length_section,
+        margin_section as margin_section,
+        rank_section as rank_section,
+        split_section as split_section,
+        theory_section as theory_section,
+        validation_section as validation_section,
+    )
+    from longshift.report.figures import (
+        Absorption as Absorption,
+        Drawing as Drawing,
+        Line as Line,
+        Misalignment as Misalignment,
+        TrainingSet as TrainingSet,
+        absorption_panels as absorption_panels,
+        accuracy_grids as accuracy_grids,
+        class_curves as class_curves,
+        line_chart as line_chart,
+        misalignment_panels as misalignment_panels,
+        negative_bars as negative_bars,
+        parameter_curves as parameter_curves,
+        rank_diagram as rank_diagram,
+        split_panels as split_panels,
+    )
     from longshift.report.html_page import (
         Page as Page,
         Section as Section,
+        figure as figure,
         paragraphs as paragraphs,
+        run_section as run_section,
         stack as stack,
+        table_html as table_html,
+        table_section as table_section,
         write_page as write_page,
     )
     from longshift.report.latex_format import (
@@ -22,7 +52,6 @@ if TYPE_CHECKING:
     )
     from longshift.report.markdown_format import escape as escape, markdown_table as markdown_table
     from longshift.report.missing_runs import Missing as Missing, find_missing as find_missing
-    from longshift.report.part import part_of as part_of
     from longshift.report.published_results import (
         Published as Published,
         PublishedCorrelation as PublishedCorrelation,
@@ -40,15 +69,10 @@ if TYPE_CHECKING:
         target_tables as target_tables,
         worst_tables as worst_tables,
     )
+    from longshift.report.run_filters import part_of as part_of, put_together as put_together
     from longshift.report.run_records import Record as Record
     from longshift.report.saving import as_json as as_json, save_tables as save_tables
-    from longshift.report.sections.classes import class_section as class_section, confusion_section as confusion_section
-    from longshift.report.sections.curves import validation_section as validation_section
-    from longshift.report.sections.runs import run_section as run_section
-    from longshift.report.sections.splits import SplitPicture as SplitPicture, split_section as split_section
-    from longshift.report.sections.tables import table_html as table_html
-    from longshift.report.sections.weak import weak_section as weak_section
-    from longshift.report.sweep_page import report_page as report_page
+    from longshift.report.sweep_page import place_section as place_section, report_page as report_page
     from longshift.report.table import (
         DASH as DASH,
         Cell as Cell,
@@ -75,5 +99,6 @@ if TYPE_CHECKING:
         weak_below as weak_below,
         weak_indices as weak_indices,
     )
+    from longshift.report.weak_points import weak_section as weak_section
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from longshift.report.missing_runs import Missing
-from longshift.report.ranking import SURE, Lead, Standing
+from longshift.report.ranking import SURE, Lead, Ranking
 from longshift.report.titles import RULES, is_averaged, method_title
 from longshift.results import averages, per_target
 from longshift.text import counted
 
 
-def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[str]:
+def summarise(chosen: pd.DataFrame, result: Ranking, missing: Missing) -> list[str]:
     """Sentences, most important first."""
     rule = str(chosen["rule"].iloc[0])
     chosen = chosen[chosen["method"].isin(result.order)]
@@ -24,7 +24,7 @@ def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[
     if result.left_out:
         names = in_words([method_title(name) for name in result.left_out])
         sentences.append(f"Not ranked, since they lack some of the cases: {names}.")
-    sentences.append(aside_words(result))
+    sentences.append(unranked_words(result))
     if missing.count:
         sentences.append(
             f"Not complete: {missing.in_short()}; tables mark every cell that stands on less than its neighbours."
@@ -32,16 +32,16 @@ def summarise(chosen: pd.DataFrame, result: Standing, missing: Missing) -> list[
     return [sentence for sentence in sentences if sentence]
 
 
-def aside_words(result: Standing) -> str:
+def unranked_words(result: Ranking) -> str:
     """Which rows of the tables were not to be ranked; nothing if all were."""
-    averaged = sum(map(is_averaged, result.aside))
-    variants = len(result.aside) - averaged
+    averaged = sum(map(is_averaged, result.unranked))
+    variants = len(result.unranked) - averaged
     parts = [counted(variants, "variant")] if variants else []
     parts += [f"averaged weights of {counted(averaged, 'row')}"] if averaged else []
     return f"Not ranked, only in the tables: {' and '.join(parts)}." if parts else ""
 
 
-def _winner(result: Standing) -> str:
+def _winner(result: Ranking) -> str:
     name, mean = method_title(result.winner), 100 * result.mean[result.winner]
     if len(result.order) == 1:
         return f"{name} reaches {mean:.1f} % on unseen domains (mean over {counted(result.cases, 'case')})."
@@ -90,13 +90,13 @@ def _sure(lead: Lead) -> bool:
     return lead.p is not None and lead.p < SURE
 
 
-def _same_rank(result: Standing, method: str) -> bool:
+def _same_rank(result: Ranking, method: str) -> bool:
     """Whether a method's average rank is the winner's; with a single case, whether its mean is."""
     by = result.mean if result.significance is None else result.significance.test.ranks
     return math.isclose(by[method], by[result.winner])
 
 
-def _how_sure(result: Standing) -> list[str]:
+def _how_sure(result: Ranking) -> list[str]:
     if len(result.order) == 1:
         return ["There is only one method, so nothing can be said about which is better."]
     name, second = method_title(result.winner), method_title(result.order[1])
@@ -129,7 +129,7 @@ def _how_sure(result: Standing) -> list[str]:
     ]
 
 
-def _weak(chosen: pd.DataFrame, result: Standing) -> list[str]:
+def _weak(chosen: pd.DataFrame, result: Ranking) -> list[str]:
     name = method_title(result.winner)
     own = averages(chosen[chosen["method"] == result.winner], ["target_many", "target_few", "target_accuracy"]).mean(
         numeric_only=True

@@ -5,18 +5,26 @@ Text is escaped by the template; only `Markup` (made by this package's figures a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import longshift
 from longshift.files import write_text
-from longshift.report.table import slug
+from longshift.report.table import Table, slug
+from longshift.text import counted
+
+if TYPE_CHECKING:
+    from longshift.report.figures import Drawing  # matplotlib takes a second to import
+    from longshift.report.run_records import Record
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,9 @@ def write_page(page: Page, path: Path) -> None:
     write_text(path, render_page(page))
 
 
-def figure(svg: Markup, caption: str = "") -> Markup:
-    """An SVG with a caption, in a frame that scrolls sideways on narrow screens."""
-    return fragment("figure.html.j2", svg=svg, caption=caption)
+def figure(drawing: Drawing, caption: str = "") -> Markup:
+    """Return a drawing with a caption, in a frame that scrolls sideways on narrow screens."""
+    return fragment("figure.html.j2", svg=drawing.svg(), caption=caption)
 
 
 def paragraphs(*texts: str) -> Markup:
@@ -98,3 +106,43 @@ def stack(*parts: Markup) -> Markup:
 def fold(title: str, body: Markup, opened: bool = False) -> Markup:
     """A part that can be opened and closed."""
     return fragment("fold.html.j2", title=title, body=body, opened=opened)
+
+
+def table_html(table: Table) -> Markup:
+    """Return one table that sorts when a heading is clicked."""
+    starts, position = {0}, 0
+    for _, span in table.groups():
+        starts.add(position)
+        position += span
+    breaks, row = set(), 0
+    for _, rows in table.families()[:-1]:
+        row += len(rows)
+        breaks.add(row)
+    grouped = any(name for name, _ in table.groups())
+    return fragment("table.html.j2", table=table, starts=starts, breaks=breaks, grouped=grouped)
+
+
+def table_section(title: str, tables: Sequence[Table], intro: str = "", name: str = "", opened: int = 4) -> Section:
+    """Return all tables of one kind; those after the first `opened` are folded away."""
+    shown = Markup('<div class="tables">{}</div>').format(stack(*map(table_html, tables[:opened])))
+    return Section(title, stack(shown, *(fold(t.title, table_html(t)) for t in tables[opened:])), intro, name)
+
+
+def run_section(records: Sequence[Record], page: Path, total: int) -> Section:
+    """Return a table of the runs behind the figures; links are relative to the page, so that both can move together."""
+    rows = [
+        {
+            "method": record.title,
+            "dataset": record.dataset,
+            "setting": record.setting,
+            "target": record.target,
+            "trial": record.trial,
+            "accuracy": 100 * float(record.chosen["target"]["accuracy"]),
+            "href": quote(Path(os.path.relpath(record.folder / "result.json", page.parent)).as_posix()),
+            "name": record.folder.name,
+        }
+        for record in records
+    ]
+    number = counted(len({record.folder for record in records}), "run")  # two rows may share a run
+    intro = f"{number} behind the figures, out of {total} finished."
+    return Section("Run records", fold(number, fragment("runs.html.j2", rows=rows)), intro, "runs")

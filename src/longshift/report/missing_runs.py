@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from longshift.report.once import run_names
+from longshift.report.run_filters import run_names
 from longshift.report.titles import is_averaged, method_title, order_datasets, order_methods, order_settings
 from longshift.text import counted
 

@@ -55,7 +55,7 @@ class Lead:
 
 
 @dataclass(frozen=True)
-class Standing:
+class Ranking:
     """Methods from best to worst by average rank over the cases they all have."""
 
     order: tuple[str, ...]
@@ -65,7 +65,7 @@ class Standing:
     cases: int  # (dataset, setting, target)
     comparable: bool  # whether the ranked methods have numbers for the same cases
     left_out: tuple[str, ...]  # methods that are not ranked: they lack cases
-    aside: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
+    unranked: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
     cases_left_out: int  # cases that too many methods lack
     lead: Lead | None  # of the first over the second
     level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
@@ -79,13 +79,13 @@ class Standing:
         return self.order[0]
 
 
-def standing(chosen: pd.DataFrame, among: Among = "variants") -> Standing:
+def rank_methods(chosen: pd.DataFrame, among: Among = "variants") -> Ranking:
     """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested.
 
     Averaged weights are further weights of the same runs: ranked beside their own method they would crowd the others
     apart, so only `among="all"` ranks them.
     """
-    chosen, aside = split_aside(chosen, among)
+    chosen, unranked = split_unranked(chosen, among)
     single = per_target(chosen, ["target_accuracy"])
     scores = single.set_index([*PLACE, "method"])["target_accuracy"].unstack("method")
     scores = scores.dropna(axis=1, how="all").dropna(axis=0, how="all")
@@ -112,20 +112,20 @@ def standing(chosen: pd.DataFrame, among: Among = "variants") -> Standing:
     above = tuple(name for name, lead in leads.items() if lead is not None and lead.mean < -(lead.stderr or 0.0))
     found, why = significance(complete)
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
-    return Standing(
-        tuple(order), mean, firsts, comparisons, len(usable), same, left, aside, len(scores) - len(usable),
+    return Ranking(
+        tuple(order), mean, firsts, comparisons, len(usable), same, left, unranked, len(scores) - len(usable),
         leads.get(order[1]) if len(order) > 1 else None, level, above, found, why,
     )  # fmt: skip
 
 
-def split_aside(chosen: pd.DataFrame, among: Among) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def split_unranked(chosen: pd.DataFrame, among: Among) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The runs of the rows that are ranked, and the names of the others; where none would be left, all are ranked."""
     names = order_methods(str(name) for name in chosen["method"].unique())
-    aside = tuple(
+    unranked = tuple(
         name for name in names if (among != "all" and is_averaged(name)) or (among == "methods" and is_variant(name))
     )
-    kept = chosen[~chosen["method"].isin(aside)]
-    return (kept, aside) if kept["target_accuracy"].notna().any() else (chosen, ())
+    kept = chosen[~chosen["method"].isin(unranked)]
+    return (kept, unranked) if kept["target_accuracy"].notna().any() else (chosen, ())
 
 
 def methods_first(scores: pd.DataFrame) -> pd.DataFrame:

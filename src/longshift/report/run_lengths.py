@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from longshift.errors import LongshiftError
-from longshift.report.once import run_names
+from longshift.report.run_filters import run_names
 from longshift.report.table import Cell, Column, Row, Table, number
 from longshift.report.titles import family, is_averaged, method_title, order_datasets, order_methods, order_settings
 from longshift.results import standard_error

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from longshift.report.figure_sections import (
+    class_section,
+    confusion_section,
+    length_section,
+    margin_section,
+    rank_section,
+    split_section,
+    target_margins,
+    theory_section,
+    validation_section,
+)  # fmt: skip
+from longshift.report.figures import TrainingSet
 from longshift.report.findings import summarise
-from longshift.report.html_page import Page, Section, paragraphs
+from longshift.report.html_page import Page, Section, paragraphs, run_section, table_section
 from longshift.report.missing_runs import Missing
-from longshift.report.once import each_once
-from longshift.report.ranking import Among, Standing, standing
+from longshift.report.ranking import Among, Ranking, rank_methods
+from longshift.report.run_filters import each_once
 from longshift.report.run_records import Record, by_method, read_records, run_folders
-from longshift.report.sections.classes import class_section, confusion_section
-from longshift.report.sections.curves import Margins, margin_section, validation_section
-from longshift.report.sections.lengths import length_section
-from longshift.report.sections.ranks import rank_section
-from longshift.report.sections.runs import run_section
-from longshift.report.sections.splits import SplitPicture, split_section
-from longshift.report.sections.tables import table_section
-from longshift.report.sections.theory import theory_section
-from longshift.report.sections.weak import weak_section
 from longshift.report.table import Table, slug
 from longshift.report.titles import RULES, is_averaged, method_title, order_datasets, order_settings
+from longshift.report.weak_points import weak_section
 from longshift.results import Rule, choose
 from longshift.sweep import runs_file
 
@@ -58,10 +63,10 @@ def report_page(
 ) -> Page:
     """Everything about the runs under `path`; `page` is where the file will lie, for links to the records.
 
-    `among`: which rows are ranked (see `standing`); `left_out`: why there are no tables of a kind.
+    `among`: which rows are ranked (see `rank_methods`); `left_out`: why there are no tables of a kind.
     """
     chosen = choose(runs, rule)
-    result = standing(chosen, among)
+    result = rank_methods(chosen, among)
     methods = drawn_methods(result)
     folders = {} if runs_file(path) else run_folders(path)  # a table of runs has no folders
     records = read_records(chosen, folders, methods)
@@ -115,31 +120,31 @@ def place_section(
     name = f"{slug(dataset)}-{slug(setting)}"
     groups = by_method(records, methods)
     best = next(iter(groups.values()))
-    kept = [Margins.of(method_title(method), runs) for method, runs in groups.items()]
     parts = [
         class_section(groups, f"classes-{name}"),
-        margin_section([one for one in kept if one is not None], f"margins-{name}"),
+        margin_section({method_title(m): target_margins(runs) for m, runs in groups.items()}, f"margins-{name}"),
         validation_section(groups, f"training-{name}"),
         confusion_section(best, f"confusions-{name}"),
         weak_section(best, data, f"weak-{name}"),
-        split_section(split_pictures(best), f"data-{name}"),
+        split_section(training_sets(best), f"data-{name}"),
     ]
     intro = f"Figures of the best methods and the baseline ({_names(groups)}); {best[0].title} is looked at closely."
     return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
 
 
-def split_pictures(records: Sequence[Record]) -> list[SplitPicture]:
-    """One a target, of its first trial."""
+def training_sets(records: Sequence[Record]) -> list[TrainingSet]:
+    """One per target, of its first trial."""
     first = {record.target: record for record in sorted(records, key=lambda r: (r.target, -r.trial))}
     made = []
     for target, record in first.items():
         split = record.result["split"]
+        counts = np.asarray(split["counts"], dtype=np.int64)
         title = f"Unseen domain {target}"
-        made.append(SplitPicture(title, split["classes"], split["sources"], split["counts"], split["shots"]))
+        made.append(TrainingSet(title, split["classes"], split["sources"], counts, split["shots"]))
     return made
 
 
-def drawn_methods(result: Standing) -> list[str]:
+def drawn_methods(result: Ranking) -> list[str]:
     """The best few, and the baseline."""
     best = list(result.order[:DRAWN])
     return best if BASELINE in best or BASELINE not in result.order else [*best, BASELINE]

@@ -10,8 +10,8 @@ import pandas as pd
 
 from longshift.metrics import FloatArray
 from longshift.report.correlations import Relation, relate, relate_within
-from longshift.report.once import each_once
 from longshift.report.published_results import Published
+from longshift.report.run_filters import each_once
 from longshift.report.table import Cell, Column, Row, Table, number, slug
 from longshift.report.titles import RULES, order_datasets, order_settings
 from longshift.results import averages

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from longshift.settings.imbalance_ratios import Ratios as Ratios, ratios as ratios
     from longshift.settings.lookup import find_target as find_target, recognise as recognise, setting_for as setting_for
     from longshift.settings.own_counts import explicit_setting as explicit_setting
-    from longshift.settings.plot import (
-        FAINT as FAINT,
-        INK as INK,
-        PALETTE as PALETTE,
-        draw_settings as draw_settings,
-        plot_settings as plot_settings,
-    )
     from longshift.settings.published_counts import (
         paper_generator as paper_generator,
         published as published,

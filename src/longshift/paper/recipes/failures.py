@@ -13,7 +13,6 @@ from longshift.analysis import DomainOutputs, centroid_distances, prior_discrepa
 from longshift.errors import LongshiftError
 from longshift.metrics import FloatArray, probabilities
 from longshift.paper.chosen_runs import Results
-from longshift.paper.drawing.failures import Absorption, Misalignment, draw_absorption, draw_misalignment
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.toy_counts import (
     PAPER_LEVEL,
@@ -26,7 +25,7 @@ from longshift.paper.toy_counts import (
     mirrored_counts,
 )
 from longshift.paper.workspace import Workspace
-from longshift.report import method_title
+from longshift.report import Absorption, Misalignment, absorption_panels, method_title, misalignment_panels
 from longshift.sweep import Job
 
 GRID = np.linspace(0.0, 1.0, 101)
@@ -152,8 +151,8 @@ def _misaligned(results: Results) -> list[Output]:
         " mean embedding to its domain's, and 2-Wasserstein distances of embeddings. One run each, default"
         f" hyper-parameters. {' '.join(results.missing.sentences())}"
     ).strip()
-    figure = draw_misalignment(rows, counts.classes, heading)
-    return [Picture("failure-misaligned", heading, figure, caption, pd.DataFrame(table))]
+    drawing = misalignment_panels(rows, counts.classes, heading)
+    return [Picture("failure-misaligned", heading, drawing, caption, pd.DataFrame(table))]
 
 
 def _counts(counts: Mirrored, label: str) -> Counts:
@@ -219,8 +218,8 @@ def _absorbing(results: Results) -> list[Output]:
         "distance between the embeddings of held-out samples, weights chosen by validation. One run each, default "
         f"hyper-parameters. {' '.join(results.missing.sentences())}"
     ).strip()
-    figure = draw_absorption(rows, dict(zip(counts.sources, ROLES, strict=True)), heading)
-    return [Picture("failure-absorbed", heading, figure, caption, pd.DataFrame(table))]
+    drawing = absorption_panels(rows, dict(zip(counts.sources, ROLES, strict=True)), heading)
+    return [Picture("failure-absorbed", heading, drawing, caption, pd.DataFrame(table))]
 
 
 def failure_recipes() -> list[Recipe]:

@@ -7,11 +7,10 @@ import pandas as pd
 from longshift.analysis import Friedman, friedman, nemenyi_critical_difference, rank_groups, wilcoxon_holm
 from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
-from longshift.paper.drawing.ranks import draw_ranks
 from longshift.paper.published_tables import overall_results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipes.main_tables import all_jobs
-from longshift.report import Cell, Column, Row, Table, method_title, order_methods
+from longshift.report import Cell, Column, Row, Table, method_title, order_methods, rank_diagram
 from longshift.results import per_target
 
 ALPHA = 0.05
@@ -45,13 +44,13 @@ def diagram(scores: pd.DataFrame, name: str, heading: str, what: str) -> Picture
         raise Impossible(str(error)) from error
     ranks = {method_title(method): rank for method, rank in test.ranks.items()}
     groups = rank_groups(ranks, difference)
-    figure = draw_ranks(ranks, difference, groups, heading, method_title("ndcl"))
+    drawing = rank_diagram(ranks, difference, groups, test.cases, heading, method_title("ndcl"))
     caption = (
         f"{what} Rank 1 is best; methods that a bar joins differ by less than the critical difference {difference:.2f} "
         f"(Nemenyi, alpha = {ALPHA}). {_words(test)}"
     )
     data = pd.DataFrame({"method": list(test.ranks), "rank": list(test.ranks.values())})
-    return Picture(name, heading, figure, caption, data.assign(cases=test.cases, critical_difference=difference))
+    return Picture(name, heading, drawing, caption, data.assign(cases=test.cases, critical_difference=difference))
 
 
 def _words(test: Friedman) -> str:

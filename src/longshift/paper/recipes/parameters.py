@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 
 from longshift.paper.chosen_runs import Results
-from longshift.paper.drawing.curves import draw_parameter
-from longshift.paper.drawing.heat import draw_grids
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipes.variants import SETTINGS
 from longshift.paper.workspace import Workspace
-from longshift.report import GROUPS
+from longshift.report import GROUPS, accuracy_grids, parameter_curves
 from longshift.results import averages
 from longshift.sweep import Job
 
@@ -83,8 +81,8 @@ def _weights(results: Results) -> list[Output]:
         "Rows: log10 of alpha, the weight of the contrastive term; columns: log10 of beta, that of the alignment. "
         f"A frame marks the best cell; colours are scaled in each panel. {_shape(results)}"
     )
-    figure = draw_grids(exponents, panels, heading)
-    return [Picture("alpha-beta", heading, figure, caption, pd.DataFrame(rows))]
+    drawing = accuracy_grids(exponents, panels, heading)
+    return [Picture("alpha-beta", heading, drawing, caption, pd.DataFrame(rows))]
 
 
 def _rho(results: Results) -> list[Output]:
@@ -106,8 +104,8 @@ def _rho(results: Results) -> list[Output]:
         "Mixing coefficients are drawn from Beta(rho, rho): near 0 and 1 for rho < 1, near 1/2 for rho > 1. "
         f"{_shape(results)}"
     )
-    figure = draw_parameter(rhos, panels, "rho", heading)
-    return [Picture("rho", heading, figure, caption, pd.DataFrame(rows))]
+    drawing = parameter_curves(rhos, panels, "rho", heading)
+    return [Picture("rho", heading, drawing, caption, pd.DataFrame(rows))]
 
 
 def parameter_recipes() -> list[Recipe]:

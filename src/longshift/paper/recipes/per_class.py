@@ -10,12 +10,11 @@ import pandas as pd
 
 from longshift.metrics import FloatArray, nan_mean
 from longshift.paper.chosen_runs import Results
-from longshift.paper.drawing.curves import draw_class_curves
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipes.theory_tables import MARGIN_METHODS, margin_jobs
 from longshift.paper.recipes.variants import SETTINGS
 from longshift.paper.theory_quantities import class_quantities
-from longshift.report import method_title
+from longshift.report import class_curves, method_title
 
 LABELS = {
     "margin": "margin on the target\n(larger is better)",
@@ -66,8 +65,8 @@ def _make(results: Results) -> list[Output]:
         "Posterior discrepancy: Jensen-Shannon divergence of mean posteriors between sources (held-out samples) and "
         f"target.{gap} {' '.join(results.missing.sentences())}"
     ).strip()
-    figure = draw_class_curves(names, panels, LABELS, heading)
-    return [Picture("per-class", heading, figure, caption, pd.DataFrame(rows))]
+    drawing = class_curves(names, panels, LABELS, heading)
+    return [Picture("per-class", heading, drawing, caption, pd.DataFrame(rows))]
 
 
 def per_class_recipes() -> list[Recipe]:

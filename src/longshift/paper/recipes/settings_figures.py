@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import pandas as pd
 
 from longshift.paper.chosen_runs import Results
-from longshift.paper.drawing.bars import draw_negatives
 from longshift.paper.recipe import Output, Picture, Recipe, no_runs
 from longshift.paper.recipes.main_tables import mild, mild_note
 from longshift.paper.workspace import Workspace
-from longshift.report import Cell, Column, Row, Table
-from longshift.settings import SplitRecipe, draw_settings, make_split, ratios, recipe_of, setting_for
+from longshift.report import Cell, Column, Row, Table, negative_bars, split_panels
+from longshift.settings import SplitRecipe, make_split, ratios, recipe_of, setting_for
 
 
 def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None) -> list[SplitRecipe]:
@@ -38,7 +37,7 @@ def _bars(results: Results, name: str, setting: str) -> list[Output]:
         "smallest, DR: the largest source over the smallest."
     )
     title = f"Training samples per class and source under {setting}, {results.workspace.name}"
-    return [Picture(name, title, draw_settings(recipes), caption, pd.DataFrame(rows))]
+    return [Picture(name, title, split_panels(recipes), caption, pd.DataFrame(rows))]
 
 
 def _ratios(results: Results) -> list[Output]:
@@ -96,7 +95,7 @@ def _negatives(results: Results) -> list[Output]:
         f"({rest.max() / max(rest.min(), 1):.3g}:1)."
     )
     data = pd.DataFrame({"class": names, "positives": values, "negatives": rest})
-    return [Picture("negatives", heading, draw_negatives(names, values, rest, heading), caption, data)]
+    return [Picture("negatives", heading, negative_bars(names, values, rest, heading), caption, data)]
 
 
 def settings_recipes() -> list[Recipe]:

@@ -7,14 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from longshift.metrics import FloatArray
-from longshift.paper.drawing.heat import write_grid
-from longshift.paper.drawing.style import FAINT, INK, PALETTE, new_figure, plain, series_style, shortened, title
+from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.heat_maps import number_map
+from longshift.report.figures.style import (
+    BELOW,
+    FAINT,
+    INK,
+    PALETTE,
+    class_axis,
+    headline,
+    legend,
+    plain,
+    series_style,
+    short,
+)  # fmt: skip
 
 MOST_NAMES = 25
 
@@ -29,11 +40,11 @@ class Misalignment:
     between_heads: float
 
 
-def draw_misalignment(rows: Mapping[str, Misalignment], classes: Sequence[str], heading: str) -> Figure:
-    """One row a method: ROC curves of each domain, then the distances of classes to their domain's centroid."""
+def misalignment_panels(rows: Mapping[str, Misalignment], classes: Sequence[str], heading: str) -> Drawing:
+    """Draw one row per method: ROC curves of each domain, then distances of classes to their domain's centroid."""
     domains = list(next(iter(rows.values())).rates)
-    figure = new_figure(11.5, 0.9 + 2.45 * len(rows))
-    grid = figure.subplots(len(rows), 3, squeeze=False, width_ratios=(1, 1, 1.9))
+    drawing = new_drawing(828, 65 + 176 * len(rows), heading)
+    grid = drawing.figure.subplots(len(rows), 3, squeeze=False, width_ratios=(1, 1, 1.9))
     widest = max(float(np.nanmax(values)) for row in rows.values() for values in row.centroids.values())
     for i, (name, row) in enumerate(rows.items()):
         for j, domain in enumerate(domains):
@@ -41,7 +52,7 @@ def draw_misalignment(rows: Mapping[str, Misalignment], classes: Sequence[str], 
             axes = grid[i, j]
             last = i == len(rows) - 1
             plain(axes, "", "false positive rate" if last else "", "true positive rate" if j == 0 else "")
-            axes.set_title(f"{name}: {shortened([domain], 18)[0]}", loc="left", fontsize=9, color=INK)
+            axes.set_title(f"{name}: {short(domain, 18)}", loc="left", fontsize=9, color=INK)
             axes.text(0.98, 0.05, f"mean AUC {np.nanmean(areas):.3f}", ha="right", fontsize=8.5, color=INK, zorder=6)
             for curve in curves:
                 axes.plot(x, curve, color=PALETTE[j], lw=0.7, alpha=0.35)
@@ -57,9 +68,9 @@ def draw_misalignment(rows: Mapping[str, Misalignment], classes: Sequence[str], 
         Line2D([], [], color=FAINT, lw=0.7, label="ROC, one class"),
         *(Patch(color=PALETTE[j], label=domain) for j, domain in enumerate(domains)),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    title(figure, heading)
-    return figure
+    legend(drawing.figure, handles, 828, place=BELOW)
+    headline(drawing.figure, heading)
+    return drawing
 
 
 def _bars(
@@ -78,13 +89,7 @@ def _bars(
         x = np.arange(len(classes)) + (j - (len(domains) - 1) / 2) * width
         axes.bar(x, row.centroids[domain], width * 0.92, color=PALETTE[j], zorder=3)
     axes.set_ylim(0, widest * 1.08)
-    axes.set_xlim(-0.6, len(classes) - 0.4)
-    if len(classes) <= MOST_NAMES:
-        tilt = max(map(len, classes)) * len(classes) > 50
-        names = shortened(classes) if last else [""] * len(classes)
-        axes.set_xticks(range(len(classes)), names, rotation=30 if tilt else 0, ha="right" if tilt else "center")
-    else:
-        axes.set_xticks([])
+    class_axis(axes, classes, 380, MOST_NAMES, shown=last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +102,10 @@ class Absorption:
     distances: FloatArray
 
 
-def draw_absorption(rows: Mapping[str, Absorption], roles: Mapping[str, str], heading: str) -> Figure:
-    """One row a method: validation loss of each source while training, and the distances between domains."""
-    figure = new_figure(10.5, 0.9 + 2.75 * len(rows))
-    grid = figure.subplots(len(rows), 2, squeeze=False, width_ratios=(1.55, 1))
+def absorption_panels(rows: Mapping[str, Absorption], roles: Mapping[str, str], heading: str) -> Drawing:
+    """Draw one row per method: validation loss of each source along training, and distances between domains."""
+    drawing = new_drawing(756, 65 + 198 * len(rows), heading)
+    grid = drawing.figure.subplots(len(rows), 2, squeeze=False, width_ratios=(1.55, 1))
     values = np.concatenate([row.distances[np.triu_indices(len(row.names), 1)] for row in rows.values()])
     limits = (0.0, float(values.max()) or 1.0)
     top = max(max(losses) for row in rows.values() for losses in row.losses.values())
@@ -115,12 +120,11 @@ def draw_absorption(rows: Mapping[str, Absorption], roles: Mapping[str, str], he
         chart = grid[i, 1]
         shown = row.distances.copy()
         np.fill_diagonal(shown, np.nan)
-        write_grid(chart, shown, "%.2f", limits)
-        short = zip(row.names, shortened(row.names, 12), strict=True)
-        labels = [text if name in roles else f"{text}\n(target)" for name, text in short]
+        number_map(chart, shown, "%.2f", limits)
+        labels = [short(name, 12) + ("" if name in roles else "\n(target)") for name in row.names]
         chart.set_xticks(range(len(labels)), labels if last else [""] * len(labels), fontsize=8)
         chart.set_yticks(range(len(labels)), labels, fontsize=8)
-        chart.tick_params(length=0, colors=INK)
+        chart.tick_params(left=False, bottom=False, colors=INK)
         chart.spines[:].set_visible(False)
         chart.set_title("distance between domains", loc="left", fontsize=9, color=INK)
     first = next(iter(rows.values()))
@@ -128,6 +132,6 @@ def draw_absorption(rows: Mapping[str, Absorption], roles: Mapping[str, str], he
         Line2D([], [], lw=1.8, label=f"{source} ({roles[source]})", **(series_style(j) | {"marker": ""}))
         for j, source in enumerate(first.losses)
     ]
-    figure.legend(handles=handles, loc="outside lower left", ncols=3, frameon=False, fontsize=9)
-    title(figure, heading)
-    return figure
+    legend(drawing.figure, handles, 756, place=BELOW)
+    headline(drawing.figure, heading)
+    return drawing

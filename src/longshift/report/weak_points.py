@@ -1,4 +1,4 @@
-"""Weak classes and hard domains, each with pictures that were got wrong."""
+"""Weak classes and hard domains, each with misclassified images."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from PIL import Image
 
+from longshift.report.figures import TrainingSet, split_bars, split_panels
 from longshift.settings import SplitRecipe, TotalHeavyTail, published
-from longshift.settings.plot import draw_settings, plot_settings
 from tests.settings import made
 
 
@@ -30,7 +30,7 @@ def bar_groups(axes: Axes) -> list[BarContainer]:
 
 def test_bars_are_the_counts_with_classes_by_size() -> None:
     given = recipe("PACS", "Duality", "P")
-    axes = draw_settings([given]).axes[0]
+    axes = split_panels([given]).figure.axes[0]
     order = np.argsort(-given.counts.sum(axis=0), kind="stable")
     bars = [bar for container in bar_groups(axes) for bar in container.patches]
     assert [bar.get_height() for bar in bars] == given.counts[:, order].ravel().tolist()
@@ -44,7 +44,7 @@ def test_bars_are_the_counts_with_classes_by_size() -> None:
 
 
 def test_a_domain_keeps_its_colour_from_panel_to_panel() -> None:
-    figure = draw_settings([recipe("PACS", "Duality", target) for target in "ACPS"])
+    figure = split_panels([recipe("PACS", "Duality", target) for target in "ACPS"]).figure
     colours: dict[str, set[str]] = {}
     for axes, target in zip(figure.axes, "ACPS", strict=True):
         for container, source in zip(bar_groups(axes), published("PACS", "Duality", target).sources, strict=True):
@@ -55,7 +55,7 @@ def test_a_domain_keeps_its_colour_from_panel_to_panel() -> None:
 
 def test_many_classes_become_points() -> None:
     given = recipe("OfficeHome", "TotalHeavyTail", "A")
-    axes = draw_settings([given]).axes[0]
+    axes = split_panels([given]).figure.axes[0]
     assert not axes.containers
     drawn = [sorted(np.asarray(line.get_ydata()).tolist()) for line in axes.lines[:3]]
     assert drawn == [sorted(row.tolist()) for row in given.counts]
@@ -68,7 +68,7 @@ def test_many_domains_become_a_map() -> None:
         "big", setting.name, "d3", 0, setting.classes, setting.sources, table, table * 0, table, table[0],
         setting.many, setting.few,
     )  # fmt: skip
-    image = draw_settings([given]).axes[0].images[0]
+    image = split_panels([given]).figure.axes[0].images[0]
     order = np.argsort(-table.sum(axis=0), kind="stable")
     assert np.asarray(image.get_array()).tolist() == table[:, order].tolist()
 
@@ -82,13 +82,13 @@ def test_a_thousand_classes_and_a_missing_one(tmp_path: Path) -> None:
         "wide", setting.name, "d0", 0, setting.classes, setting.sources, table, table * 0, table, table[0],
         setting.many, setting.few,
     )  # fmt: skip
-    plot_settings([given], tmp_path / "wide.png", dpi=50)
+    split_panels([given]).save(tmp_path / "wide.png", dpi=50)
     assert (tmp_path / "wide.png").stat().st_size > 5000
 
 
 def test_the_picture_is_a_png_of_the_stated_size(tmp_path: Path) -> None:
     path = tmp_path / "new" / "split.png"
-    plot_settings([recipe("VLCS", "GINIDG", "C")], path, dpi=60)
+    split_panels([recipe("VLCS", "GINIDG", "C")]).save(path, dpi=60)
     with Image.open(path) as image:
         assert image.format == "PNG"
         assert image.size == (480, 288)
@@ -98,4 +98,14 @@ def test_the_picture_is_a_png_of_the_stated_size(tmp_path: Path) -> None:
 def test_every_panel_has_room_for_the_largest_count() -> None:
     recipes = [recipe("PACS", "TotalHeavyTail", target) for target in "ACPS"]
     largest = max(int(given.counts.max()) for given in recipes)
-    assert all(axes.get_ylim()[1] > 2 * largest for axes in draw_settings(recipes).axes)
+    assert all(axes.get_ylim()[1] > 2 * largest for axes in split_panels(recipes).figure.axes)
+
+
+def test_a_page_shows_the_count_of_every_bar_on_hover() -> None:
+    counts = np.array([[10, 0], [30, 4]])
+    drawing = split_bars(TrainingSet("t", ["a", "b"], ["photo", "art"], counts, ["many", "few"]))
+    bars = [bar for container in bar_groups(drawing.figure.axes[0]) for bar in container.patches]
+    assert [bar.get_height() for bar in bars] == [10, 0, 30, 4]
+    assert [text for (text,) in drawing.tips.values()] == [
+        "a, photo: 10 samples", "b, photo: 0 samples", "a, art: 30 samples", "b, art: 4 samples"
+    ]  # fmt: skip

@@ -1,1 +1,0 @@
-"""Pictures of the recipes; matplotlib, since they are kept as PNG and SVG."""

@@ -1,0 +1,157 @@
+"""Curves: validation accuracy over steps, margins, quantities of classes, accuracy over a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from longshift.metrics import FloatArray
+from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.style import BELOW, FAINT, INK, class_axis, headline, legend, plain, series_style
+
+WIDTH, HEIGHT = 560.0, 310.0
+MOST_TIPS = 60  # points of a curve that show their value on hover
+MOST_NAMES = 30  # class names on an axis
+APART = 0.06  # distance between names, in heights of the axes
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve; `spread`, half the height of its band, may be empty."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    spread: Sequence[float] = ()
+
+
+def line_chart(
+    lines: Sequence[Line], x_label: str, y_label: str, percent: bool = True, y_range: tuple[float, float] | None = None
+) -> Drawing:
+    """Draw curves with their names at their ends; with `percent`, y is a share of one."""
+    drawn = [line for line in lines if len(line.x)]
+    drawing = new_drawing(WIDTH, HEIGHT, f"{y_label} over {x_label} for {', '.join(line.name for line in drawn)}")
+    axes = drawing.figure.add_subplot()
+    if not drawn:
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "nothing to draw", ha="center", color=FAINT)
+        return drawing
+    unit = 100 if percent else 1
+    plain(axes, "", x_label, size=12)
+    axes.set_title(f"{y_label} (%)" if percent else y_label, loc="left", fontsize=12.5, color=FAINT)
+    low, high = y_range or _limits(drawn, percent)
+    axes.set_ylim(unit * low, unit * high)
+    axes.set_xlim(min(min(line.x) for line in drawn), max(max(line.x) for line in drawn))
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    for i, line in enumerate(drawn):
+        _curve(drawing, axes, line, i, x_label, unit)
+    _names(axes, drawn, [(line.y[-1] - low) / ((high - low) or 1) for line in drawn])
+    return drawing
+
+
+def _limits(lines: Sequence[Line], percent: bool) -> tuple[float, float]:
+    """Room for the curves and their bands."""
+    spans = [(np.asarray(line.y), np.asarray(line.spread or np.zeros(len(line.y)))) for line in lines]
+    low, high = float(min((y - s).min() for y, s in spans)), float(max((y + s).max() for y, s in spans))
+    room = 0.06 * ((high - low) or 0.1)
+    if percent and low >= 0 and high <= 1:
+        return max(low - room, 0.0), min(high + room, 1.0)
+    return low - room, high + room
+
+
+def _curve(drawing: Drawing, axes: Axes, line: Line, index: int, x_label: str, unit: int) -> None:
+    style, y = series_style(index) | {"marker": ""}, unit * np.asarray(line.y, dtype=float)
+    if line.spread:
+        reach = unit * np.asarray(line.spread, dtype=float)
+        axes.fill_between(line.x, y - reach, y + reach, color=style["color"], alpha=0.13, lw=0)
+    axes.plot(line.x, y, lw=2, **style)
+    every = max(1, len(y) // MOST_TIPS)
+    sign = " %" if unit == 100 else ""
+    points = list(zip(line.x, y, strict=True))[::every]
+    (spots,) = axes.plot([a for a, _ in points], [b for _, b in points], "o", ms=12, alpha=0, clip_on=False)
+    drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g}{sign}" for a, b in points))
+
+
+def _names(axes: Axes, lines: Sequence[Line], heights: Sequence[float]) -> None:
+    """Write names at the ends of the curves, pushed apart where they would overlap."""
+    order = sorted(range(len(lines)), key=lambda i: -heights[i])
+    wanted = [heights[i] for i in order]
+    for k in range(1, len(wanted)):
+        wanted[k] = min(wanted[k], wanted[k - 1] - APART)
+    below = min(0.0, wanted[-1])
+    for k, i in enumerate(order):
+        y = wanted[k] - below
+        style = series_style(i) | {"marker": ""}
+        axes.plot([1.012, 1.045], [y, y], transform=axes.transAxes, clip_on=False, lw=2, **style)
+        axes.text(1.06, y, lines[i].name, transform=axes.transAxes, va="center", fontsize=12.5, color=INK)
+
+
+def class_curves(
+    classes: Mapping[str, Sequence[str]],
+    panels: Mapping[str, Mapping[str, Mapping[str, FloatArray]]],
+    rows: Mapping[str, str],
+    heading: str,
+) -> Drawing:
+    """Draw `panels[quantity][setting][method]`, one number per class in the order of `classes[setting]`.
+
+    There is one row of panels per quantity (`rows` has its axis label) and one column per setting.
+    """
+    settings = list(classes)
+    drawing = new_drawing(460 * len(settings), 65 + 210 * len(panels), heading)
+    grid = drawing.figure.subplots(len(panels), len(settings), squeeze=False, sharey="row")
+    methods = list(dict.fromkeys(m for parts in panels.values() for found in parts.values() for m in found))
+    for i, (quantity, parts) in enumerate(panels.items()):
+        for j, setting in enumerate(settings):
+            axes, names, last = grid[i, j], classes[setting], i == len(panels) - 1
+            label = "classes, from most to fewest training samples" if last and len(names) > 1 else ""
+            plain(axes, setting if i == 0 else "", label, rows[quantity] if j == 0 else "")
+            for m, method in enumerate(methods):
+                if method in parts[setting]:
+                    # Many classes leave no room for marks.
+                    style = series_style(m) | ({} if len(names) <= MOST_NAMES else {"marker": ""})
+                    front = 5 if method == "NDCL" else 3
+                    axes.plot(range(len(names)), parts[setting][method], lw=1.5, ms=4, zorder=front, **style)
+            axes.axhline(0, color=FAINT, lw=0.8, zorder=1)
+            class_axis(axes, names, 400, MOST_NAMES, shown=last)
+    _finish(drawing, methods, heading)
+    return drawing
+
+
+def parameter_curves(
+    x: Sequence[float], panels: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]], x_label: str, heading: str
+) -> Drawing:
+    """Draw one panel per setting; `panels[setting][group]` holds means and standard errors (NaN: none) over x."""
+    drawing = new_drawing(375 * len(panels), 260, heading)
+    grid = drawing.figure.subplots(1, len(panels), squeeze=False, sharey=True)
+    groups = list(dict.fromkeys(group for found in panels.values() for group in found))
+    for j, (setting, found) in enumerate(panels.items()):
+        axes = grid[0, j]
+        plain(axes, setting, x_label, "target accuracy (%)" if j == 0 else "")
+        for g, group in enumerate(groups):
+            if group not in found:
+                continue
+            mean, error = found[group]
+            style = series_style(g)
+            axes.plot(x, mean, lw=2.2 if group == "Average" else 1.4, ms=4.5, zorder=4, **style)
+            if np.isfinite(error).any():
+                spread = np.nan_to_num(error)
+                axes.fill_between(x, mean - spread, mean + spread, color=style["color"], alpha=0.13, lw=0, zorder=2)
+        if min(x) > 0 and max(x) / min(x) > 5:
+            axes.set_xscale("log")
+        axes.set_xticks(list(x), [f"{value:g}" for value in x])
+        axes.minorticks_off()
+        axes.set_ylim(bottom=0)
+    _finish(drawing, groups, heading)
+    return drawing
+
+
+def _finish(drawing: Drawing, names: Sequence[str], heading: str) -> None:
+    handles = [Line2D([], [], lw=1.6, ms=5, label=name, **series_style(i)) for i, name in enumerate(names)]
+    legend(drawing.figure, handles, 72 * drawing.figure.get_figwidth(), place=BELOW)
+    headline(drawing.figure, heading)

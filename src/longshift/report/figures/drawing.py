@@ -1,0 +1,179 @@
+"""A drawing: a matplotlib figure that becomes SVG inside a page, or a PNG or SVG file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from longshift.files import replacing
+from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER
+
+PAGE_COLORS = {color.lower(): f"var(--c{index})" for index, color in enumerate(PALETTE)} | {
+    INK.lower(): "var(--ink)", FAINT.lower(): "var(--faint)", LINE.lower(): "var(--line)", PAPER.lower(): "var(--paper)"
+}  # fmt: skip
+DRAWN = ("path", "use", "text", "image")
+# matplotlib keeps its fonts and settings in global state, which threads must not change at the same time.
+_RENDERING = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure, a description for people who cannot see it, and texts that its parts show on hover.
+
+    On a page it scales with its column, but never below `least` pixels: narrower screens scroll.
+    """
+
+    figure: Figure
+    label: str
+    least: int = 350
+    tips: dict[str, Sequence[str]] = field(default_factory=dict)
+
+    def tip(self, artist: Artist, *texts: str) -> None:
+        """Show a text when the pointer is over an artist, or one text for each of its points or cells."""
+        name = f"tip{len(self.tips)}"
+        artist.set_gid(name)
+        self.tips[name] = texts
+
+    def svg(self) -> Markup:
+        """Return the `svg` element of a page: colors and font are those of the page, all names are escaped."""
+        raw = io.BytesIO()
+        with _RENDERING, mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "longshift"}):
+            self.figure.patch.set_visible(False)
+            self.figure.savefig(raw, format="svg", metadata={"Date": None})
+            self.figure.patch.set_visible(True)
+        root = ElementTree.fromstring(raw.getvalue())
+        width, height = (float(number) for number in root.attrib["viewBox"].split()[2:])
+        body = _Writer(self.tips, hashlib.sha256(raw.getvalue()).hexdigest()[:8]).children(root)
+        return Markup(
+            f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label={quoteattr(self.label)} '
+            f'style="stroke-linejoin:round;min-width:{self.least}px;max-width:{1.25 * width:g}px">{body}</svg>'
+        )
+
+    def save(self, path: Path | str, dpi: int = 150) -> None:
+        """Write a PNG or SVG file, by the ending of its name; the same drawing gives the same bytes."""
+        path = Path(path)
+        kind = path.suffix.lstrip(".")
+        with _RENDERING, replacing(path) as temporary, mpl.rc_context({"svg.hashsalt": "longshift"}):
+            metadata = {"Date": None} if kind == "svg" else {}
+            self.figure.savefig(temporary, format=kind, dpi=dpi, facecolor="white", metadata=metadata)
+
+
+def new_drawing(width: float, height: float, label: str, least: int = 350) -> Drawing:
+    """Return an empty drawing of a size in points, whose parts do not overlap."""
+    layout = ConstrainedLayoutEngine(w_pad=0.03, h_pad=0.03)
+    return Drawing(Figure(figsize=(width / 72, height / 72), layout=layout), label, least)
+
+
+class _Writer:
+    """Rewrites matplotlib's SVG: a third of its size, without global styles, with ids that no other figure has."""
+
+    def __init__(self, tips: dict[str, Sequence[str]], prefix: str) -> None:
+        self.tips, self.prefix = tips, prefix
+        self.ids: dict[str, str] = {}
+
+    def children(self, element: ElementTree.Element) -> str:
+        return "".join(map(self.element, element))
+
+    def element(self, element: ElementTree.Element) -> str:
+        name = _local(element.tag)
+        if name in ("metadata", "style"):
+            return ""
+        if name == "defs" and len(element) == 1 and _local(element[0].tag) == "style":
+            return ""
+        if name == "g":
+            return self.group(element)
+        return self.tag(name, element, escape(element.text or "") if name == "text" else "", self.style(element))
+
+    def group(self, element: ElementTree.Element) -> str:
+        texts = self.tips.get(element.attrib.get("id", ""), ())
+        title = ""
+        if texts:
+            drawn = [part for part in element.iter() if _local(part.tag) in DRAWN and "id" not in part.attrib]
+            if len(texts) == len(drawn) > 1:
+                for part, text in zip(drawn, texts, strict=True):
+                    part.append(_title(text))
+            else:
+                title = f"<title>{escape(texts[0])}</title>"
+        shared = self.shared_style(element)
+        inside = title + self.children(element)
+        attributes = self.attributes(element, ("clip-path", "transform"))
+        return f"<g{attributes}{shared}>{inside}</g>" if title or shared or attributes else inside
+
+    def shared_style(self, element: ElementTree.Element) -> str:
+        """Move the style that all points of a curve repeat to their group."""
+        styles = {part.attrib.get("style", "") for part in element}
+        if len(element) < 2 or len(styles) > 1 or not all(_local(part.tag) == "use" for part in element):
+            return ""
+        found = self.style(element[0])
+        for part in element:
+            part.attrib.pop("style", None)
+        return found
+
+    def tag(self, name: str, element: ElementTree.Element, text: str, style: str) -> str:
+        attributes = self.attributes(element, ("d", "x", "y", "width", "height", "transform", "clip-path"))
+        for key, value in element.attrib.items():
+            if _local(key) == "href":
+                attributes += f' href="{value if name == "image" else "#" + self.name(value[1:])}"'
+            elif key == "id" and name in ("path", "clipPath"):
+                attributes += f' id="{self.name(value)}"'
+        if name == "title":
+            return f"<title>{escape(element.text or '')}</title>"
+        inside = text + self.children(element)
+        return f"<{name}{attributes}{style}>{inside}</{name}>" if inside else f"<{name}{attributes}{style}/>"
+
+    def attributes(self, element: ElementTree.Element, names: Sequence[str]) -> str:
+        made = ""
+        for name in names:
+            value = element.attrib.get(name)
+            if value is None or value.startswith("rotate(-0 "):
+                continue
+            if name == "clip-path":
+                value = f"url(#{self.name(value[5:-1])})"
+            elif name == "d":
+                value = re.sub(r"\s*([MLQCz])\s*", r"\1", _rounded(value, 2 if "id" in element.attrib else 1)).strip()
+            else:
+                value = _rounded(value, 2)
+            made += f" {name}={quoteattr(value)}"
+        return made
+
+    def style(self, element: ElementTree.Element) -> str:
+        """Colors of the page for ours, and the font of the page for matplotlib's."""
+        found = dict(part.strip().split(": ", 1) for part in element.attrib.get("style", "").split(";") if part.strip())
+        found.pop("font-family", None)
+        # With a weight or a slant, matplotlib writes all of the font as one property.
+        font = re.fullmatch(r"(.*?)([\d.]+)px .*", found.pop("font", ""))
+        if font:
+            found |= {"font-size": f"{font[2]}px", "font-weight": "600" if re.search("bold|[67]00", font[1]) else "400"}
+        found = {key: PAGE_COLORS.get(value.lower(), _rounded(value, 3)) for key, value in found.items()}
+        return f' style="{";".join(f"{key}:{value}" for key, value in found.items())}"' if found else ""
+
+    def name(self, given: str) -> str:
+        return self.ids.setdefault(given, f"f{self.prefix}-{len(self.ids)}")
+
+
+def _title(text: str) -> ElementTree.Element:
+    made = ElementTree.Element("title")
+    made.text = text
+    return made
+
+
+def _local(name: object) -> str:
+    return str(name).rpartition("}")[2]
+
+
+def _rounded(text: str, digits: int) -> str:
+    shorten: Callable[[re.Match[str]], str] = lambda found: f"{float(found[0]):.{digits}f}".rstrip("0").rstrip(".")  # noqa: E731
+    return re.sub(r"-?\d+\.\d+(?:e-?\d+)?", shorten, text)
