@@ -6,6 +6,7 @@ Text is escaped by the template; only `Markup` (made by this package's figures a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -78,9 +79,23 @@ def render_page(page: Page) -> str:
     folder = resources.files("longshift.report") / "templates"
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = (folder / "page.js").read_text(encoding="utf-8")
-    return templates().get_template("page.html.j2").render(
+    html = templates().get_template("page.html.j2").render(
         page=page, style=Markup(style), script=Markup(script), version=longshift.__version__
     )  # fmt: skip
+    return _unique_ids(html)
+
+
+def _unique_ids(html: str) -> str:
+    """Number the ids of a figure that stands on the page twice: they are made from what it shows."""
+    before, *figures = html.split("<svg ")
+    seen: dict[str, int] = {}
+    for i, text in enumerate(figures):
+        found = re.search(r'(?:id="|url\(#)(f[0-9a-f]{8})-', text)
+        if found:
+            seen[found[1]] = seen.get(found[1], 0) + 1
+            if seen[found[1]] > 1:
+                figures[i] = text.replace(f"{found[1]}-", f"{found[1]}-{seen[found[1]]}-")
+    return "<svg ".join([before, *figures])
 
 
 def write_page(page: Page, path: Path) -> None:
