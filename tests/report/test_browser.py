@@ -13,9 +13,10 @@ import pytest
 
 from longshift.paper.published_tables import overall_results
 from longshift.report.html_page import render_page
-from longshift.report.missing_runs import find_missing
 from longshift.report.report_tables import build_tables
+from longshift.report.run_records import run_folders
 from longshift.report.sweep_page import report_page
+from longshift.report.table_registry import ReportRuns
 from longshift.sweep.collecting import collect
 from tests.report.chromium import needs_browser, open_page
 from tests.report.folders import write_runs
@@ -49,7 +50,7 @@ addEventListener("load", () => {
 def build(root: Path, out: Path, methods: Sequence[str] = ("erm", "bsoftmax", "boda", "ndcl"), **options: Any) -> str:
     write_runs(root, methods, **options)
     runs = collect(root)
-    return render_page(report_page(root, runs, build_tables(runs), find_missing(runs), out))
+    return render_page(report_page(ReportRuns(runs, folders=run_folders(root)), build_tables(runs), out))
 
 
 def test_sorting_hovering_and_silence(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from longshift.errors import UsageError
 from longshift.report.report_tables import build_tables
 from longshift.report.run_filters import part_of
 from longshift.report.table import Table
+from longshift.report.table_registry import ReportRuns
 from longshift.results import as_frame
 from tests.report.fake import frame, row
 
@@ -19,13 +20,13 @@ SETTINGS = ("Duality", "Cross")
 
 
 def paired(against: str = "erm", **options: object) -> Table:
-    (table,) = build_tables(frame(settings=SETTINGS, **options), ["paired"], against=against)
+    (table,) = build_tables(ReportRuns(frame(settings=SETTINGS, **options), against=against), ["paired"])
     return table
 
 
 def test_each_trial_on_each_target_is_a_pair() -> None:
     runs = frame(settings=SETTINGS)
-    (table,) = build_tables(runs, ["paired"], against="erm")
+    (table,) = build_tables(ReportRuns(runs, against="erm"), ["paired"])
     assert [r.name for r in table.rows] == ["bsoftmax", "boda", "ndcl"]
     good = {  # the second draw is the one that validation chooses
         (r["method"], r["setting"], r["target"], r["trial"]): r["target_accuracy"]
@@ -54,7 +55,7 @@ def test_a_pair_needs_both_and_one_setting_has_no_column_for_all() -> None:
     made = [row(m, t, value=v + 0.1 * t) for m, v in (("erm", 0.4), ("ndcl", 0.5)) for t in range(3)]
     made[4] = row("ndcl", 1, status="failed")
     made.append(row("boda", 7))
-    (table,) = build_tables(as_frame(made), ["paired"], against="erm")
+    (table,) = build_tables(ReportRuns(as_frame(made), against="erm"), ["paired"])
     assert {c.group for c in table.columns} == {"Duality"}
     found = {r.name: r.cells[1] for r in table.rows}
     assert found["ndcl"].value == pytest.approx(10)
@@ -71,7 +72,7 @@ def test_a_pair_needs_both_and_one_setting_has_no_column_for_all() -> None:
     ],
 )
 def test_the_caption_says_how_many_pairs_a_column_has(options: dict[str, Any], words: str) -> None:
-    (table,) = build_tables(frame(**options), ["paired"], against="erm")
+    (table,) = build_tables(ReportRuns(frame(**options), against="erm"), ["paired"])
     assert words in table.caption
 
 

@@ -14,6 +14,7 @@ from longshift.paper.published_tables import overall_results, paper_table
 from longshift.report.missing_runs import find_missing
 from longshift.report.report_tables import build_tables
 from longshift.report.table import Cell, Table, places, slug
+from longshift.report.table_registry import ReportRuns
 from longshift.report.titles import family, method_title, order_methods
 from longshift.results import as_frame
 from longshift.results.selection import RULES, Rule, standard_error
@@ -68,15 +69,17 @@ def test_each_kind_has_the_papers_shape() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_table_says_which_selection_made_it(rule: Rule) -> None:
-    table = build_tables(frame(), ["average"], rule)[0]
+    table = build_tables(ReportRuns(frame(), rule), ["average"])[0]
     assert table.rule == rule
     assert f"Selection: {rule} (" in table.caption
 
 
 def test_oracle_numbers_are_the_oracles() -> None:
     runs = as_frame([row("erm", 0, value=0.5), row("ndcl", 0, value=0.6)])
-    assert cell(build_tables(runs, ["average"], "oracle")[0], "erm", measure="target_accuracy").text == "51.0"
-    assert build_tables(runs, ["worst"], "oracle") == []
+    assert (
+        cell(build_tables(ReportRuns(runs, "oracle"), ["average"])[0], "erm", measure="target_accuracy").text == "51.0"
+    )
+    assert build_tables(ReportRuns(runs, "oracle"), ["worst"]) == []
 
 
 def test_first_second_third_are_the_papers_own_marks() -> None:

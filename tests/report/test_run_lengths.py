@@ -127,7 +127,7 @@ def test_no_curves_are_one_line_and_bad_ones_an_error() -> None:
     assert left_out(frame, ["length"]) == {}
     for without in (frame.drop(columns="validation_curve"), frame.assign(validation_curve="")):
         assert length_tables(without) == []
-        assert left_out(without, ["length"])["length"].startswith("Length of the runs: left out, since")
+        assert left_out(without, ["length"])["length"].startswith("Run length: left out because")
     with pytest.raises(LongshiftError, match=r"expected \[\[step, accuracy\], ...\], found 'oops'"):
         length_tables(frame.assign(validation_curve="oops"))
     with pytest.raises(LongshiftError, match="expected"):

@@ -22,6 +22,7 @@ from longshift.report.ranking import rank_methods, without_gaps
 from longshift.report.report_tables import build_tables
 from longshift.report.run_records import Record, read_records, run_folders
 from longshift.report.sweep_page import report_page
+from longshift.report.table_registry import ReportRuns
 from longshift.report.weak_points import weak_section
 from longshift.results import as_frame
 from longshift.results.selection import choose, standard_error
@@ -62,7 +63,9 @@ class Tags(HTMLParser):
 
 def page_of(root: Path, **options: Any) -> str:
     runs = collect(root)
-    return render_page(report_page(root, runs, build_tables(runs), find_missing(runs), root / "page.html", **options))
+    return render_page(
+        report_page(ReportRuns(runs, folders=run_folders(root)), build_tables(runs), root / "page.html", **options)
+    )
 
 
 def words(runs: pd.DataFrame) -> str:
@@ -99,7 +102,8 @@ def test_nothing_is_loaded_from_outside(tmp_path: Path) -> None:
 def test_links_lead_to_the_records(tmp_path: Path) -> None:
     write_runs(tmp_path / "some runs", ("erm", "ndcl"), trials=1)
     runs = collect(tmp_path / "some runs")
-    page = report_page(tmp_path / "some runs", runs, build_tables(runs), find_missing(runs), tmp_path / "p" / "x.html")
+    given = ReportRuns(runs, folders=run_folders(tmp_path / "some runs"))
+    page = report_page(given, build_tables(runs), tmp_path / "p" / "x.html")
     links = [link for link in Tags(render_page(page)).links if link.endswith("result.json")]
     assert "../some%20runs/ndcl-0-Duality-0/result.json" in links
     assert len(links) == 4
@@ -110,7 +114,8 @@ def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
     runs = collect(tmp_path)
     same = runs[runs["method"] == "ndcl"].assign(method="ndcl_same")
     both = pd.concat([runs, same, same.assign(method="ndcl+ema")], ignore_index=True)
-    page = report_page(tmp_path, both, build_tables(both), find_missing(both), tmp_path / "page.html")
+    given = ReportRuns(both, folders=run_folders(tmp_path))
+    page = report_page(given, build_tables(both), tmp_path / "page.html")
     assert dict(page.facts) | {"Runs": "4 finished", "Methods": "3"} == dict(page.facts)
     html = render_page(page)
     assert "4 runs behind the figures, out of 4 finished." in html

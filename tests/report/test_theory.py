@@ -183,12 +183,12 @@ def test_a_perfect_line_and_a_lack_of_freedom() -> None:
 def test_what_is_empty_or_flat_is_left_out_and_said() -> None:
     tables = theory_tables(choose(made()))
     assert [t.name for t in tables] == ["theory-target-margin", "theory-validation-margin", "theory-posterior-target"]
-    assert tables[-1].notes == ("Left out, since empty or all the same: Posterior discrepancy among sources.",)
+    assert tables[-1].notes == ("Left out because empty or all the same: Posterior discrepancy among sources.",)
     flat: dict[str, Any] = {"target_margin": 0.2, "validation_margin": 0.2, "posterior_target": None}
     runs = made(**flat)
     runs = runs[~runs["method"].str.contains("+", regex=False)]
     assert theory_tables(choose(runs)) == []
-    assert left_out(runs, ["average", "theory"])["theory"].startswith("Theory: left out, since")
+    assert left_out(runs, ["average", "theory"])["theory"].startswith("Theory: left out because")
     assert "theory" not in left_out(made())
     assert "theory" not in left_out(runs, ["average"])
 

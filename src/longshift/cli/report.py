@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from longshift.cli.common import JsonFlag, caution, console, errors, print_json
 from longshift.errors import LongshiftError, UsageError, unknown_name
@@ -20,19 +21,22 @@ if TYPE_CHECKING:
     from longshift.report import Published, PublishedCorrelation, Table
 
 FORMATS = ("terminal", "markdown", "latex", "csv")
-HELP = """Tables and a page from finished runs.
+HELP = """Make tables and a page from finished runs.
 
-PATH is a sweep, a folder of runs, or a table of runs (runs.parquet or .csv, or a folder with one).
+PATH is a sweep, a folder of runs, or a table of runs (runs.parquet, runs.csv, or a folder with one). Several paths
+give one report on all their runs; a run that two of them have counts once.
 
 Examples:
 
     longshift report sweeps/first                                  # all tables, on the terminal
 
-    longshift report sweeps/first --table average --format latex   # one kind, for a paper
+    longshift report sweeps/first sweeps/second                    # two sweeps in one report
+
+    longshift report sweeps/first --table average --format latex   # one kind of table, for a paper
 
     longshift report sweeps/first --html report.html               # one page with everything, no network needed
 
-    longshift report sweeps/first --compare paper --out tables     # beside the published numbers, as files
+    longshift report sweeps/first --compare paper --out tables     # with the published numbers, as files
 
     longshift report results/pacs-frozen                           # from published results, without data or runs
 
@@ -40,60 +44,68 @@ Examples:
 """
 
 
+class ReportCommand(TyperCommand):
+    """The verb; its help lists the registered kinds of tables, which take a second to import."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Add the kinds of tables."""
+        from longshift.report import table_kinds
+
+        kinds = "\n\n".join(f"    {kind.name:<10} {kind.description}" for kind in table_kinds())
+        self.help = f"{HELP}\nKinds of tables:\n\n{kinds}\n"
+        super().format_help(ctx, formatter)
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("report", help=HELP)(report)
+    app.command("report", cls=ReportCommand, help=HELP)(report)
 
 
 def report(
-    path: Annotated[Path, typer.Argument(help="A sweep, a folder of runs, or a CSV of runs.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Sweeps, folders of runs or tables of runs.")],
     format_: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
-    table: Annotated[str, typer.Option(help="average, target, worst, cost, theory, length, paired or all.")] = "all",
+    table: Annotated[str, typer.Option(help="One kind of table (listed above), or all.")] = "all",
     selection: Annotated[
         str, typer.Option(help="validation (the protocol), last (last step), oracle (chosen on the target).")
     ] = "validation",
-    against: Annotated[
-        str, typer.Option(help="A method: a table of the others' differences from it, target by target, too.")
-    ] = "",
-    setting: Annotated[list[str] | None, typer.Option(help="Only runs of this setting; repeat it.")] = None,
+    against: Annotated[str, typer.Option(help="A method; adds a table of the others' differences from it.")] = "",
+    setting: Annotated[list[str] | None, typer.Option(help="Only runs of this setting; repeatable.")] = None,
     draws: Annotated[
-        int | None, typer.Option(help="Only so many draws of hyper-parameters; 1: the defaults alone.")
+        int | None, typer.Option(help="Only the first draws of hyper-parameters; 1: only the defaults.")
     ] = None,
-    compare: Annotated[str | None, typer.Option(help="'paper': put its numbers beside the measured ones.")] = None,
+    compare: Annotated[str | None, typer.Option(help="'paper': compare with its numbers.")] = None,
     ranked: Annotated[
-        str, typer.Option(help="Ranks on the page are of: methods, variants (those too), all (averaged weights too).")
+        str, typer.Option(help="Rank on the page: methods, variants (those too), or all (averaged weights too).")
     ] = "variants",
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write tables as Markdown, LaTeX and CSV to this folder.")] = None,
     data: Annotated[
-        str | None, typer.Option(help="Where the images lie now, if not where they were when training (for --html).")
+        str | None, typer.Option(help="Where the images are now, if they moved since training (for --html).")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Report on finished runs (see HELP)."""
     from longshift.report import (
         AMONG,
-        KINDS,
-        PAIRED,
+        ReportRuns,
         as_json as table_json,
         beside_published,
         build_tables,
         compare as beside,
-        find_missing,
         left_out,
         part_of,
+        put_together,
+        run_folders,
         save_tables,
+        table_kinds,
     )
     from longshift.results import RULES
 
     _one_of("format", format_, FORMATS)
-    kinds = (
-        (*KINDS, *([PAIRED] if against else []))
-        if table == "all"
-        else (_one_of("table", table, [*KINDS, PAIRED], "all"),)
-    )
-    if PAIRED in kinds and not against:
-        raise UsageError("--table paired: differences from which method? Say --against METHOD")
+    defaults = [kind.name for kind in table_kinds() if kind.default or (kind.name == "paired" and against)]
+    kinds = defaults if table == "all" else [_one_of("table", table, [kind.name for kind in table_kinds()], "all")]
+    if "paired" in kinds and not against:
+        raise UsageError("--table paired: expected --against METHOD, the method to compare with")
     rule = next((r for r in RULES if r == selection), None)
     if rule is None:
         raise UsageError(f"--selection: {unknown_name('selection', selection, RULES)}")
@@ -102,39 +114,38 @@ def report(
     among = next((a for a in AMONG if a == ranked), None)
     if among is None:
         raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, AMONG)}")
-    _no_fit(path)
-    runs = part_of(_runs(path), setting or (), draws)
-    tables = build_tables(runs, kinds, rule, against)
-    missing = find_missing(runs)
-    lacking = left_out(runs, kinds, rule)
+    for path in paths:
+        _no_fit(path)
+    frame = part_of(put_together([_runs(path) for path in paths]), setting or (), draws)
+    # Finding the folders reads the plan of a sweep, which tables of numbers do not need.
+    folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
+    runs = ReportRuns(frame, rule, against, folders)
+    tables, missing = build_tables(runs, kinds), runs.missing
+    lacking = left_out(runs, kinds)
     agreement: list[Table] = []
     sentence = ""
     if compare:
-        paper = _paper(runs)
+        paper = _paper(frame)
         if any(one.kind in ("average", "worst") for one in tables):
             agreement, sentence = beside(tables, paper)
         tables = beside_published(tables, paper)
     if agreement:
-        sentence += f" Measured here with {', '.join(sorted(set(runs['backbone']) - {''})) or 'an unknown backbone'}."
+        sentence += f" Measured here with {', '.join(sorted(set(frame['backbone']) - {''})) or 'an unknown backbone'}."
     shown = [*tables, *agreement]
     if out:
-        save_tables(shown, runs, missing, out, list(lacking.values()))
+        save_tables(shown, frame, missing, out, list(lacking.values()))
     if html:
         from longshift.report import report_page, write_page
 
         command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
-        write_page(
-            report_page(
-                path, runs, shown, missing, html, rule, sentence if agreement else "", data, command, among, lacking
-            ),
-            html,
-        )  # fmt: skip
+        page = report_page(runs, shown, html, sentence if agreement else "", data, command, among, lacking)
+        write_page(page, html)
     if as_json:
         print_json(
             {
-                "path": str(path),
+                "paths": [str(path) for path in paths],
                 "selection": rule,
-                "runs": int((runs["status"] == "done").sum()),
+                "runs": int((frame["status"] == "done").sum()),
                 "tables": [table_json(t) for t in shown],
                 "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
                 "comparison": sentence,
@@ -153,7 +164,7 @@ def report(
 
 
 def _no_fit(path: Path) -> None:
-    """The folder of a fit has its own report, and what lies directly in it is a model that has seen all sites."""
+    """Refuse the folder of a fit: it has its own report, and the model directly in it has seen all sites."""
     if not (path / "sites").is_dir():
         return
     from longshift.inference import PLAN
@@ -168,9 +179,9 @@ def _no_fit(path: Path) -> None:
 
 
 def _runs(path: Path) -> pd.DataFrame:
-    """The finished runs, and what is missing; of the table alone where the data of a sweep are elsewhere.
+    """Return the finished runs and the missing ones; only those of the table where the data of a sweep are elsewhere.
 
-    That is so of published results that somebody went on with and whose data are gone: a folder with jobs in it.
+    That happens with published results that somebody resumed and whose data are gone: a folder with jobs in it.
     """
     from longshift.results import read_runs
     from longshift.sweep import SweepFolder, collect, data_elsewhere

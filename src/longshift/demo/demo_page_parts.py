@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from longshift.report import Page, Section, build_tables, find_missing, paragraphs, report_page
+from longshift.report import Page, ReportRuns, Section, build_tables, paragraphs, report_page, run_folders
 from longshift.results import averages, choose
 from longshift.sweep import collect
 
@@ -20,16 +20,9 @@ CUT_SHORT = (
 
 def demo_page(folder: Path, page: Path) -> Page:
     """The page of a finished demonstration in `folder`, to be written to `page`."""
-    runs = collect(folder, missing=True)
-    made = report_page(
-        folder,
-        runs,
-        build_tables(runs, ("average", "target", "worst")),
-        find_missing(runs),
-        page,
-        command="longshift demo",
-    )
-    first, *others = what_to_look_at(runs)
+    runs = ReportRuns(collect(folder, missing=True), folders=run_folders(folder))
+    made = report_page(runs, build_tables(runs, ("average", "target", "worst")), page, command="longshift demo")
+    first, *others = what_to_look_at(runs.frame)
     look = Section("What to look at", paragraphs(first, *others, CUT_SHORT), name="look")
     title = "longshift: ERM against NDCL on handwritten digits"
     return replace(made, title=title, summary=[first, *made.summary], sections=[look, *made.sections])

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from longshift.analysis import DomainOutputs, by_domain
+from longshift.analysis import DomainOutputs
 from longshift.errors import LongshiftError
 from longshift.files import read_json
 from longshift.paper.workspace import Workspace
-from longshift.report import Missing, find_missing
+from longshift.report import Missing, domain_predictions, find_missing
 from longshift.results import as_frame, choose, unfinished_row
 from longshift.sweep import FINISHED, Entry, Job, StoreFolder, scan_jobs
 from longshift.training import RunFolder, read_metrics, read_predictions
@@ -90,19 +90,8 @@ class Results:
         self, fingerprint: str, parts: Sequence[str] = ("validation", "test")
     ) -> tuple[tuple[DomainOutputs, ...], DomainOutputs]:
         """What the model says on the held-out samples of each source, and on the target."""
-        arrays, name = self.predictions(fingerprint), self.name(fingerprint)
-        parts = [part for part in parts if f"{part}_logits" in arrays]
-
-        def joined(what: str) -> npt.NDArray[Any]:
-            return np.concatenate([arrays[f"{part}_{what}"] for part in parts])
-
         names = self.workspace.manifest.domain_names
-        sources = by_domain(joined("logits"), joined("labels"), joined("domains"), names, joined("features"), name)
-        target = by_domain(
-            arrays["target_logits"], arrays["target_labels"], arrays["target_domains"], names,
-            arrays["target_features"], name,
-        )[0]  # fmt: skip
-        return sources, target
+        return domain_predictions(self.predictions(fingerprint), self.name(fingerprint), names, parts)
 
 
 def read_results(workspace: Workspace, jobs: Iterable[Job]) -> Results:

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     )
     from longshift.report.ranking import AMONG as AMONG
     from longshift.report.report_tables import (
-        KINDS as KINDS,
-        PAIRED as PAIRED,
         average_tables as average_tables,
         build_tables as build_tables,
         cost_tables as cost_tables,
@@ -70,7 +68,11 @@ if TYPE_CHECKING:
         worst_tables as worst_tables,
     )
     from longshift.report.run_filters import part_of as part_of, put_together as put_together
-    from longshift.report.run_records import Record as Record
+    from longshift.report.run_records import (
+        Record as Record,
+        domain_predictions as domain_predictions,
+        run_folders as run_folders,
+    )
     from longshift.report.saving import as_json as as_json, save_tables as save_tables
     from longshift.report.sweep_page import place_section as place_section, report_page as report_page
     from longshift.report.table import (
@@ -82,6 +84,12 @@ if TYPE_CHECKING:
         number as number,
         slug as slug,
         with_places as with_places,
+    )
+    from longshift.report.table_registry import (
+        ReportRuns as ReportRuns,
+        TableKind as TableKind,
+        register_table as register_table,
+        table_kinds as table_kinds,
     )
     from longshift.report.terminal_format import print_report as print_report
     from longshift.report.theory import beside_published as beside_published

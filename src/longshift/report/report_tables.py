@@ -1,58 +1,38 @@
-"""From runs to tables: average/many/medium/few, per target, worst domain, cost; and from elsewhere the rest."""
+"""The built-in tables of a report: average/many/medium/few, per target, worst domain, cost, and those of siblings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from longshift.errors import LongshiftError
-from longshift.report.missing_runs import Missing, find_missing, of
+from longshift.report.bound_tables import bound_tables
+from longshift.report.missing_runs import Missing, of
 from longshift.report.paired_differences import paired_tables
 from longshift.report.run_lengths import length_tables, why_no_lengths
 from longshift.report.table import Cell, Column, Row, Table, number, slug, with_places
+from longshift.report.table_registry import ReportRuns, check_runs, find_kinds, register_table
 from longshift.report.theory import theory_tables, why_no_theory
 from longshift.report.titles import GROUPS, RULES, family, method_title, order_datasets, order_methods, order_settings
-from longshift.results import Rule, averages, choose, per_target
+from longshift.results import averages, per_target
 from longshift.text import counted
 
-KINDS = ("average", "target", "worst", "cost", "theory", "length")
-PAIRED = "paired"  # only where it is said against which method
 SPREAD = "mean ± standard error over trials"
 
 
-def build_tables(
-    frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation", against: str = ""
-) -> list[Table]:
-    """The tables of the given kinds, made from runs as `collect(path, missing=True)` gives them.
-
-    `against`: the method that those of the kind "paired" are compared with.
-    """
-    if frame.empty or not (frame["status"] == "done").any():
-        states = ", ".join(f"{n} {s}" for s, n in frame["status"].value_counts().items()) or "none at all"
-        raise LongshiftError(f"no finished run to report on; found {states}. See `longshift sweep status`.")
-    missing, chosen = find_missing(frame), choose(frame, rule)
-    builders: dict[str, Callable[[], list[Table]]] = {
-        "average": lambda: average_tables(chosen, missing),
-        "target": lambda: target_tables(chosen, missing),
-        "worst": lambda: worst_tables(chosen, missing),
-        "cost": lambda: cost_tables(frame),
-        "theory": lambda: theory_tables(chosen),
-        "length": lambda: length_tables(frame),
-        PAIRED: lambda: paired_tables(chosen, against),
-    }
-    return unique_names([table for kind in kinds for table in builders[kind]()])
+def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> list[Table]:
+    """Return the tables of the given kinds, by default of all that are made by default."""
+    given = runs if isinstance(runs, ReportRuns) else ReportRuns(runs)
+    check_runs(given.frame)
+    return unique_names([table for kind in find_kinds(kinds) for table in kind.build(given)])
 
 
-def left_out(frame: pd.DataFrame, kinds: Sequence[str] = KINDS, rule: Rule = "validation") -> dict[str, str]:
-    """Kinds of tables that these runs lack the numbers for, with a line that says so."""
-    checks: dict[str, Callable[[], str]] = {
-        "theory": lambda: why_no_theory(choose(frame, rule)),
-        "length": lambda: why_no_lengths(frame),
-    }
-    found = {kind: checks[kind]() for kind in kinds if kind in checks}
+def left_out(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> dict[str, str]:
+    """Return the kinds of tables that these runs lack the numbers for, with a line that says so."""
+    given = runs if isinstance(runs, ReportRuns) else ReportRuns(runs)
+    found = {kind.name: kind.why_not(given) for kind in find_kinds(kinds)}
     return {kind: line for kind, line in found.items() if line}
 
 
@@ -234,3 +214,34 @@ def unique_names(tables: Sequence[Table]) -> list[Table]:
         seen[table.name] = seen.get(table.name, 0) + 1
         result.append(replace(table, name=f"{table.name}-{seen[table.name]}") if seen[table.name] > 1 else table)
     return result
+
+
+register_table(
+    "average", "average, many, medium and few of each dataset, averaged over targets",
+    title="Average, many, medium, few",
+    intro="Accuracy on domains never seen in training. Click a heading to sort.",
+)(lambda runs: average_tables(runs.chosen, runs.missing))  # fmt: skip
+register_table(
+    "paired", "differences from the method of --against, trial by trial on the same target", title="Differences",
+    default=False,
+)(lambda runs: paired_tables(runs.chosen, runs.against))  # fmt: skip
+register_table("target", "accuracy on each target", title="Target by target")(
+    lambda runs: target_tables(runs.chosen, runs.missing)
+)
+register_table(
+    "worst", "accuracy of the worst source domain on held-out samples", title="Worst domain",
+    intro="Accuracy on held-out samples of the training domain with the lowest accuracy.",
+)(lambda runs: worst_tables(runs.chosen, runs.missing))  # fmt: skip
+register_table("cost", "time and memory per training step", title="Training cost")(lambda runs: cost_tables(runs.frame))
+register_table(
+    "theory", "correlation of margins and posterior discrepancies with target accuracy",
+    why_not=lambda runs: why_no_theory(runs.chosen),
+)(lambda runs: theory_tables(runs.chosen))  # fmt: skip
+register_table(
+    "length", "validation accuracy along training: were the runs long enough?", title="Run length",
+    why_not=lambda runs: why_no_lengths(runs.frame),
+)(lambda runs: length_tables(runs.frame))  # fmt: skip
+register_table(
+    "bound", "terms of the generalization bound, for runs with kept predictions", title="Generalization bound",
+    default=False,
+)(bound_tables)  # fmt: skip

@@ -105,7 +105,7 @@ def why_no_lengths(frame: pd.DataFrame) -> str:
     """One line if there is no curve, else nothing."""
     if curve_groups(frame):
         return ""
-    return f"Length of the runs: left out, since these runs have no curves of validation accuracy ({CURVE})."
+    return f"Run length: left out because these runs have no curves of validation accuracy ({CURVE})."
 
 
 def length_tables(frame: pd.DataFrame) -> list[Table]:

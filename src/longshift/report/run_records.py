@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from longshift.analysis import DomainOutputs, by_domain
 from longshift.files import read_json
 from longshift.metrics import fit_temperature
 from longshift.report.titles import method_title
-from longshift.sweep import SweepFolder, load_plan
+from longshift.sweep import SweepFolder, load_plan, runs_file
 from longshift.training import RunFolder, read_metrics, read_predictions
 
 Folders = dict[str, Path]  # fingerprint -> folder
@@ -66,8 +67,8 @@ class Record:
 
 
 def run_folders(path: Path) -> Folders:
-    """Where the runs under a report's PATH lie; a CSV file has none."""
-    if path.is_file():
+    """Return the folders of the runs under a report's PATH; a table of runs has none."""
+    if path.is_file() or runs_file(path):
         return {}
     if SweepFolder(path).file.exists():
         plan = load_plan(path)
@@ -80,7 +81,7 @@ def run_folders(path: Path) -> Folders:
     return found
 
 
-def read_records(chosen: pd.DataFrame, folders: Folders, methods: Sequence[str]) -> list[Record]:
+def read_records(chosen: pd.DataFrame, folders: Mapping[str, Path], methods: Sequence[str]) -> list[Record]:
     """The chosen runs of some methods, in the order of the frame; a folder that is gone is left out."""
     records = []
     for row in chosen[chosen["method"].isin(list(methods))].to_dict("records"):
@@ -118,3 +119,22 @@ def sum_confusion(records: Sequence[Record], part: str = "target") -> npt.NDArra
     """The confusion matrices of all runs, added up: row = true class, column = predicted class."""
     matrices = [np.asarray(record.chosen[part]["confusion"], dtype=np.int64) for record in records]
     return np.asarray(np.sum(matrices, axis=0), dtype=np.int64)
+
+
+def domain_predictions(
+    arrays: Mapping[str, npt.NDArray[Any]], name: str, names: Sequence[str] = (),
+    parts: Sequence[str] = ("validation", "test"),
+) -> tuple[tuple[DomainOutputs, ...], DomainOutputs]:  # fmt: skip
+    """Return a model's outputs on the held-out samples of each source, and on the target, from kept predictions."""
+    parts = [part for part in parts if f"{part}_logits" in arrays]
+    domains = [arrays[f"{part}_domains"] for part in (*parts, "target")]
+    labels = names or [f"domain {d}" for d in range(1 + max(int(found.max()) for found in domains))]
+
+    def outputs(*parts: str) -> tuple[DomainOutputs, ...]:
+        logits, truth, where, features = (
+            np.concatenate([arrays[f"{part}_{what}"] for part in parts])
+            for what in ("logits", "labels", "domains", "features")
+        )
+        return by_domain(logits, truth, where, labels, features, name)
+
+    return outputs(*parts), outputs("target")[0]

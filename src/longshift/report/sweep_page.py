@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from longshift.report.figure_sections import (
     class_section,
@@ -22,89 +21,82 @@ from longshift.report.figure_sections import (
 from longshift.report.figures import TrainingSet
 from longshift.report.findings import summarise
 from longshift.report.html_page import Page, Section, paragraphs, run_section, table_section
-from longshift.report.missing_runs import Missing
 from longshift.report.ranking import Among, Ranking, rank_methods
 from longshift.report.run_filters import each_once
-from longshift.report.run_records import Record, by_method, read_records, run_folders
+from longshift.report.run_records import Record, by_method, read_records
 from longshift.report.table import Table, slug
+from longshift.report.table_registry import ReportRuns, table_kinds
 from longshift.report.titles import RULES, is_averaged, method_title, order_datasets, order_settings
 from longshift.report.weak_points import weak_section
-from longshift.results import Rule, choose
-from longshift.sweep import runs_file
 
 OPENED = 4  # datasets and settings; where there are more, their figures are folded away
 DRAWN = 3  # best methods in the figures; the baseline comes on top
 BASELINE = "erm"
-TITLES = {
-    "average": ("Average, many, medium, few", "Accuracy on domains never seen in training. Click a heading to sort."),
-    "paired": ("Differences", ""),
-    "target": ("Target by target", ""),
-    "worst": ("Worst domain", "Accuracy on held-out samples of the domain that does worst among those trained on."),
-    "cost": ("Training cost", ""),
-    "theory": ("Theory", ""),
-    "length": ("Length of the runs", ""),
-    "agreement": ("Agreement with published numbers", ""),
-    "paper": ("Beside the published numbers", ""),
-}  # fmt: skip
+COMPARED = {"agreement": "Agreement with published numbers", "paper": "Comparison with published numbers"}
 
 
 def report_page(
-    path: Path,
-    runs: pd.DataFrame,
+    runs: ReportRuns,
     tables: Sequence[Table],
-    missing: Missing,
     page: Path,
-    rule: Rule = "validation",
     comparison: str = "",
     data: str | None = None,
     command: str = "",
     among: Among = "variants",
     left_out: Mapping[str, str] | None = None,
 ) -> Page:
-    """Everything about the runs under `path`; `page` is where the file will lie, for links to the records.
+    """Return the page of a report.
 
-    `among`: which rows are ranked (see `rank_methods`); `left_out`: why there are no tables of a kind.
+    Args:
+        runs: The runs.
+        tables: The tables to show, with those of a comparison.
+        page: Where the file will be written, for links to the run records.
+        comparison: A sentence that sums up a comparison with published numbers.
+        data: Where the images are now, if not where they were during training.
+        command: The command that makes the page.
+        among: Which rows are ranked (see `rank_methods`).
+        left_out: Why there are no tables of a kind.
     """
-    chosen = choose(runs, rule)
+    frame, chosen = runs.frame, runs.chosen
     result = rank_methods(chosen, among)
     methods = drawn_methods(result)
-    folders = {} if runs_file(path) else run_folders(path)  # a table of runs has no folders
-    records = read_records(chosen, folders, methods)
+    records = read_records(chosen, runs.folders, methods)
     sections = []
-    for kind, (title, intro) in TITLES.items():
+    titles = {kind.name: (kind.title, kind.intro) for kind in table_kinds()}
+    for kind, (title, intro) in (titles | {name: (title, "") for name, title in COMPARED.items()}).items():
         own_tables = [t for t in tables if t.kind == kind]
         if own_tables and kind == "theory":
             sections.append(theory_section(own_tables, chosen))
         elif own_tables and kind == "length":
-            sections.append(length_section(own_tables, runs))
+            sections.append(length_section(own_tables, frame))
         elif own_tables:
             sections.append(table_section(title, own_tables, intro, kind))
         elif left_out and kind in left_out:
             sections.append(Section(title, paragraphs(left_out[kind]), name=kind))
     sections.insert(1, rank_section(result))
-    pairs = [(d, s) for s in order_settings(runs["setting"]) for d in order_datasets(runs["dataset"])]
+    pairs = [(d, s) for s in order_settings(frame["setting"]) for d in order_datasets(frame["dataset"])]
     for dataset, setting in pairs:
         here = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
         if here:
             sections.append(place_section(dataset, setting, here, methods, data, folded=len(pairs) > OPENED))
-    finished = int((each_once(runs)["status"] == "done").sum())
+    finished, missing = int((each_once(frame)["status"] == "done").sum()), runs.missing
     if records:
         sections.append(run_section(records, page, finished))
     else:
         why = (
-            f"Left out, since {path} has the numbers of runs and not their folders: accuracy of each class, margins, "
-            "curves along training, confusions, weak points, training data, links to run records."
+            "Left out because this report is made from a table of runs, without their folders: accuracy of each class, "
+            "margins, curves along training, confusions, weak points, training data, links to run records."
         )
         sections.append(Section("Single runs", paragraphs(why), name="runs"))
     facts = [
         ("Runs", f"{finished} finished, {missing.count} without a number" if missing.count else f"{finished} finished"),
-        ("Methods", str(sum(not is_averaged(str(name)) for name in runs["method"].unique()))),
-        ("Datasets", ", ".join(order_datasets(runs["dataset"]))),
-        ("Settings", ", ".join(order_settings(runs["setting"]))),
-        ("Selection", f"{rule}: {RULES[rule]}"),
+        ("Methods", str(sum(not is_averaged(str(name)) for name in frame["method"].unique()))),
+        ("Datasets", ", ".join(order_datasets(frame["dataset"]))),
+        ("Settings", ", ".join(order_settings(frame["setting"]))),
+        ("Selection", f"{runs.rule}: {RULES[runs.rule]}"),
     ]
     sentences = [*summarise(chosen, result, missing), *filter(None, [comparison])]
-    name = ", ".join(order_datasets(runs["dataset"]))
+    name = ", ".join(order_datasets(frame["dataset"]))
     return Page(f"Domain generalization under imbalance: {name}", sentences, sections, facts, command)
 
 
@@ -116,7 +108,7 @@ def place_section(
     data: str | None = None,
     folded: bool = False,
 ) -> Section:
-    """The figures of one dataset and setting; the first of `methods` with runs is the one looked at closely."""
+    """The figures of one dataset and setting; the first of `methods` with runs is shown in detail."""
     name = f"{slug(dataset)}-{slug(setting)}"
     groups = by_method(records, methods)
     best = next(iter(groups.values()))
@@ -128,7 +120,7 @@ def place_section(
         weak_section(best, data, f"weak-{name}"),
         split_section(training_sets(best), f"data-{name}"),
     ]
-    intro = f"Figures of the best methods and the baseline ({_names(groups)}); {best[0].title} is looked at closely."
+    intro = f"Figures of the best methods and the baseline ({_names(groups)}); {best[0].title} is shown in detail."
     return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
 
 

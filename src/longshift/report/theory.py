@@ -65,7 +65,7 @@ def why_no_theory(chosen: pd.DataFrame) -> str:
     """One line if nothing can be said, else nothing."""
     if measured(theory_runs(chosen)):
         return ""
-    return "Theory: left out, since margins and posterior discrepancies are empty or all the same in these runs."
+    return "Theory: left out because margins and posterior discrepancies are empty or all the same in these runs."
 
 
 def theory_tables(chosen: pd.DataFrame) -> list[Table]:
@@ -73,7 +73,7 @@ def theory_tables(chosen: pd.DataFrame) -> list[Table]:
     runs = theory_runs(chosen)
     names = measured(runs)
     lacking = [title for name, (title, _) in QUANTITIES.items() if name not in names]
-    missing = (f"Left out, since empty or all the same: {', '.join(lacking)}.",) if lacking else ()
+    missing = (f"Left out because empty or all the same: {', '.join(lacking)}.",) if lacking else ()
     rule = str(chosen["rule"].iloc[0])
     tables: list[Table] = []
     for name in names:
