@@ -151,8 +151,8 @@ def test_what_is_left_out_is_said_in_every_form(run: Run, runs: Path, tmp_path: 
     assert code == 0
     texts = [err, page.read_text(encoding="utf-8"), (tmp_path / "tables" / "tables.md").read_text(encoding="utf-8")]
     for text in texts:
-        assert "Theory: left out, since" in text
-        assert "Length of the runs: left out, since" in text
+        assert "Theory: left out because" in text
+        assert "Run length: left out because" in text
     code, out, _ = run("report", runs, "--json")
     assert set(json.loads(out)["left_out"]) == {"theory", "length"}
 
@@ -175,7 +175,7 @@ def test_out_writes_files(run: Run, runs: Path, tmp_path: Path) -> None:
         (("--against", "emr"), "did you mean erm"),
         (("--setting", "Dualty"), "did you mean Duality"),
         (("--table", "paired"), "--against METHOD"),
-        (("--draws", "0"), "leaves no run"),
+        (("--draws", "0"), "expected 1 or more, got"),
     ],
 )
 def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str], words: str) -> None:
@@ -221,7 +221,7 @@ def test_html_from_a_csv_has_tables_but_no_figures_of_runs(run: Run, runs: Path,
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Target accuracy (%) under Duality" in html
     assert "Run records" not in html
-    assert "Left out, since" in html
+    assert "Left out because" in html
 
 
 def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
@@ -232,9 +232,9 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     write_runs(runs.assign(name="x", curve="[0.1, 0.2]", theory_margin=0.3), folder / "runs.csv")
     code, table, err = run("report", folder, "--format", "markdown")
     assert code == 0
-    assert [line.split(", since")[0] for line in err.splitlines()] == [
+    assert [line.split(" because")[0] for line in err.splitlines()] == [
         "Theory: left out",
-        "Length of the runs: left out",
+        "Run length: left out",
     ]
     (folder / "sweep.toml").write_text('settings = ["Duality"]\n[[datasets]]\npath = "not-here.zip"\n')
     code, again, _ = run("report", folder, "--format", "markdown", "--html", tmp_path / "page.html")
@@ -243,7 +243,7 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     assert "| NDCL + EMA |" in table
     assert "ndcl\\_prior" in table
     assert "1 of 3 trials" in table
-    assert "Left out, since" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Left out because" in (tmp_path / "page.html").read_text(encoding="utf-8")
     (folder / "jobs").mkdir()  # somebody went on with the sweep here; the data are gone
     code, again, err = run("report", folder, "--format", "markdown")
     assert (code, again) == (0, table)
