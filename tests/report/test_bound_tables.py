@@ -71,4 +71,4 @@ def test_without_predictions_the_option_that_keeps_them_is_named(tmp_path: Path)
     write_runs(tmp_path / "runs", ("erm", "ndcl"), trials=1)
     done = CliRunner().invoke(app, ["report", str(tmp_path / "runs"), "--table", "bound"])
     assert done.exit_code != 0
-    assert "train with --predictions" in str(done.exception)
+    assert "train with --save-predictions" in str(done.exception)

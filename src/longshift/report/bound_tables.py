@@ -21,7 +21,7 @@ TERMS = {
     "posterior_in": "posterior, in", "posterior_out": "posterior, out", "total": "sum of these",
     "target_risk": "target risk",
 }  # fmt: skip
-KEEP = "train with --predictions, or set save_predictions = true under [runtime] in the sweep file"
+KEEP = "train with --save-predictions, or set save_predictions = true under [runtime] in the sweep file"
 CAPTION = (
     "In percent; the theorem bounds the target risk by the sum of these terms and a term that cannot be computed "
     "(lambda). Sources: their held-out samples, weighted by the mixture that is closest to the target. Averaged over "

@@ -36,7 +36,7 @@ NARROW = 20  # classes whose confusions fit into half the page
 POINTS = 101  # of a curve of margins
 SHOWN = 2  # training sets side by side; the others are folded away
 THEORY_DRAWN = ("posterior_target", "target_margin")
-NO_PREDICTIONS = "train with --predictions, or set save_predictions = true under [runtime] in the sweep file"
+NO_PREDICTIONS = "train with --save-predictions, or set save_predictions = true under [runtime] in the sweep file"
 
 
 def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun: str = "domain") -> Section:
