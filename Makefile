@@ -3,6 +3,7 @@
 #   make test-fast   install, then run the tests that are not marked slow: about a minute, for use while you edit
 #   make test        install, then lint, types and all tests: what continuous integration runs
 #   make test-gpu    install, then run the tests that need a CUDA GPU
+#   make tables      install, then write the tables on the pages from the runs in results/
 # CPU-only PyTorch (2 GB instead of 7): make install-cpu, then the same targets. JOBS=8 runs tests in 8 processes.
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-fast test-gpu lint types install install-cpu clean
+.PHONY: demo test test-fast test-gpu tables lint types install install-cpu clean
 
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
@@ -26,6 +27,9 @@ test-fast: $(STAMP)
 # One process: tests that share a GPU would disturb each other's memory and graphs.
 test-gpu: $(STAMP)
 	$(PYTEST) -m gpu
+
+tables: $(STAMP)
+	$(BIN)/python -m results.docs_tables
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

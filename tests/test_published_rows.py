@@ -56,7 +56,7 @@ def test_a_sweep_file_plans_the_published_runs(clone: Path, folder: str) -> None
 
 
 def test_commands_of_the_page_run_published_rows(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    text = (ROOT / "docs" / "results" / "reproducing.md").read_text(encoding="utf-8").replace("\\\n", " ")
     commands = [line for line in re.findall(r"^    longshift train .*$", text, re.MULTILINE) if "PACS.zip" in line]
     assert len(commands) == 4
     asked: list[RunConfig] = []

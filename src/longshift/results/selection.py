@@ -50,16 +50,12 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
     keys = [*CELL, "trial"]
     ordered = good.sort_values([*keys, "score", "draw"], ascending=[True] * len(keys) + [False, True], kind="stable")
     best = ordered.drop_duplicates(keys).set_index(keys)
-    groups = frame.groupby(keys, observed=True, sort=True)["status"]
-    chosen = pd.DataFrame(
-        {
-            "candidates": good.groupby(keys, observed=True)["status"].size(),
-            "diverged": groups.apply(lambda s: int((s == "diverged").sum())),
-            "missing": groups.apply(lambda s: int((~s.isin(["done", "diverged"])).sum())),
-        },
-        index=groups.size().index,
+    lost = frame[keys].assign(
+        diverged=frame["status"] == "diverged", missing=~frame["status"].isin(["done", "diverged"])
     )
-    chosen["candidates"] = chosen["candidates"].fillna(0).astype(int)
+    chosen = lost.groupby(keys, observed=True, sort=True).sum()
+    candidates = good.groupby(keys, observed=True).size().reindex(chosen.index, fill_value=0)
+    chosen.insert(0, "candidates", candidates)
     chosen.insert(0, "rule", rule)
     chosen["draw"] = best["draw"]
     chosen["fingerprint"] = best["fingerprint"]
@@ -104,7 +100,7 @@ def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.Dat
     means["runs"] = groups["candidates"].sum()
     for name in ("diverged", "missing"):
         means[name] = groups[name].sum()
-    means["complete"] = groups["candidates"].apply(lambda s: int((s > 0).sum()))
+    means["complete"] = _positive(chosen, keys)
     means = means.reset_index()
     needed = [expected[(d, s)] for d, s in zip(means["dataset"], means["setting"], strict=True)]
     complete = means["complete"] == needed
@@ -117,7 +113,7 @@ def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.Dat
 def _over_trials(frame: pd.DataFrame, keys: list[str], measures: Sequence[str]) -> pd.DataFrame:
     groups = frame.groupby(keys, observed=True, sort=True)
     table = pd.DataFrame({"rule": groups["rule"].first()})
-    table["trials"] = groups["candidates"].apply(lambda s: int((s > 0).sum()))
+    table["trials"] = _positive(frame, keys)
     table["trials_missing"] = groups.size() - table["trials"]
     table["runs"] = groups["runs"].sum()
     table["diverged"] = groups["diverged"].sum()
@@ -128,6 +124,11 @@ def _over_trials(frame: pd.DataFrame, keys: list[str], measures: Sequence[str]) 
         name: part[measure] for measure in measures for name, part in ((measure, means), (f"{measure}_stderr", errors))
     }
     return table.join(pd.DataFrame(columns)).reset_index()
+
+
+def _positive(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
+    """How many rows of each group have candidates."""
+    return frame[keys].assign(known=frame["candidates"] > 0).groupby(keys, observed=True, sort=True)["known"].sum()
 
 
 def standard_error(values: pd.Series[float]) -> float:

@@ -1,0 +1,574 @@
+"""Write the tables in README.md, docs/ and results/ from the published runs.
+
+    python -m results.docs_tables          # rewrite every table between its markers
+    python -m results.docs_tables --check  # name pages with stale tables; exit code 1 if there are any
+
+A page marks a table with `<!-- table: NAME -->` and `<!-- end -->`. To add a table, write a function that returns
+Markdown, add it to `TABLES`, put the two markers on a page, and run the command (or `make tables`).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import pandas as pd
+from results.numbers import (
+    ACCURACY,
+    BOTH,
+    DUALITY,
+    FROZEN,
+    GINIDG,
+    LARGE,
+    RESULTS,
+    SELECTING,
+    SETTINGS,
+    TAIL,
+    TUNED,
+    bold_best,
+    chosen,
+    correlations,
+    curves,
+    gap,
+    gaps,
+    markdown,
+    mean,
+    methods,
+    order,
+    pair_title,
+    plain_mean,
+    published_methods,
+    ranks,
+    spread,
+    table,
+    text,
+)
+
+from longshift.analysis import friedman, nemenyi_critical_difference
+from longshift.paper import overall_results
+from longshift.report import method_title, order_methods
+from longshift.results import run_columns
+
+ROOT = RESULTS.parent
+SERIES = {"600 steps, 160 px": TUNED, "300 steps, 224 px": LARGE, "frozen features": FROZEN}
+NO_CON = "NDCL, domain prior, no con"
+FEW = "few-shot classes"
+
+
+def columns() -> str:
+    """The schema of the table of runs; columns that repeat others at another step are one row."""
+    rows = [
+        [f"`{column.name}`", column.type, column.meaning, "yes" if column.machine else "", column.since]
+        for column in run_columns()
+        if not column.name.startswith(("last_", "oracle_target_"))
+    ]
+    rows.append(["`last_...`", "number", "the measures from `validation_accuracy` on, at the last step", "", "0.1"])
+    rows.append(["`oracle_target_...`", "number", "the measures of the target, at the oracle step", "", "0.1"])
+    return markdown(["column", "type", "meaning", "machine", "since"], rows)
+
+
+def readme() -> str:
+    """Four methods, two settings."""
+    names = {
+        "erm": "ERM", "ndcl": "NDCL, as published", "bsoftmax": "BSoftmax, counts per domain",
+        "ndcl_plus": "[NDCL-plus](docs/ndcl-plus.md), our preset",
+    }  # fmt: skip
+    rows = [[title, *_pairs_of_means(TUNED, name, BOTH)] for name, title in names.items()]
+    return markdown(["", TAIL, FEW, DUALITY, FEW], rows)
+
+
+def over_erm() -> str:
+    """Points over ERM in three series of runs."""
+    rows = [
+        [f"{method_title(method)}: {setting}", *(_over_erm(folder, method, setting) for folder in SERIES.values())]
+        for method in ("ndcl", "bsoftmax", "ndcl_plus")
+        for setting in SETTINGS
+    ]
+    return markdown(["points over ERM", *SERIES], rows)
+
+
+def _over_erm(folder: str, method: str, setting: str) -> str:
+    found = gaps(folder, method, "erm", "target_accuracy", (setting,))
+    return spread(found) if len(found) else "not run"
+
+
+def runs() -> str:
+    """What was run, where it is and what made it."""
+    rows = []
+    for file in sorted(RESULTS.rglob("runs.parquet")):
+        folder = file.parent.relative_to(RESULTS).as_posix()
+        frame = table(folder)
+        own = frame[~frame["method"].str.contains("+", regex=False)]
+        rows.append([
+            f"[{folder}](../../results/{folder})", f"{own['fingerprint'].nunique():,}", str(own["method"].nunique()),
+            ", ".join(name for name in SETTINGS if name in set(own["setting"])), str(own["target"].nunique()),
+            str(own["trial"].nunique()), ", ".join(f"{steps:,}" for steps in sorted(set(own["steps"]))),
+            ", ".join(sorted(set(own["commit"]))), ", ".join(sorted(set(own["device"]))),
+        ])  # fmt: skip
+    return markdown(["folder", "runs", "rows", "settings", "targets", "trials", "steps", "commits", "device"], rows)
+
+
+def fine_tuned() -> str:
+    """All methods by rank; then rows that the paper does not have."""
+    place = ranks(TUNED)
+    extra = [name for name in order_methods(methods(TUNED)) if name not in place.index]
+    rows = []
+    for name in [*place.sort_values().index, *extra]:
+        cells = [method_title(name)]
+        for setting in SETTINGS:
+            cells += [*_pairs_of_means(TUNED, name, (setting,)), _paper(name, setting)]
+        rows.append([*cells, text(place[name]) if name in place.index else "-"])
+    header = [cell for setting in SETTINGS for cell in (setting, "few", "paper")]
+    return markdown(["method", *header, "rank"], bold_best(rows, (1, 2, 4, 5, 7, 8)))
+
+
+def _paper(method: str, setting: str) -> str:
+    values = _published(setting)
+    return text(values[method]) if method in values.index else "-"
+
+
+@functools.cache
+def _published(setting: str) -> pd.Series[float]:
+    """The paper's averages on PACS by method."""
+    found = overall_results()
+    part = found[(found["dataset"] == "PACS") & (found["setting"] == setting) & (found["group"] == "average")]
+    return part.set_index("method")["mean"]
+
+
+def _pairs_of_means(folder: str, method: str, settings: Iterable[str], draws: int = 1) -> list[str]:
+    return [mean(folder, method, setting, measure, draws) for setting in settings for measure in ACCURACY]
+
+
+def fine_tuned_pairs() -> str:
+    """Paired differences with three trials."""
+    single = [("ndcl", "erm"), ("ndcl_plus", "ndcl"), ("ndcl_plus", "bsoftmax")]
+    rows: list[tuple[str, str, Sequence[str]]] = [(*pair, (setting,)) for pair in single for setting in SETTINGS]
+    rows += [("ndcl_plus", name, BOTH) for name in ("bsoftmax", NO_CON, "erm")]
+    for one, other in (("ndcl", "bsoftmax"), ("bsoftmax", "erm")):
+        rows += [(one, other, BOTH), (one, other, (GINIDG,))]
+    rows += [(name, "erm", BOTH) for name in ("reweight", "groupdro", "coral", "sagnet")]
+    return _pair_table(TUNED, rows)
+
+
+def _pair_table(folder: str, rows: Iterable[tuple[str, str, Sequence[str]]]) -> str:
+    lines = []
+    for one, other, settings in rows:
+        count = len(gaps(folder, one, other, "target_accuracy", settings))
+        where = settings[0] if len(settings) == 1 else "both"
+        cells = [gap(folder, one, other, measure, settings) for measure in SELECTING]
+        lines.append([f"{pair_title(one, other)}: {where}", str(count), *cells])
+    return markdown(["points", "n", "validation", "target", "few"], lines)
+
+
+def shots() -> str:
+    """Frequent, medium and few-shot classes under TotalHeavyTail."""
+    names = ("erm", "ndcl", "bsoftmax", NO_CON, "ndcl_plus")
+    groups = ("target_many", "target_medium", "target_few")
+    rows = [[method_title(name), *(mean(TUNED, name, TAIL, group) for group in groups)] for name in names]
+    return markdown(["TotalHeavyTail", "many", "medium", "few"], rows)
+
+
+def lengths(folder: str) -> Callable[[], str]:
+    """Validation accuracy along training, and the gain of the last third."""
+
+    def build() -> str:
+        rows, steps = [], [0]
+        for setting in SETTINGS:
+            found = curves(folder, setting)
+            if len(found):
+                last = max(int(step) for step in found.columns)
+                steps = [last // 3, 2 * last // 3, last]
+                values = [text(found[step].mean()) for step in steps]
+                rows.append([setting, str(len(found)), *values, spread(found[steps[2]] - found[steps[1]], 2)])
+        return markdown(["", "runs", *(f"step {step}" for step in steps), "gain of the last third"], rows)
+
+    return build
+
+
+def long_runs() -> str:
+    """1,800 steps: validation accuracy along training."""
+    folder = f"{TUNED}/long"
+    steps = list(curves(folder, TAIL))
+    rows = [[setting, *(text(curves(folder, setting)[step].mean()) for step in steps)] for setting in BOTH]
+    return markdown(["", *(f"{step:,}" for step in steps)], rows)
+
+
+def long_methods() -> str:
+    """1,800 steps: each method, and the same runs stopped at 600."""
+    folder = f"{TUNED}/long"
+    rows = []
+    for method in order_methods(methods(folder)):
+        for setting in BOTH:
+            found = curves(folder, setting, method).mean()
+            row = [f"{method_title(method)}: {setting}", *(text(found[step]) for step in (600, 1200, 1800))]
+            measures = ("target_accuracy", "last_target_accuracy")
+            frame = table(folder)
+            part = frame[(frame["setting"] == setting) & (frame["method"] == method)]
+            rows.append([*row, *(text(100 * part[measure].mean()) for measure in measures), _short(method, setting)])
+    header = ["", "validation at 600", "at 1,200", "at 1,800", "target, selected step", "target at 1,800"]
+    return markdown([*header, "target, runs of 600 steps"], rows)
+
+
+def _short(method: str, setting: str) -> str:
+    """The runs of the comparison with the same seeds."""
+    keys = ["setting", "target", "trial", "method"]
+    both = table(f"{TUNED}/long").merge(table(TUNED), on=keys, suffixes=("", "_short"))
+    part = both[(both["setting"] == setting) & (both["method"] == method)]
+    return text(100 * part["target_accuracy_short"].mean())
+
+
+def large_images() -> str:
+    """Five methods at 224 px, with averaged weights."""
+    names = order_methods(table(LARGE)["method"])
+    rows = [[method_title(name), *_pairs_of_means(LARGE, name, BOTH)] for name in names]
+    return markdown(["", TAIL, "few", DUALITY, "few"], bold_best(rows, range(1, 5)))
+
+
+def large_pairs() -> str:
+    """Paired differences at 224 px."""
+    pairs = [("ndcl", "erm"), ("bsoftmax", "erm"), ("ndcl", "bsoftmax"), (NO_CON, "bsoftmax")]
+    pairs += [("ndcl_plus", "bsoftmax"), (NO_CON, "ndcl"), ("ndcl_plus", "ndcl")]
+    return _pair_table(LARGE, [(*pair, settings) for pair in pairs for settings in ((TAIL,), (DUALITY,), BOTH)])
+
+
+def paper() -> str:
+    """ERM, BSoftmax, NDCL and the lead of NDCL, with the published numbers."""
+    rows = []
+    for setting in SETTINGS:
+        for method in ("erm", "bsoftmax", "ndcl", "ndcl_plus"):
+            ours = [_mean_or_blank(folder, method, setting) for folder in SERIES.values()]
+            rows.append([f"{method_title(method)}: {setting}", _paper(method, setting), *ours])
+    for setting in SETTINGS:
+        lead = float(_paper("ndcl", setting)) - float(_paper("erm", setting))
+        ours = [_over_erm(folder, "ndcl", setting) for folder in SERIES.values()]
+        rows.append([f"NDCL - ERM: {setting}", text(lead, sign=True), *ours])
+    return markdown(["", "paper", *SERIES], rows)
+
+
+def _mean_or_blank(folder: str, method: str, setting: str) -> str:
+    there = chosen(folder)
+    known = ((there["setting"] == setting) & (there["method"] == method)).any()
+    return plain_mean(folder, method, setting, "target_accuracy") if known else "not run"
+
+
+def frozen() -> str:
+    """All methods on frozen features, default hyper-parameters."""
+    names = order_methods(methods(FROZEN))
+    rows = [[method_title(name), *_pairs_of_means(FROZEN, name, SETTINGS)] for name in names]
+    return markdown(["method", *_with_few(SETTINGS)], bold_best(rows, range(1, 7)))
+
+
+def _with_few(settings: Iterable[str]) -> list[str]:
+    return [cell for setting in settings for cell in (setting, "few")]
+
+
+def frozen_average() -> str:
+    """Averaged weights of the same runs."""
+    names = [f"{name}{end}" for name in ("erm", "bsoftmax", "ndcl", "ndcl_plus") for end in ("", "+ema")]
+    rows = [[method_title(name), *_pairs_of_means(FROZEN, name, SETTINGS)] for name in names]
+    return markdown(["method", *_with_few(SETTINGS)], rows)
+
+
+def frozen_pairs(draws: int) -> Callable[[], str]:
+    """Paired differences on frozen features, with or without a search of hyper-parameters."""
+
+    def build() -> str:
+        pairs = [("ndcl", "erm"), ("bsoftmax", "erm"), ("ndcl", "bsoftmax"), ("ndcl_plus", "bsoftmax")]
+        rows = [
+            [pair_title(*pair), *(gap(FROZEN, *pair, measure, (s,), draws) for s in SETTINGS for measure in ACCURACY)]
+            for pair in pairs
+        ]
+        return markdown(["points", *_with_few(SETTINGS)], rows)
+
+    return build
+
+
+def searched() -> str:
+    """Hyper-parameters searched, and the change from the defaults."""
+    found, before = (chosen(FROZEN, draws).groupby(["method", "setting"])["target_accuracy"].mean() for draws in (3, 1))
+    rows = []
+    for name in order_methods(methods(FROZEN)):
+        cells = [method_title(name)]
+        for setting in SETTINGS:
+            change = 100 * (found[name, setting] - before[name, setting])
+            cells += [mean(FROZEN, name, setting, "target_accuracy", 3), text(change, sign=True)]
+        rows.append(cells)
+    header = [cell for setting in SETTINGS for cell in (setting, "change")]
+    return markdown(["method", *header], bold_best(rows, (1, 3, 5)))
+
+
+def variants(folder: str) -> Callable[[], str]:
+    """NDCL's options, minus NDCL as published, by the gain on validation."""
+
+    def build() -> str:
+        names = [name for name in methods(folder) if name != "ndcl"]
+        names.sort(key=lambda name: -gaps(folder, name, "ndcl", "validation_accuracy").mean())
+        rows = []
+        for name in names:
+            title = method_title(name)
+            title = title.removeprefix("NDCL, ") if title.startswith("NDCL, ") else f"**{title}**"
+            count = len(gaps(folder, name, "ndcl", "target_accuracy"))
+            rows.append([title, str(count), *(gap(folder, name, "ndcl", measure) for measure in SELECTING)])
+        return markdown(["minus NDCL as published", "n", "validation", "target", "few"], rows)
+
+    return build
+
+
+def variants_by_setting(folder: str) -> Callable[[], str]:
+    """The gain on validation, setting by setting."""
+
+    def build() -> str:
+        names = [name for name in methods(folder) if name.startswith("NDCL, ")]
+        names.sort(key=lambda name: -gaps(folder, name, "ndcl", "validation_accuracy").mean())
+        rows = [
+            [name.removeprefix("NDCL, "), *(gap(folder, name, "ndcl", "validation_accuracy", (s,)) for s in BOTH)]
+            for name in names
+        ]
+        return markdown(["validation, minus NDCL as published", *BOTH], rows)
+
+    return build
+
+
+def frozen_changes() -> str:
+    """Selected pairs of variants on frozen features."""
+    folder = f"{FROZEN}/study"
+    pairs = [("ndcl", "erm"), ("NDCL, no con", "ndcl"), ("NDCL, no weight", "ndcl")]
+    pairs += [("NDCL, equal weights in a class", "ndcl"), ("NDCL, no const", "ndcl"), ("NDCL, no aug", "ndcl")]
+    pairs += [("NDCL, domain prior", "ndcl"), (NO_CON, "bsoftmax"), ("ndcl_plus", "bsoftmax")]
+    rows = [[pair_title(*pair), *(gap(folder, *pair, m, digits=2) for m in SELECTING)] for pair in pairs]
+    return markdown(["points, n = 12", "validation", "target", "few"], rows)
+
+
+def candidates() -> str:
+    """The variants nearest to BSoftmax on all four targets."""
+    folder = f"{FROZEN}/candidates"
+    names = [name for name in order_methods(methods(folder)) if name != "bsoftmax"]
+    rows = [[method_title(name), *(gap(folder, name, "bsoftmax", measure) for measure in SELECTING)] for name in names]
+    return markdown(["minus BSoftmax, n = 24", "validation", "target", "few"], rows)
+
+
+FOUR = ("validation_accuracy", "target_accuracy", "target_many", "target_few")
+
+
+def two_changes() -> str:
+    """Two changes to NDCL with twenty trials."""
+    folder = f"{FROZEN}/defaults"
+    names = [name for name in methods(folder) if name != "ndcl"]
+    rows = []
+    for name in names:
+        for settings in ((TAIL,), (DUALITY,), BOTH):
+            where = settings[0] if len(settings) == 1 else "both"
+            cells = [gap(folder, name, "ndcl", measure, settings, digits=2) for measure in FOUR]
+            rows.append([f"{name.removeprefix('NDCL, ')}: {where}", *cells])
+    return markdown(["minus NDCL, 80 pairs per setting", "validation", "target", "many", "few"], rows)
+
+
+def plus_series() -> str:
+    """NDCL-plus minus BSoftmax in three series."""
+    rows = [
+        [name, *(gap(folder, "ndcl_plus", "bsoftmax", measure) for measure in SELECTING)]
+        for name, folder in SERIES.items()
+    ]
+    joined = [
+        pd.concat([gaps(folder, "ndcl_plus", "bsoftmax", measure) for folder in SERIES.values()])
+        for measure in SELECTING
+    ]
+    rows.append([f"all three ({len(joined[0])} pairs)", *map(spread, joined)])
+    header = "NDCL-plus minus BSoftmax, TotalHeavyTail and Duality, 24 pairs each"
+    return markdown([header, "validation", "target", "few"], rows)
+
+
+def plus_twenty() -> str:
+    """NDCL-plus minus BSoftmax with twenty trials."""
+    folder = f"{FROZEN}/twenty-trials"
+    rows = [
+        [setting, *(gap(folder, "ndcl_plus", "bsoftmax", measure, (setting,), digits=2) for measure in FOUR)]
+        for setting in SETTINGS
+    ]
+    header = "NDCL-plus minus BSoftmax, frozen features, 80 pairs each"
+    return markdown([header, "validation", "target", "many", "few"], rows)
+
+
+def plus_neighbors() -> str:
+    """NDCL-plus minus its neighbors in three series: all classes, and frequent ones."""
+    series = {**SERIES, "frozen features": f"{FROZEN}/candidates"}
+    rows = [
+        [pair_title("ndcl_plus", other)]
+        + [gap(folder, "ndcl_plus", other, m) for folder in series.values() for m in ("target_accuracy", "target_many")]
+        for other in ("erm", "ndcl", NO_CON, "bsoftmax")
+    ]
+    header = [cell for name in series for cell in (name, "many")]
+    return markdown(["TotalHeavyTail and Duality, 24 pairs", *header], rows)
+
+
+def plus_by_case() -> str:
+    """NDCL-plus minus BSoftmax, fine-tuned: each setting and target, and each trial."""
+    found = gaps(TUNED, "ndcl_plus", "bsoftmax", "target_accuracy")
+    targets = sorted(set(found.index.get_level_values("target")))
+    rows = []
+    for setting in BOTH:
+        part = found[found.index.get_level_values("setting") == setting]
+        cells = [part[part.index.get_level_values("target") == target].mean() for target in targets]
+        cells += [part[part.index.get_level_values("trial") == trial].mean() for trial in range(3)]
+        rows.append([setting, *(text(value, sign=True) for value in cells)])
+    return markdown(["NDCL-plus - BSoftmax, 600 steps", *targets, "trial 0", "trial 1", "trial 2"], rows)
+
+
+def seconds() -> str:
+    """Median time of a run; runs of one commit shared the GPU in the same way."""
+    frame = table(TUNED)
+    part = frame[frame["commit"] == "311dec4"].groupby("method")["seconds_total"].median()
+    names = ("erm", "bsoftmax", "ndcl_plus", "ndcl")
+    return markdown(["", *map(method_title, names)], [["seconds per run", *(text(part[name]) for name in names)]])
+
+
+def probe() -> str:
+    """The first probe: validation / target / few."""
+    folder = f"{TUNED}/probe"
+    frame = table(folder)
+    rows = []
+    for name in frame.groupby("method")["validation_accuracy"].mean().sort_values(ascending=False).index:
+        cells = [name]
+        for setting in BOTH:
+            part = frame[(frame["method"] == name) & (frame["setting"] == setting)]
+            values = " / ".join(text(100 * part[measure].mean()) for measure in SELECTING)
+            cells.append("not run" if part.empty else f"{values} (one target)" if len(part) == 1 else values)
+        rows.append(cells)
+    return markdown(["validation / target / few", *BOTH], rows)
+
+
+QUANTITIES = {
+    "target_margin": "margin on the target", "validation_margin": "margin on validation",
+    "posterior_target": "posterior discrepancy, sources to target",
+    "posterior_sources": "posterior discrepancy among sources",
+}  # fmt: skip
+PUBLISHED = {"target_margin": "+0.87", "posterior_target": "-0.89"}  # 12 means on OfficeHome
+
+
+def theory(folder: str) -> Callable[[], str]:
+    """Pearson's r with target accuracy."""
+
+    def build() -> str:
+        rows = []
+        for name, title in QUANTITIES.items():
+            found = correlations(folder)[name]
+            values = [text(found[points], digits=2, sign=True) for points in ("all", "within", "means")]
+            rows.append([title, *values, PUBLISHED.get(name, "-")])
+        return markdown(["quantity", "all runs", "within cells", "method means", "paper (method means)"], rows)
+
+    return build
+
+
+def orders() -> str:
+    """Spearman's correlation of the order of the methods."""
+    rows = []
+    for setting in SETTINGS:
+        ours, other = order(TUNED, setting), order(FROZEN, setting)
+        targets = sorted(set(table(TUNED)["target"]))
+        between = [
+            order(TUNED, setting, a).corr(order(TUNED, setting, b), method="spearman")
+            for a, b in combinations(targets, 2)
+        ]
+        values = [ours.corr(_published(setting), method="spearman"), other.corr(_published(setting), method="spearman")]
+        values.append(ours.corr(other, method="spearman"))
+        cells = [text(value, digits=2) for value in values]
+        rows.append([setting, *cells, f"{min(between):.2f} to {max(between):.2f}"])
+    header = ["", "fine-tuned and paper", "frozen and paper", "fine-tuned and frozen"]
+    return markdown([*header, "between targets, fine-tuned"], rows)
+
+
+def rank_tests() -> str:
+    """Friedman's test and the average ranks that matter."""
+    rows = []
+    for title, folder in (("fine-tuned", TUNED), ("frozen features", FROZEN)):
+        frame = chosen(folder)
+        part = frame[frame["method"].isin(published_methods(folder))]
+        cases = part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+        test = friedman(cases)
+        place = ranks(folder).sort_values()
+        first = ", ".join(f"{method_title(name)} {place[name]:.1f}" for name in place.index[:3])
+        others = [f"{method_title(name)} {place[name]:.1f}" for name in ("ndcl", "erm")]
+        difference = nemenyi_critical_difference(cases.shape[1], cases.shape[0])
+        rows.append([title, f"{test.chi2:.1f}", f"{test.chi2_p:.0e}", f"{difference:.1f}", first, *others])
+    return markdown(["", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "columns": columns,
+    "readme": readme,
+    "over-erm": over_erm,
+    "runs": runs,
+    "fine-tuned": fine_tuned,
+    "fine-tuned-pairs": fine_tuned_pairs,
+    "fine-tuned-lengths": lengths(TUNED),
+    "shots": shots,
+    "long": long_runs,
+    "long-methods": long_methods,
+    "large-images": large_images,
+    "large-images-pairs": large_pairs,
+    "large-images-lengths": lengths(LARGE),
+    "paper": paper,
+    "frozen": frozen,
+    "frozen-average": frozen_average,
+    "frozen-pairs": frozen_pairs(1),
+    "frozen-lengths": lengths(FROZEN),
+    "searched": searched,
+    "searched-pairs": frozen_pairs(3),
+    "variants-fine-tuned": variants(f"{TUNED}/study"),
+    "variants-by-setting": variants_by_setting(f"{TUNED}/study"),
+    "variants-frozen": variants(f"{FROZEN}/study"),
+    "variants-frozen-pairs": frozen_changes,
+    "candidates": candidates,
+    "two-changes": two_changes,
+    "plus-series": plus_series,
+    "plus-twenty": plus_twenty,
+    "plus-neighbors": plus_neighbors,
+    "plus-by-case": plus_by_case,
+    "seconds": seconds,
+    "probe": probe,
+    "theory-fine-tuned": theory(TUNED),
+    "theory-large-images": theory(LARGE),
+    "theory-frozen": theory(FROZEN),
+    "orders": orders,
+    "rank-tests": rank_tests,
+}
+
+MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Pages that may hold tables."""
+    return sorted(path for where in ("*.md", "docs/**/*.md", "results/**/*.md") for path in ROOT.glob(where))
+
+
+def names(page: str) -> list[str]:
+    """The tables that a page marks."""
+    return [match[1] for match in MARKED.findall(page)]
+
+
+def filled(page: str) -> str:
+    """The page with every marked table written anew."""
+    return MARKED.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}\n{match[3]}", page)
+
+
+def main() -> None:
+    """Rewrite the tables, or name the pages where they are stale."""
+    check, stale = "--check" in sys.argv, False
+    for page in pages():
+        old = page.read_text(encoding="utf-8")
+        new = filled(old)
+        if new != old:
+            stale = True
+            print(f"{'stale' if check else 'wrote'}: {page.relative_to(ROOT)}")
+            if not check:
+                page.write_text(new, encoding="utf-8")
+    if check and stale:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Numbers of the published runs as text: means, paired differences, correlations. `docs_tables.py` arranges them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from longshift.report import build_tables, method_title
+from longshift.results import averages, choose, read_runs, standard_error
+
+RESULTS = Path(__file__).parent
+TUNED, LARGE, FROZEN = "pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pacs-frozen"
+TAIL, DUALITY, GINIDG = SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
+BOTH = (TAIL, DUALITY)
+ACCURACY = ("target_accuracy", "target_few")
+SELECTING = ("validation_accuracy", *ACCURACY)
+PAIR = ["setting", "target", "trial"]
+
+
+@functools.cache
+def table(folder: str) -> pd.DataFrame:
+    """All runs of a folder under results/."""
+    return read_runs(RESULTS / folder / "runs.parquet")
+
+
+@functools.cache
+def chosen(folder: str, draws: int = 1) -> pd.DataFrame:
+    """The runs that count, selected by validation accuracy: by default those with default hyper-parameters."""
+    frame = table(folder)
+    return choose(frame[frame["draw"] < draws])
+
+
+@functools.cache
+def _averages(folder: str, draws: int) -> pd.DataFrame:
+    measures = [f"target_{group}" for group in ("accuracy", "many", "medium", "few")]
+    return averages(chosen(folder, draws), measures).set_index(["setting", "method"])
+
+
+def methods(folder: str) -> list[str]:
+    """The rows of a folder in the order of the file, without averaged weights."""
+    return [name for name in table(folder)["method"].unique() if "+" not in name]
+
+
+def published_methods(folder: str) -> list[str]:
+    """The 24 methods of the paper: neither presets, variants nor averaged weights."""
+    return [name for name in methods(folder) if "," not in name and "_" not in name]
+
+
+def text(value: float, error: float = float("nan"), digits: int = 1, sign: bool = False) -> str:
+    """`53.3 ± 0.3`; without the standard error where there is none."""
+    number = f"{value:{'+' if sign else ''}.{digits}f}"
+    if float(number) == 0:
+        number = f"{0:.{digits}f}"
+    return number if pd.isna(error) else f"{number} ± {error:.{digits}f}"
+
+
+def mean(folder: str, method: str, setting: str, measure: str, draws: int = 1) -> str:
+    """Percent: averaged over targets in each trial, then mean and standard error over trials."""
+    found = _averages(folder, draws)
+    return text(100 * found[measure][setting, method], 100 * found[f"{measure}_stderr"][setting, method])
+
+
+def plain_mean(folder: str, method: str, setting: str, measure: str) -> str:
+    """Percent, mean over targets and trials."""
+    return text(100 * _averages(folder, 1)[measure][setting, method])
+
+
+@functools.cache
+def _by_method(folder: str, measure: str, draws: int) -> pd.DataFrame:
+    """Percent: a row per setting, target and trial, a column per method."""
+    values = chosen(folder, draws).set_index([*PAIR, "method"])[measure]
+    return 100 * values.unstack("method")
+
+
+def gaps(
+    folder: str, method: str, other: str, measure: str, settings: Iterable[str] = BOTH, draws: int = 1
+) -> pd.Series[float]:
+    """Points that a method is ahead of another, in each setting, target and trial that both have."""
+    frame = _by_method(folder, measure, draws)
+    found = (frame[method] - frame[other]).dropna()
+    return found[found.index.get_level_values("setting").isin(list(settings))]
+
+
+def gap(
+    folder: str, method: str, other: str, measure: str, settings: Iterable[str] = BOTH, draws: int = 1, digits: int = 1
+) -> str:
+    """Mean and standard error of `gaps`."""
+    return spread(gaps(folder, method, other, measure, settings, draws), digits)
+
+
+def spread(values: pd.Series[float], digits: int = 1) -> str:
+    """Mean and standard error of differences."""
+    return text(float(values.mean()), standard_error(values), digits, sign=True)
+
+
+def pair_title(method: str, other: str) -> str:
+    """`NDCL - ERM`."""
+    return f"{method_title(method)} - {method_title(other)}"
+
+
+def ranks(folder: str) -> pd.Series[float]:
+    """Average rank of the 24 methods over settings and targets."""
+    frame = chosen(folder)
+    part = frame[frame["method"].isin(published_methods(folder))]
+    cases = part.pivot_table(index="method", columns=["setting", "target"], values="target_accuracy")
+    return cases.rank(ascending=False).mean(axis=1)
+
+
+def order(folder: str, setting: str, target: str | None = None) -> pd.Series[float]:
+    """Target accuracy of the 24 methods in a setting."""
+    frame = chosen(folder)
+    part = frame[(frame["setting"] == setting) & frame["method"].isin(published_methods(folder))]
+    part = part if target is None else part[part["target"] == target]
+    return part.groupby("method")["target_accuracy"].mean()
+
+
+def curves(folder: str, setting: str, method: str | None = None) -> pd.DataFrame:
+    """Validation accuracy in percent: a row per run, a column per step."""
+    frame = table(folder)
+    part = frame[(frame["setting"] == setting) & (frame["draw"] == 0) & ~frame["method"].str.contains("+", regex=False)]
+    part = part if method is None else part[part["method"] == method]
+    return 100 * pd.DataFrame([dict(json.loads(line)) for line in part["validation_curve"]])
+
+
+@functools.cache
+def correlations(folder: str) -> dict[str, dict[str, float]]:
+    """Pearson's r with target accuracy, as `longshift report --table theory` gives it: by quantity, then by points."""
+    frame = table(folder)
+    found: dict[str, dict[str, float]] = {}
+    for one in build_tables(frame[frame["draw"] == 0], ["theory"]):
+        for row in one.rows:
+            quantity, _, points = row.name.partition(": ")
+            found.setdefault(quantity, {})[points] = row.cells[1].value or 0.0
+    return found
+
+
+def bold_best(rows: Sequence[list[str]], columns: Iterable[int]) -> list[list[str]]:
+    """The rows with the best mean of each column in bold; numbers without a standard error do not take part."""
+    for column in columns:
+        there = [row for row in rows if "±" in row[column]]
+        best = max(float(row[column].split()[0]) for row in there)
+        for row in there:
+            if float(row[column].split()[0]) == best:
+                row[column] = f"**{row[column]}**"
+    return list(rows)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; `|` does not occur in names."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
