@@ -20,7 +20,7 @@ from scipy.stats import mannwhitneyu, pearsonr
 from longshift.analysis import domain_outputs
 from longshift.errors import UsageError
 from longshift.paper.chosen_runs import predictions_file, read_results
-from longshift.paper.compare import averages_beside, paper_rows
+from longshift.paper.published_tables import averages_beside, paper_rows
 from longshift.paper.recipe_list import all_recipes, find_recipes
 from longshift.paper.recipe_runs import left_over, unique
 from longshift.paper.recipe_status import status_of

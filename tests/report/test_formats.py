@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from longshift.report.csv_format import csv_tables
 from longshift.report.latex_format import escape as latex_escape, latex_document, latex_table
 from longshift.report.markdown_format import markdown_table
 from longshift.report.missing_runs import find_missing
 from longshift.report.report_tables import build_tables
-from longshift.report.saving import save_tables
+from longshift.report.saving import csv_tables, save_tables
 from longshift.report.table import Cell, Column, Row, Table
 from longshift.report.terminal_format import print_report
 from longshift.results import read_runs

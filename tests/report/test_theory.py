@@ -13,15 +13,14 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from longshift.analysis.correlation import pearson
+from longshift.analysis.correlation import pearson, relate, relate_within, with_freedom
 from longshift.paper.published_tables import paper_table
-from longshift.report.correlations import relate, relate_within, with_freedom
-from longshift.report.csv_format import csv_tables
 from longshift.report.figure_sections import theory_scatter, theory_section
 from longshift.report.figures import Points, scatter
 from longshift.report.markdown_format import markdown_table
 from longshift.report.published_results import PublishedCorrelation, published
 from longshift.report.report_tables import build_tables, left_out
+from longshift.report.saving import csv_tables
 from longshift.report.table import Row, Table
 from longshift.report.theory import beside_published, theory_runs, theory_tables
 from longshift.results import as_frame

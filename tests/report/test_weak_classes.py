@@ -13,7 +13,7 @@ from longshift.data.manifest import Manifest
 from longshift.metrics import fit_temperature
 from longshift.report.figure_sections import class_section, confusion_section
 from longshift.report.html_page import run_section
-from longshift.report.misclassified import wrong_samples
+from longshift.report.misclassified import misclassified_samples
 from longshift.report.run_records import Record, class_accuracy, read_records, run_folders
 from longshift.report.weak_classes import weak_indices
 from longshift.report.weak_points import weak_classes, weak_domains, weak_section
@@ -207,7 +207,7 @@ def test_sureness_is_calibrated_on_the_validation_set(tmp_path: Path) -> None:
     labels = arrays["target_labels"]
     names = tuple(f"{i}.png" for i in range(len(labels)))
     manifest = Manifest("zoo", None, names, labels, np.zeros_like(labels), CLASSES, ("sketch",))
-    found = wrong_samples(record, manifest)
+    found = misclassified_samples(record, manifest)
     assert found
     for wrong in found:
         powers = np.exp(arrays["target_logits"][wrong.index] / temperature)

@@ -8,7 +8,14 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.analysis.bound import Bound as Bound, Term as Term, generalization_bound as generalization_bound
-    from longshift.analysis.correlation import Correlation as Correlation, correlate as correlate, pearson as pearson
+    from longshift.analysis.correlation import (
+        Correlation as Correlation,
+        Relation as Relation,
+        correlate as correlate,
+        pearson as pearson,
+        relate as relate,
+        relate_within as relate_within,
+    )
     from longshift.analysis.domains import (
         DomainOutputs as DomainOutputs,
         by_domain as by_domain,

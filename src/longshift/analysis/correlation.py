@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,9 @@ from scipy import stats
 
 from longshift.errors import LongshiftError
 from longshift.metrics import FloatArray
+
+LEAST = 3  # points that a correlation needs
+DIGITS = 12  # values that differ in rounding errors alone do not vary
 
 
 @dataclass(frozen=True)
@@ -59,3 +63,53 @@ def correlate(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFr
         [{"quantity": q, "correlation": c.r, "p_value": c.p, "low": c.low, "high": c.high, "n": c.n}
          for q, c in rows.items()]
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Pearson's and Spearman's coefficients of the same points; NaN where one side does not vary."""
+
+    pearson: Correlation
+    spearman: Correlation
+
+
+def relate(x: FloatArray, y: FloatArray) -> Relation | None:
+    """Both coefficients, with n - 2 degrees of freedom; None with fewer than three points."""
+    return None if len(x) < LEAST else _relate(np.round(x, DIGITS), np.round(y, DIGITS), len(x) - 2)
+
+
+def relate_within(x: FloatArray, y: FloatArray, cells: Sequence[Hashable]) -> tuple[Relation | None, int]:
+    """Both coefficients after each cell's mean was taken off, and the number of cells.
+
+    Every cell's mean costs a degree of freedom, n - cells - 1 are left: the slope's test in a regression with one
+    intercept per cell. Cells with a single point carry no information and are left out.
+    """
+    points = pd.DataFrame({"x": x, "y": y, "cell": pd.factorize(pd.Series(list(cells), dtype=object))[0]})
+    points = points[points.groupby("cell")["x"].transform("size") > 1]
+    count = int(points["cell"].nunique())
+    freedom = len(points) - count - 1
+    if len(points) < LEAST or freedom < 1:
+        return None, count
+    centred = points[["x", "y"]] - points.groupby("cell")[["x", "y"]].transform("mean")
+    values = np.round(centred.to_numpy(dtype=np.float64), DIGITS)
+    return _relate(values[:, 0], values[:, 1], freedom), count
+
+
+def _relate(x: FloatArray, y: FloatArray, freedom: int) -> Relation:
+    ranks = stats.rankdata(x), stats.rankdata(y)
+    return Relation(with_freedom(pearson(x, y), freedom), with_freedom(pearson(*ranks), freedom))
+
+
+def with_freedom(found: Correlation, freedom: int) -> Correlation:
+    """The same coefficient with p and interval for `freedom` degrees of freedom (n - 2 without any cells).
+
+    p: two-sided, from t = r sqrt(freedom / (1 - r^2)). Interval: tanh(atanh r +- 1.96 / sqrt(freedom - 1)).
+    """
+    r, nan = found.r, float("nan")
+    if np.isnan(r):
+        return found
+    with np.errstate(divide="ignore"):
+        t = r * np.sqrt(freedom / np.float64(max(0.0, 1 - r * r)))
+        half = float(stats.norm.ppf(0.975)) / np.sqrt(freedom - 1) if freedom > 1 else nan
+        low, high = (float(np.tanh(np.arctanh(np.float64(r)) + sign * half)) for sign in (-1, 1))
+    return replace(found, p=float(2 * stats.t.sf(abs(t), freedom)), low=low, high=high)

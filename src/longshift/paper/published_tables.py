@@ -8,13 +8,14 @@ V pascal_voc; OfficeHome: A art, C clipart, P product, R real_world). Accuracies
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
 import pandas as pd
 
 from longshift.errors import UsageError, unknown_name
+from longshift.report import Table, compare, published
 
 _FOLDER = resources.files(__package__) / "tables"
 
@@ -70,3 +71,25 @@ def overall_results() -> pd.DataFrame:
     """Tables 1 to 3 in one frame: 24 methods x 8 (dataset, setting) pairs x average, many, medium, few."""
     names = ("ginidg_average", "totalheavytail_average", "duality_average")
     return pd.concat([paper_table(name) for name in names], ignore_index=True)
+
+
+def paper_rows(name: str, benchmark: str | None) -> pd.DataFrame:
+    """The paper's numbers for a recipe on a benchmark; empty where it has none."""
+    if not name or benchmark is None:
+        return pd.DataFrame()
+    found = paper_table(name)
+    return found[found["dataset"] == benchmark].reset_index(drop=True) if "dataset" in found else pd.DataFrame()
+
+
+def averages_beside(table: Table, benchmark: str | None) -> list[Table]:
+    """Measured, published and difference for a table of averages; nothing for other data than the paper's."""
+    if benchmark is None:
+        return []
+    known = overall_results()
+    known = known[known["dataset"] == benchmark]
+    if known.empty:
+        return []
+    tables, _ = compare([table], published("the paper", known, known.iloc[:0].assign(target="")))
+    endings = {"agreement": "agreement"}
+    named = [replace(made, name=f"{table.name}-{endings.get(made.kind, 'beside-paper')}") for made in tables]
+    return sorted(named, key=lambda made: made.kind == "agreement")

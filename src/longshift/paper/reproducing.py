@@ -9,8 +9,8 @@ from pathlib import Path
 from longshift.errors import LongshiftError
 from longshift.files import write_text
 from longshift.paper.chosen_runs import Results, read_results
-from longshift.paper.compare import paper_rows
 from longshift.paper.output_files import write_output, write_overview
+from longshift.paper.published_tables import paper_rows
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipe_list import all_recipes
 from longshift.paper.recipe_runs import left_over, run_jobs, split_jobs, unique, without_predictions

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.report.csv_format import csv_tables as csv_tables
     from longshift.report.figure_sections import (
         class_section as class_section,
         confusion_section as confusion_section,
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
         domain_predictions as domain_predictions,
         run_folders as run_folders,
     )
-    from longshift.report.saving import as_json as as_json, save_tables as save_tables
+    from longshift.report.saving import as_json as as_json, csv_tables as csv_tables, save_tables as save_tables
     from longshift.report.sweep_page import place_section as place_section, report_page as report_page
     from longshift.report.table import (
         DASH as DASH,

@@ -1,4 +1,4 @@
-"""Pictures that were got wrong, from a run's kept predictions and its dataset, as small data URIs."""
+"""Misclassified images, from a run's kept predictions and its dataset, as small data URIs."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SIDE = 96
 
 
 @dataclass(frozen=True)
-class Wrong:
-    """A sample that was got wrong."""
+class Misclassified:
+    """A misclassified sample."""
 
     index: int  # in the manifest
     true: str
     predicted: str
-    confidence: float  # calibrated, as `longshift predict` would say it
+    confidence: float  # calibrated, as in the output of `longshift predict`
     domain: str
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A wrong sample with its image."""
+    """A misclassified sample with its image."""
 
     uri: str
     true: str
@@ -41,10 +41,10 @@ class Picture:
     domain: str
 
 
-def wrong_samples(record: Record, manifest: Manifest, part: str = "target") -> list[Wrong]:
-    """The wrong samples of a set, surest first; an error if the dataset is not the one of the run.
+def misclassified_samples(record: Record, manifest: Manifest, part: str = "target") -> list[Misclassified]:
+    """Return the misclassified samples of a set, most confident first; an error if the dataset is not the run's.
 
-    How sure is calibrated on the run's validation set, as the probabilities of a model are.
+    Confidence is calibrated on the run's validation set, as the probabilities of a model are.
     """
     found = record.predictions()
     if found is None or f"{part}_logits" not in found:
@@ -61,7 +61,7 @@ def wrong_samples(record: Record, manifest: Manifest, part: str = "target") -> l
     sure = shares.max(axis=1)
     order = [int(i) for i in np.argsort(-sure, kind="stable") if predicted[i] != labels[i]]
     return [
-        Wrong(
+        Misclassified(
             int(indices[i]),
             manifest.classes[int(labels[i])],
             manifest.classes[int(predicted[i])],
@@ -80,7 +80,7 @@ def load_manifest(data: str) -> Manifest:
         raise LongshiftError(f"the images of {data} are not there ({str(error).splitlines()[0]})") from error
 
 
-def pictures(samples: Sequence[Wrong], manifest: Manifest) -> list[Picture]:
+def pictures(samples: Sequence[Misclassified], manifest: Manifest) -> list[Picture]:
     """Thumbnails; images that cannot be read are left out."""
     if manifest.root is None:
         pixels = open_store(manifest, 32).inputs
@@ -95,7 +95,7 @@ def pictures(samples: Sequence[Wrong], manifest: Manifest) -> list[Picture]:
     return made
 
 
-def _picture(sample: Wrong, image: Image.Image) -> Picture:
+def _picture(sample: Misclassified, image: Image.Image) -> Picture:
     image = image.convert("RGB")
     image.thumbnail((SIDE, SIDE))
     out = io.BytesIO()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from longshift.files import write_text
-from longshift.report.csv_format import csv_tables
 from longshift.report.latex_format import NEEDS, latex_document, latex_table
 from longshift.report.markdown_format import markdown_table
 from longshift.report.missing_runs import Missing
 from longshift.report.table import Table
 from longshift.results import write_runs
+
+CSV_COLUMNS = (
+    "table", "dataset", "setting", "target", "measure", "column", "method", "title", "family", "mean", "stderr",
+    "place", "trials", "runs", "selection", "note",
+)  # fmt: skip
 
 
 def save_tables(
@@ -58,3 +64,24 @@ def as_json(table: Table) -> dict[str, object]:
             for column, cell in zip(table.columns, row.cells, strict=True)
         ],
     }
+
+
+def csv_tables(tables: Iterable[Table]) -> str:
+    """Accuracies in percent, unrounded; the same runs give the same bytes."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for table in tables:
+        for row in table.rows:
+            for column, cell in zip(table.columns, row.cells, strict=True):
+                names = [column.key.get(name, "") for name in ("dataset", "setting", "target", "measure")]
+                label = " ".join(filter(None, (column.group, column.title)))
+                numbers = [_number(cell.value), _number(cell.stderr), cell.place or "", cell.trials or "", cell.runs]
+                writer.writerow(
+                    [table.kind, *names, label, row.name, row.title, row.family, *numbers, table.rule, cell.note]
+                )
+    return out.getvalue()
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.10g}"

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from longshift.analysis import Relation, relate, relate_within
 from longshift.metrics import FloatArray
-from longshift.report.correlations import Relation, relate, relate_within
 from longshift.report.published_results import Published
 from longshift.report.run_filters import each_once
 from longshift.report.table import Cell, Column, Row, Table, number, slug

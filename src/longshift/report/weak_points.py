@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from longshift.errors import LongshiftError
 from longshift.report.html_page import Section, fold, fragment, paragraphs, stack
-from longshift.report.misclassified import Wrong, load_manifest, pictures, wrong_samples
+from longshift.report.misclassified import Misclassified, load_manifest, misclassified_samples, pictures
 from longshift.report.run_records import Record, class_accuracy, sum_confusion
 from longshift.report.weak_classes import BEHIND, LEVEL, LOW, share_interval, weak_below, weak_indices
 from longshift.text import counted
@@ -224,36 +224,36 @@ def _domain_text(target: str, runs: Sequence[Record], noun: str, advise: bool) -
     return much
 
 
-def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Wrong], str]:
-    """Wrong samples of the first trial of each target (trials would repeat them), or why there are none."""
+def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Misclassified], str]:
+    """Misclassified samples of the first trial of each target (trials would repeat them), or why there are none."""
     first = {record.target: record for record in sorted(records, key=lambda r: -r.trial)}
     with_predictions = [r for r in first.values() if r.predictions() is not None]
     if not with_predictions:
         return [], "No example images: the runs kept no predictions (train with --save-predictions)."
     try:
         manifest = load_manifest(data or str(records[0].result["run"]["data"]))
-        samples = [s for r in with_predictions for s in wrong_samples(r, manifest)]
+        samples = [s for r in with_predictions for s in misclassified_samples(r, manifest)]
     except LongshiftError as error:
         return [], f"No example images: {error}."
     return sorted(samples, key=lambda s: -s.confidence), ""
 
 
-def _part(weak: Weak, samples: Sequence[Wrong], unknown: bool, data: str) -> Markup:
+def _part(weak: Weak, samples: Sequence[Misclassified], unknown: bool, data: str) -> Markup:
     title = f"{weak.title}: {weak.name}" + ("" if weak.accuracy is None else f" ({100 * weak.accuracy:.1f} %)")
     body = paragraphs(weak.text)
     if samples:
         shown = pictures(_varied(samples), load_manifest(data))
-        body = stack(body, fragment("wrong.html.j2", pictures=shown))
+        body = stack(body, fragment("misclassified.html.j2", pictures=shown))
     elif not unknown:
         body = stack(body, paragraphs("No example images: no sample of it was got wrong in the runs with predictions."))
     return fold(title, body, opened=True)
 
 
-def _varied(samples: Sequence[Wrong]) -> list[Wrong]:
+def _varied(samples: Sequence[Misclassified]) -> list[Misclassified]:
     """The surest mistakes, but not eight times the same: each pair of classes twice at most while others remain."""
     seen: dict[tuple[str, str], int] = {}
-    first: list[Wrong] = []
-    rest: list[Wrong] = []
+    first: list[Misclassified] = []
+    rest: list[Misclassified] = []
     for sample in samples:
         pair = (sample.true, sample.predicted)
         seen[pair] = seen.get(pair, 0) + 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
-from longshift.paper.compare import averages_beside
+from longshift.paper.published_tables import averages_beside
 from longshift.paper.recipe import Impossible, Output, Recipe
 from longshift.paper.recipes.variants import ABLATIONS, ablation_jobs
 from longshift.paper.workspace import Workspace

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from longshift.data.digits import manifest
 from longshift.paper.recipe import Impossible
-from longshift.paper.toy_counts import PAPER_SIZES, absorbed_counts, mirrored_counts
+from longshift.paper.recipes.failures import PAPER_SIZES, absorbed_counts, mirrored_counts
 
 totals_of_two = st.lists(st.tuples(st.integers(9, 3000), st.integers(9, 3000)), min_size=2, max_size=12).map(
     lambda rows: {
