@@ -1,4 +1,4 @@
-"""Hyper-parameters: a default, a search space, a meaning and limits, declared beside the method that uses them."""
+"""Hyper-parameters: default, search space, meaning and limits, declared in the file of the method that uses them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Kind = Literal["uniform", "power", "choice", "fixed"]
 
 @dataclass(frozen=True)
 class Space:
-    """What a random draw of a hyper-parameter looks like."""
+    """The distribution of random draws of a hyper-parameter."""
 
     kind: Kind
     low: float = 0.0  # of the value, or of the exponent for "power"
@@ -28,7 +28,7 @@ class Space:
     choices: tuple[Value, ...] = ()
 
     def sample(self, rng: np.random.Generator) -> Value | None:
-        """One draw; None means "keep the default"."""
+        """Draw a value; None means "keep the default"."""
         if self.kind == "fixed":
             return None
         if self.kind == "choice":
@@ -39,7 +39,7 @@ class Space:
         return int(value) if self.integer else value
 
     def describe(self) -> str:
-        """The space in one short phrase, for tables."""
+        """Describe the space in a short phrase, for tables."""
         if self.kind == "fixed":
             return "fixed"
         if self.kind == "choice":
@@ -50,38 +50,38 @@ class Space:
 
 
 def uniform(low: float, high: float) -> Space:
-    """Uniform between two values."""
+    """Draw uniformly between two values."""
     return Space("uniform", low, high)
 
 
 def int_uniform(low: float, high: float) -> Space:
-    """Uniform, cut to a whole number."""
+    """Draw uniformly and truncate to an integer."""
     return Space("uniform", low, high, integer=True)
 
 
 def log_uniform(low: float, high: float) -> Space:
-    """10 to the power of a uniform draw between the decimal logarithms of `low` and `high`."""
+    """Draw log-uniformly between `low` and `high`."""
     return Space("power", math.log10(low), math.log10(high))
 
 
 def power(base: float, low: float, high: float, *, integer: bool = False) -> Space:
-    """`base` to the power of a uniform draw between the exponents `low` and `high`."""
+    """Draw `base` to the power of a uniform exponent between `low` and `high`."""
     return Space("power", low, high, base, integer)
 
 
 def choice(*values: Value) -> Space:
-    """One of the values, all equally likely."""
+    """Draw one of the values with equal probability."""
     return Space("choice", choices=values)
 
 
 def fixed() -> Space:
-    """Not searched: every draw keeps the default."""
+    """Do not search: every draw keeps the default."""
     return Space("fixed")
 
 
 @dataclass(frozen=True)
 class HyperParameter:
-    """Everything known of one hyper-parameter."""
+    """The declaration of one hyper-parameter."""
 
     default: Value
     space: Space
@@ -91,18 +91,18 @@ class HyperParameter:
     options: tuple[Value, ...] = ()
     # Another default and space under a name: "small" (images of 64 pixels or less) or a benchmark ("PACS").
     variants: Mapping[str, tuple[Value, Space]] = field(default_factory=dict)
-    instead: str = ""  # for one that all methods have but this one does not use: the ones it uses
-    steps: bool = False  # a number of training steps, meant for runs as long as the protocol's
+    instead: str = ""  # for a common hyper-parameter that this method does not use: those it uses instead
+    steps: bool = False  # whether it counts training steps, relative to the length of the protocol's runs
 
     def resolve(self, contexts: tuple[str, ...]) -> tuple[Value, Space]:
-        """Default and space for the first of the contexts that has its own, else the general ones."""
+        """Return default and space of the first context that has its own, else the general ones."""
         for context in contexts:
             if context in self.variants:
                 return self.variants[context]
         return self.default, self.space
 
     def mistakes(self, name: str, value: object) -> list[str]:
-        """What is wrong with a value; empty when it is good."""
+        """Return the mistakes of a value; empty if it is valid."""
         expected: type = type(self.default)
         if expected is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
@@ -134,23 +134,34 @@ def hp(
     variants: Mapping[str, tuple[Value, Space]] | None = None,
     steps: bool = False,
 ) -> T:
-    """Declare a hyper-parameter as a field of a `MethodConfig`; `steps`: it counts training steps."""
+    """Declare a hyper-parameter as a field of a `MethodConfig`.
+
+    Args:
+        default: Default value; its type is the type of the hyper-parameter.
+        space: Search space, for example `log_uniform(1e-3, 1)` or `fixed()`.
+        meaning: One phrase for tables.
+        at_least: Smallest accepted value.
+        at_most: Largest accepted value.
+        options: Accepted values, if they are a fixed list.
+        variants: Other defaults and spaces by context ("small" or a benchmark).
+        steps: Whether the value counts training steps and scales with `schedules = "scaled"`.
+    """
     info = HyperParameter(default, space, meaning, at_least, at_most, options, variants or {}, steps=steps)
     result: T = dataclasses.field(default=default, metadata={"hp": info})
     return result
 
 
 def unused(name: str, instead: str) -> Any:
-    """Declare that a method does not use a hyper-parameter that all have: setting it is refused, naming `instead`.
+    """Declare that a method does not use a common hyper-parameter; setting it is an error that names `instead`.
 
-    It is drawn all the same, so that the draws of the others stay what they are, but tells no configs apart.
+    It is still drawn, so that the draws of the others do not change, but it does not distinguish configs.
     """
     info = dataclasses.replace(MethodConfig.hyper_parameters()[name], instead=instead)
     return dataclasses.field(default=info.default, metadata={"hp": info}, compare=False)
 
 
 def kept_at(config: type[MethodConfig], name: str, default: T) -> T:
-    """Declare a hyper-parameter of another config again, with another default and no search: for presets."""
+    """Declare a hyper-parameter of another config with another default and no search, for presets."""
     info = dataclasses.replace(config.hyper_parameters()[name], default=default, space=fixed(), variants={})
     result: T = dataclasses.field(default=default, metadata={"hp": info})
     return result
@@ -161,7 +172,7 @@ C = TypeVar("C", bound="MethodConfig")
 
 @dataclass(frozen=True)
 class MethodConfig:
-    """What every method has; a method's own config adds its fields."""
+    """The hyper-parameters that all methods have; the config of a method adds its own fields."""
 
     lr: float = hp(
         5e-5,
@@ -214,19 +225,19 @@ class MethodConfig:
 
     @classmethod
     def hyper_parameters(cls) -> dict[str, HyperParameter]:
-        """All hyper-parameters by name, the common ones first."""
+        """Return all hyper-parameters by name, the common ones first."""
         return {f.name: f.metadata["hp"] for f in dataclasses.fields(cls) if "hp" in f.metadata}
 
     @classmethod
     def not_used(cls) -> dict[str, str]:
-        """Those of the common hyper-parameters that have no effect, with what the method has instead."""
+        """Return the common hyper-parameters without effect, with those that the method uses instead."""
         return {name: info.instead for name, info in cls.hyper_parameters().items() if info.instead}
 
     @classmethod
     def make(
         cls: type[C], values: Mapping[str, Any] | None = None, contexts: tuple[str, ...] = (), base: C | None = None
     ) -> C:
-        """`base`, or the defaults for the contexts, with `values` on top; every mistake is reported at once."""
+        """Return `base`, or the defaults of the contexts, overridden by `values`; report all mistakes together."""
         known = cls.hyper_parameters()
         mistakes: list[str] = []
         chosen: dict[str, Any] = {name: info.resolve(contexts)[0] for name, info in known.items()}
@@ -249,7 +260,7 @@ class MethodConfig:
 
     @classmethod
     def settled(cls, chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """All values, once it is known which of them were given; for methods in which one value stands for others."""
+        """Complete the values, knowing which were given; for methods in which one value implies others."""
         return chosen
 
     @classmethod
@@ -261,7 +272,7 @@ class MethodConfig:
 
     @classmethod
     def sample(cls: type[C], rng: np.random.Generator, contexts: tuple[str, ...] = ()) -> C:
-        """A random draw: one number per hyper-parameter in the order of declaration.
+        """Draw at random: one number per hyper-parameter, in the order of declaration.
 
         Those of the style stage have a generator of their own, so that the draws of all others do not depend on it.
         """
@@ -282,7 +293,7 @@ class MethodConfig:
         return {name: known[name].default if of_style(name) and name != "style" else v for name, v in chosen.items()}
 
     def shortened(self: C, factor: float) -> C:
-        """The same with all schedules (what counts steps) shortened or stretched; what is not 0 stays at least 1."""
+        """Scale all schedules (values that count steps); those that are not 0 stay at least 1."""
         scaled: dict[str, Any] = {
             name: max(round(getattr(self, name) * factor), min(getattr(self, name), 1))
             for name, info in self.hyper_parameters().items()
@@ -291,12 +302,12 @@ class MethodConfig:
         return dataclasses.replace(self, **scaled)
 
     def beyond(self, steps: int) -> dict[str, int]:
-        """What counts steps and is not reached in a run of that many: a part of the method that never starts."""
+        """Return the schedules that a run of this many steps never reaches."""
         counted = {name: int(getattr(self, name)) for name, info in self.hyper_parameters().items() if info.steps}
         return {name: value for name, value in counted.items() if value >= steps}
 
     def fields(self) -> dict[str, Value]:
-        """Every field, in the order of declaration."""
+        """Return every field, in the order of declaration."""
         return dataclasses.asdict(self)
 
     def identity(self) -> dict[str, Value]:
@@ -304,7 +315,7 @@ class MethodConfig:
         return {name: value for name, value in self.fields().items() if self.style != "none" or not of_style(name)}
 
     def to_dict(self) -> dict[str, Value]:
-        """What is used, as plain values in the order of declaration: `make` gives the same config for them."""
+        """Return the used values in the order of declaration; `make` gives the same config for them."""
         kept = set(self.identity()) - set(self.not_used())
         if self.hyper_parameters()["style"].default != "none":
             kept.add("style")
