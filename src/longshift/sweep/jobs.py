@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,7 +90,7 @@ def make_plan(directory: Path) -> tuple[Sweep, Plan]:
     with replacing(sweep.folder.plan) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(json.dumps(head) + "\n")
         for job in plan.jobs:
-            file.write(json.dumps(asdict(job)) + "\n")
+            file.write(json.dumps(vars(job)) + "\n")
     return sweep, plan
 
 

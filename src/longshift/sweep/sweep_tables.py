@@ -116,7 +116,10 @@ class DatasetTable(BaseModel):
     @field_validator("benchmark")
     @classmethod
     def _known(cls, value: str | None) -> str | None:
-        return RunConfig(target="", benchmark=value).benchmark  # type: ignore[arg-type]
+        try:
+            return RunConfig.model_validate({"target": "", "benchmark": value}).benchmark
+        except ValidationError as error:
+            raise _mistake(expected(error.errors()[0])) from error
 
 
 class RunTable(RunConfig):
@@ -185,29 +188,36 @@ class SweepTable(BaseModel):
 
 def read_tables(raw: Mapping[str, Any], base: Path) -> tuple[SweepTable, list[str]]:
     """The correct part of a sweep file and the mistakes in the rest, so that one does not hide those in another."""
-    good, mistakes = copy.deepcopy(dict(raw)), dict[str, None]()
+    good, mistakes = copy.deepcopy(dict(raw)), dict[tuple[str, str], str]()
     while True:
         try:
-            return SweepTable.model_validate(good, context={"base": base}), list(mistakes)
+            return SweepTable.model_validate(good, context={"base": base}), list(mistakes.values())
         except ValidationError as error:
-            first = not mistakes
-            for problem in error.errors():
-                if first:  # later ones only follow from what was removed
-                    mistakes[_text(problem, raw)] = None
-                _remove(good, problem["loc"])
-            good = _pruned(good)
+            problems = error.errors()
+        if not mistakes:  # later ones only follow from what was removed
+            for problem in problems:
+                place, text = _told(problem, raw)
+                mistakes.setdefault(place, text)  # each branch of a union has an error of its own: one is enough
+        before = copy.deepcopy(good)
+        # All places are found before any is removed: the second error at a place must not remove what is around it.
+        for container, key in [_deepest(good, problem["loc"]) for problem in problems]:
+            container[key] = None
+        good = _pruned(good)
+        assert good != before, problems  # something is removed each time, so that this ends
 
 
-def _text(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
-    """One mistake, with the table it is in."""
+def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
+    """The place of a mistake, and the mistake in words."""
     where, keys, known = _place([part for part in problem["loc"] if part != "[key]"], raw)
     name = ".".join(str(key) for key in keys[:2] if not isinstance(key, int))
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        return where + unknown_name("key", name, known)
-    if problem["type"] == "missing":
-        return f"{where}{name}: is required"
-    text = problem["msg"] if problem["type"] == "longshift" else expected(problem)
-    return f"{where}{name}: {text}" if name else where + text
+        text = unknown_name("key", name, known)
+    elif problem["type"] == "missing":
+        text = f"{name}: is required"
+    else:
+        words = problem["msg"] if problem["type"] == "longshift" else expected(problem)
+        text = f"{name}: {words}" if name else words
+    return (where, ".".join(map(str, keys[:2]))), where + text
 
 
 def _place(path: Sequence[Any], raw: Mapping[str, Any]) -> tuple[str, Sequence[Any], Iterable[str]]:
@@ -226,21 +236,18 @@ def _place(path: Sequence[Any], raw: Mapping[str, Any]) -> tuple[str, Sequence[A
     return "", path, SweepTable.model_fields
 
 
-def _remove(values: Any, path: Sequence[Any]) -> None:
-    """Remove what a path leads to, or the last part of it that exists; a list keeps its length until it is pruned."""
-    container: Any = None
-    key: Any = None
+def _deepest(values: Any, path: Sequence[Any]) -> tuple[Any, Any]:
+    """The last part of a path that exists: what holds it, and its key there."""
+    found: tuple[Any, Any] = (values, path[0])
     for part in path:
         if not ((isinstance(values, dict) and part in values) or (isinstance(values, list) and isinstance(part, int))):
             break
-        container, key, values = values, part, values[part]
-    if isinstance(container, dict):
-        del container[key]
-    elif container is not None:
-        container[key] = None
+        found, values = (values, part), values[part]
+    return found
 
 
 def _pruned(value: Any) -> Any:
+    """The values without those that were set to None, which TOML does not have."""
     if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items()}
+        return {key: _pruned(item) for key, item in value.items() if item is not None}
     return [_pruned(item) for item in value if item is not None] if isinstance(value, list) else value

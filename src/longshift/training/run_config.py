@@ -6,6 +6,7 @@ the options of the command line follow from them. Importing this module does not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -332,6 +333,7 @@ def expected(problem: Mapping[str, Any]) -> str:
         text = "expected " + limits[problem["type"]].format(**problem["ctx"])
     else:
         text = problem["msg"].replace("Input should be ", "expected ")
+        text = re.sub(r"a (valid )?dictionary.*", "a table", text)
     return f"{text[:1].lower()}{text[1:]}, got {problem['input']!r}"
 
 
