@@ -135,6 +135,14 @@ def test_mistakes_of_variants_come_with_all_others(tmp_path: Path) -> None:
     assert len(caught.value.mistakes) == 5, caught.value.mistakes
 
 
+def test_mistakes_in_one_table_do_not_hide_each_other(tmp_path: Path) -> None:
+    """The first is found by the type of the value, the second only with the method."""
+    write_sweep(tmp_path, methods=["erm"], run={"hparams": {"lr": [1], "batch_size": "a"}})
+    with pytest.raises(ConfigError) as caught:
+        read_sweep(tmp_path)
+    assert [line.split(": ")[0].split()[-1] for line in caught.value.mistakes] == ["hparams.lr", "hparams.batch_size"]
+
+
 def test_weights_are_meant_from_the_file(tmp_path: Path) -> None:
     variants = [{"name": "v", "method": "erm", "weights": "b.pt"}]
     sweep = read_sweep(write_sweep(tmp_path, overrides={"erm": {"weights": "a.pt"}}, variants=variants))
