@@ -73,7 +73,7 @@ def test_an_unfinished_fit_says_how_to_go_on(tmp_path: Path) -> None:
     (tmp_path / "fit").mkdir()
     (tmp_path / "fit" / "plan.json").write_text("{}")
     with pytest.raises(
-        LongshiftError, match=r"no model yet: its fit is not finished\. Go on with the same `longshift fit`"
+        LongshiftError, match=r"no model yet: its fit is not finished\. Resume it with the same `longshift fit`"
     ):
         load_model(tmp_path / "fit")
 

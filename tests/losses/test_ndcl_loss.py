@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 from longshift.losses import NDCLLoss, NDCLRecipe, infonce_nd, mine, prototype_alignment, reweighted_cross_entropy
 from longshift.losses.contrast import CONTRASTS
-from longshift.losses.ndcl_options import RELEASED
+from longshift.losses.ndcl_loss import RELEASED
 from longshift.rng import GivenDraws, HostDraws
 
 COUNTS = torch.tensor([[40, 10, 5, 0], [3, 30, 0, 8], [6, 6, 6, 6]])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from longshift.losses import NDCLLoss
-from longshift.losses.ndcl_options import RELEASED
+from longshift.losses.ndcl_loss import RELEASED
 
 pytestmark = pytest.mark.gpu
 

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from longshift.methods import get_method
-from longshift.methods.base import Method
+from longshift.methods.base import Method, Problem
 from longshift.methods.batch import Batch
-from longshift.methods.problem import Problem
 from longshift.nn.network import Network
 from longshift.rng import HostDraws
 from tests.methods.loops import LOOPS, Part

@@ -12,10 +12,9 @@ from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from longshift.methods import get_method
-from longshift.methods.base import Method
+from longshift.methods.base import Method, Problem
 from longshift.methods.batch import Batch
 from longshift.methods.eqrm import EQRM
-from longshift.methods.problem import Problem
 from longshift.methods.tcri import TCRI
 from longshift.nn.network import Network
 from longshift.rng import HostDraws

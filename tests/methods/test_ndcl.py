@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from longshift.errors import ConfigError
 from longshift.losses import NDCLLoss, NDCLRecipe
-from longshift.losses.ndcl_options import RELEASED
+from longshift.losses.ndcl_loss import RELEASED
 from longshift.methods import get_method
+from longshift.methods.base import Problem
 from longshift.methods.batch import Batch
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
-from longshift.methods.problem import Problem
 from longshift.methods.search_space import choice, hp
 from longshift.nn.network import Network
 from longshift.rng import GivenDraws, HostDraws

@@ -14,9 +14,8 @@ from torch.nn.functional import cross_entropy
 
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.methods import all_methods, get_method, registry
-from longshift.methods.base import Method
+from longshift.methods.base import Method, Problem
 from longshift.methods.batch import Batch
-from longshift.methods.problem import Problem
 from longshift.nn.network import Network
 from longshift.rng import HostDraws
 

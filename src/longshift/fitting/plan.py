@@ -184,7 +184,7 @@ def _read_plan(path: Path) -> tuple[dict[str, Any], Plan]:
         if value["schema"] != SCHEMA:
             raise ValueError(f"expected schema {SCHEMA}, found {value['schema']!r}")
         kept = {"request": value["request"], "plan": value["plan"]}
-        if value.get("hash", content_hash(kept)) != content_hash(kept):  # older plans have none
+        if value["hash"] != content_hash(kept):
             raise ValueError("its values are not those that were saved")
         request: dict[str, Any] = dict(kept["request"])
         return request, Plan(**{**kept["plan"], "sites": tuple(kept["plan"]["sites"])})

@@ -1,4 +1,4 @@
-"""Images as vectors: what a frozen network makes of every image of a data set, as a table to train on."""
+"""Images as vectors: the features of a frozen network for each image of a dataset, as a table to train on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longshift.errors import UsageError
 from longshift.files import replacing
 from longshift.nn import Backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
-from longshift.training import resolve_device
+from longshift.training import channel_tensor, normalize_pixels, resolve_device
 
 Vectors = npt.NDArray[np.float32]
 CHUNK = 64
@@ -22,18 +22,16 @@ CHUNK = 64
 def embed(store: Store, backbone: Backbone, device: str = "auto", tick: Tick = silent) -> Vectors:
     """Feature vectors (N, feature_dim) of all images of a store, in its order, in float32 and without augmentation."""
     if store.inputs.ndim == 2:
-        raise UsageError("the data are vectors already; `longshift embed` is for images")
+        raise UsageError("Expected images, got vectors: `longshift embed` turns images into vectors")
     where = resolve_device(device)
     module = backbone.module.eval().to(where)
     module.to(memory_format=torch.channels_last)
-    mean = torch.tensor(backbone.mean, device=where).reshape(1, 3, 1, 1)
-    std = torch.tensor(backbone.std, device=where).reshape(1, 3, 1, 1)
+    mean, std = channel_tensor(backbone.mean, where), channel_tensor(backbone.std, where)
     result = np.empty((len(store.inputs), backbone.feature_dim), dtype=np.float32)
     with torch.inference_mode(), without_kernel_tuning(exact=True):  # cuDNN would round to TF32 by itself
         for start in range(0, len(result), CHUNK):
             pixels = torch.from_numpy(np.array(store.inputs[start : start + CHUNK])).to(where)
-            images = pixels.permute(0, 3, 1, 2).float().div(255)
-            features = module((images - mean) / std).float().cpu().numpy()
+            features = module(normalize_pixels(pixels, mean, std)).float().cpu().numpy()
             result[start : start + len(features)] = features
             tick(len(features))
     return result

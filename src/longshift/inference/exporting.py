@@ -1,7 +1,7 @@
 """A model for use without longshift: ONNX or torch.export, checked against PyTorch before the file is kept.
 
 The graph takes what an image library gives, (N, size, size, 3) pixels from 0 to 255 as uint8, and holds scaling,
-normalisation and temperature itself; only decoding and resizing stay outside, and the JSON beside the file says how
+normalization and temperature itself; only decoding and resizing stay outside, and the JSON beside the file says how
 they are done. A model of vectors takes (N, length) float32. Outputs: `logits` and calibrated `probabilities`.
 """
 
@@ -27,7 +27,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing, write_json
 from longshift.inference.loading import LoadedModel, Weights, load_model
 from longshift.inference.model_warning import unseen_warning
-from longshift.training import RunFolder, read_config
+from longshift.training import RunFolder, normalize_pixels, read_config
 
 Format = Literal["onnx", "torch"]
 SUFFIX: dict[str, str] = {"onnx": ".onnx", "torch": ".pt2"}
@@ -54,7 +54,7 @@ class Deployed(nn.Module):
         """(N, size, size, 3) uint8 or (N, length) float32."""
         x = inputs
         if not self.vectors:
-            x = (inputs.permute(0, 3, 1, 2).to(self.mean.dtype) / 255 - self.mean) / self.std
+            x = normalize_pixels(inputs, self.mean, self.std)
         logits: Tensor = self.predictor(x)
         return logits, (logits / self.temperature).softmax(1)
 

@@ -14,7 +14,7 @@ from longshift.errors import LongshiftError
 from longshift.inference.model_warning import unseen_warning
 from longshift.methods import Problem, get_method, is_file_spec
 from longshift.nn import make_backbone, make_network
-from longshift.training import Inputs, ModelFile, RunFolder, checkpoint, read_model_file, resolve_device
+from longshift.training import Inputs, ModelFile, RunFolder, channel_tensor, checkpoint, read_model_file, resolve_device
 
 Weights = Literal["selected", "averaged"]
 FINAL = "final"  # where `longshift fit` keeps its model
@@ -27,11 +27,11 @@ class LoadedModel:
 
     folder: Path
     info: ModelFile
-    predictor: nn.Module  # in evaluation mode: normalised inputs -> logits
+    predictor: nn.Module  # in evaluation mode: normalized inputs -> logits
     inputs: Inputs
     device: torch.device
     temperature: float
-    warning: str = ""  # why it must not be used, where its own record says so
+    warning: str = ""  # why it must not be used, if its own record says so
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -75,17 +75,17 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     if not folder.description.exists():
         if (Path(path) / PLAN).exists():
             raise LongshiftError(
-                f"{path} holds no model yet: its fit is not finished. Go on with the same `longshift fit` command"
+                f"{path} holds no model yet: its fit is not finished. Resume it with the same `longshift fit` command."
             )
         below = sorted(str(p) for p in Path(path).glob("*/") if model_folder(p).description.exists())
         if below:
             listed = ", ".join(below[:5]) + (f" and {len(below) - 5} more" if len(below) > 5 else "")
-            raise LongshiftError(f"{path} is no model itself, but has some in it; name one: {listed}")
+            raise LongshiftError(f"{path} is not a model itself, but contains some. Name one: {listed}")
         raise LongshiftError(f"{folder.path} holds no model: it has no model.json; {_why_none(folder.path)}")
     info = read_model_file(folder.description)
     target = resolve_device(device)
     backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type)
-    # Dropout and precision are about training; a model is used in float32.
+    # Dropout and precision belong to training; a model is used in float32.
     network = make_network(backbone, len(info.classes), freeze_bn=info.freeze_bn)
     predictor: nn.Module
     file = weights_file(folder, weights)
@@ -103,12 +103,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
         method = cls(network, problem, cls.Config.restore(info.hparams))
         checkpoint.load_weights(file, method)
         predictor = method.predictor()
-    shape = (1, 3, 1, 1)
-    inputs = Inputs(
-        torch.tensor(info.mean, device=target).reshape(shape),
-        torch.tensor(info.std, device=target).reshape(shape),
-        None,
-    )
+    inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
     return LoadedModel(
         folder.path,
@@ -122,7 +117,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
 
 
 def _why_none(path: Path) -> str:
-    """What a folder without a model is, as far as can be told."""
+    """The likely reason why a folder has no model."""
     whole = path.resolve().parent.parent
     if (whole / PLAN).exists():
         above = Path(os.path.normpath(path / os.pardir / os.pardir))
@@ -130,7 +125,7 @@ def _why_none(path: Path) -> str:
             f"it is a run of a fit with a site held out, which keeps no weights; the model is that of the fit, {above}"
         )
     if not (path / "config.json").exists():
-        return "expected the folder of a run or of a fit, as `longshift fit DATA` makes it; then come the images"
+        return "expected the folder of a run or of a fit, as `longshift fit DATA` makes it, followed by the images"
     return "the run was made with --no-keep-model, or is not finished"
 
 

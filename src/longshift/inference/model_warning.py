@@ -1,7 +1,6 @@
-"""What a model's own record says of sites it had not seen, and the warning that follows from it.
+"""A model's record at sites it had not seen, and the warning that follows from it.
 
-`longshift fit` adds the record to model.json, so that it goes wherever the model goes. Models without one (those of
-`longshift train`, and those of fits made before there was a record) are used as they are.
+`longshift fit` adds the record to model.json, so that it stays with the model. Models of `longshift train` have none.
 """
 
 from __future__ import annotations

@@ -48,13 +48,14 @@ if TYPE_CHECKING:
         mix as mix,
     )
     from longshift.losses.moments import pairwise_coral as pairwise_coral
-    from longshift.losses.ndcl_loss import NDCLLoss as NDCLLoss, NDCLTerms as NDCLTerms
-    from longshift.losses.ndcl_options import (
+    from longshift.losses.ndcl_loss import (
         ALIGNMENTS as ALIGNMENTS,
         PRIORS as PRIORS,
         RELEASED as RELEASED,
         SIMILARITY_CHOICES as SIMILARITY_CHOICES,
+        NDCLLoss as NDCLLoss,
         NDCLRecipe as NDCLRecipe,
+        NDCLTerms as NDCLTerms,
     )
     from longshift.losses.quantile import kde_quantile as kde_quantile
     from longshift.losses.reweighted_ce import (

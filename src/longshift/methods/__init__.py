@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.methods.base import Losses as Losses, Method as Method
+    from longshift.methods.base import Losses as Losses, Method as Method, Problem as Problem
     from longshift.methods.batch import Batch as Batch
     from longshift.methods.catalogue import (
         format_value as format_value,
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         method_summary as method_summary,
     )
     from longshift.methods.plugins import is_file_spec as is_file_spec
-    from longshift.methods.problem import Problem as Problem
     from longshift.methods.registry import (
         all_methods as all_methods,
         get_method as get_method,

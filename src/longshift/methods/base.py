@@ -11,10 +11,28 @@ from torch import Tensor, nn
 
 from longshift.methods.batch import Batch
 from longshift.methods.info import MethodInfo
-from longshift.methods.problem import Problem
 from longshift.methods.search_space import MethodConfig
 from longshift.nn import Network, optim
 from longshift.rng import Draws
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a method may know about the task: classes, source domains, training counts and number of steps."""
+
+    classes: int
+    domains: int
+    counts: tuple[tuple[int, ...], ...]  # [domain][class] training samples; a class may be missing (0)
+    steps: int = 5000
+
+    def __post_init__(self) -> None:
+        if len(self.counts) != self.domains or any(len(row) != self.classes for row in self.counts):
+            shape = f"{len(self.counts)} x {len(self.counts[0]) if self.counts else 0}"
+            raise ValueError(f"Expected `counts` of {self.domains} domains x {self.classes} classes, but got {shape}.")
+
+    def counts_tensor(self, dtype: torch.dtype | None = None) -> Tensor:
+        """Return the training counts (domains, classes) on the CPU; register them as a buffer of the method."""
+        return torch.tensor(self.counts, dtype=dtype or torch.get_default_dtype())
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from longshift.training import checkpoint as checkpoint
     from longshift.training.assemble import build_method as build_method
     from longshift.training.batch_source import EvaluationSource as EvaluationSource, host_tensor as host_tensor
-    from longshift.training.batches import Inputs as Inputs
+    from longshift.training.batches import (
+        Inputs as Inputs,
+        channel_tensor as channel_tensor,
+        normalize_pixels as normalize_pixels,
+    )
     from longshift.training.checkpoint import load_resume as load_resume
     from longshift.training.device import resolve_device as resolve_device
     from longshift.training.interrupt import graceful_stop as graceful_stop

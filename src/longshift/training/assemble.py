@@ -13,7 +13,7 @@ from longshift.nn import VectorMLP, make_backbone, make_network
 from longshift.rng import HostDraws
 from longshift.training.augmentation import Augmentation, augment_with, compiled_augment
 from longshift.training.batch_source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
-from longshift.training.batches import Inputs, training_set
+from longshift.training.batches import Inputs, channel_tensor, training_set
 from longshift.training.device import compiles, resolve_precision, tune, use_graphs
 from longshift.training.graph_rng import TapedDraws
 from longshift.training.loss_log import LossLog
@@ -67,10 +67,9 @@ def build_method(
     if compiles(runtime, device, config.steps):
         keep_compiled(runtime.cache)
         network.compile_featurizer()
-    shape = (1, 3, 1, 1)
     inputs = Inputs(
-        torch.tensor(saved.mean if saved else backbone.mean, device=device).reshape(shape),
-        torch.tensor(saved.std if saved else backbone.std, device=device).reshape(shape),
+        channel_tensor(saved.mean if saved else backbone.mean, device),
+        channel_tensor(saved.std if saved else backbone.std, device),
         Augmentation() if config.augmented else None,
         compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
         Style.of(hparams),

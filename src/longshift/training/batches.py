@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,30 +59,40 @@ class Inputs:
         """Network inputs without augmentation and style."""
         if stored.dtype != torch.uint8:
             return stored
-        return self._normalise(_pixels(stored))
+        return normalize_pixels(stored, self.mean, self.std).contiguous(memory_format=torch.channels_last)
 
     def batch(self, stored: Tensor, y: Tensor, domains: int, draws: Draws) -> Batch:
         """A training batch from stored samples and labels in domain-major order."""
         d = torch.arange(domains, device=y.device).repeat_interleave(y.shape[0] // domains)
         if stored.dtype != torch.uint8:
             return Batch(stored, y, d, domains)
-        images = _pixels(stored)
+        images = _pixels(stored, self.mean.dtype)
         if self.recipe is not None:
             images = self.augment(images, draws.uniform(images.shape[0], UNIFORMS), self.recipe)
         if self.style is None:
-            return Batch(self._normalise(images), y, d, domains)
+            return Batch(self._normalize(images), y, d, domains)
         styled, style_d = draw_styled(images, y, d, self.mean, self.style, draws)
         if self.style.views == 1:
-            return Batch(self._normalise(styled), y, d, domains, style_d)
+            return Batch(self._normalize(styled), y, d, domains, style_d)
         x, y, style_d, d = (
             two_views(plain, other, domains) for plain, other in ((images, styled), (y, y), (d, style_d), (d, d))
         )
-        return Batch(self._normalise(x), y, d, domains, style_d)
+        return Batch(self._normalize(x), y, d, domains, style_d)
 
-    def _normalise(self, images: Tensor) -> Tensor:
+    def _normalize(self, images: Tensor) -> Tensor:
         return ((images - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
 
 
-def _pixels(stored: Tensor) -> Tensor:
+def channel_tensor(values: Sequence[float], device: torch.device) -> Tensor:
+    """One value per channel as (1, 3, 1, 1): a mean or standard deviation of pixels."""
+    return torch.tensor(values, device=device).reshape(1, 3, 1, 1)
+
+
+def normalize_pixels(stored: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """Network inputs (B, 3, H, W) from pixels (B, H, W, 3) uint8: scaled to [0, 1], then (x - mean) / std."""
+    return (_pixels(stored, mean.dtype) - mean) / std
+
+
+def _pixels(stored: Tensor, dtype: torch.dtype) -> Tensor:
     """(B, H, W, 3) uint8 to (B, 3, H, W) float in [0, 1]; a view in channels-last order."""
-    return stored.permute(0, 3, 1, 2).to(torch.get_default_dtype()) / 255
+    return stored.permute(0, 3, 1, 2).to(dtype) / 255
