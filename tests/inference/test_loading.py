@@ -186,5 +186,5 @@ def test_any_weights_load_or_are_refused_in_words(digits_run: Path, tmp_path: Pa
 def test_a_folder_of_models_names_them(digits_run: Path, tmp_path: Path) -> None:
     for name in ("first", "second"):
         shutil.copytree(digits_run, tmp_path / "runs" / name)
-    with pytest.raises(LongshiftError, match=r"no model itself.*first, .*second"):
+    with pytest.raises(LongshiftError, match=r"not a model itself.*first, .*second"):
         load_model(tmp_path / "runs", device="cpu")
