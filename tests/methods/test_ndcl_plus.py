@@ -141,7 +141,7 @@ def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path)
 def test_a_preset_has_nothing_of_its_own_but_defaults() -> None:
     base = get_method("ndcl")
     described: dict[str, Any] = {"title": "x", "family": "idg", "paper": "x", "idea": "x"}
-    with pytest.raises(LongshiftError, match="no subclass"):
+    with pytest.raises(LongshiftError, match="not a subclass"):
         registry.register("mine", **described, preset_of="ndcl")(get_method("erm"))
     with pytest.raises(LongshiftError, match="more of its own than other defaults"):
         registry.register("mine", **described, preset_of="ndcl")(type("Mine", (base,), {"loss": lambda *_: None}))

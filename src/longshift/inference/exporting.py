@@ -1,8 +1,8 @@
 """A model for use without longshift: ONNX or torch.export, checked against PyTorch before the file is kept.
 
 The graph takes what an image library gives, (N, size, size, 3) pixels from 0 to 255 as uint8, and holds scaling,
-normalization and temperature itself; only decoding and resizing stay outside, and the JSON beside the file says how
-they are done. A model of vectors takes (N, length) float32. Outputs: `logits` and calibrated `probabilities`.
+normalization and temperature itself; only decoding and resizing stay outside, and the JSON next to the file describes
+them. A model of vectors takes (N, length) float32. Outputs: `logits` and calibrated `probabilities`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def export(
     weights: Weights = "selected",
     tolerance: float = TOLERANCE,
 ) -> Exported:
-    """Write the model of a run or fit folder as ONNX or torch.export, with FILE.json beside it."""
+    """Write the model of a run or fit folder as ONNX or torch.export, with FILE.json next to it."""
     if format not in SUFFIX:
         raise UsageError(f"expected the format onnx or torch, got {format!r}")
     model = load_model(path, weights, device="cpu")

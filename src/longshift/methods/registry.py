@@ -39,7 +39,7 @@ def _check_preset(name: str, cls: type[Method], base: str) -> None:
     """A preset shares its runs with its method, so it may have other defaults and nothing else of its own."""
     known = _METHODS.get(base)
     if known is None or not issubclass(cls, known):
-        raise LongshiftError(f"{name!r} says it is a preset of {base!r}, but is no subclass of it")
+        raise LongshiftError(f"{name!r} is registered as a preset of {base!r}, but is not a subclass of it")
     own = [word for word in vars(cls) if not word.startswith("_") and word not in ("Config", "info")]
     if own or set(cls.Config.hyper_parameters()) != set(known.Config.hyper_parameters()):
         raise LongshiftError(f"{name!r}, a preset of {base!r}, has more of its own than other defaults")

@@ -22,7 +22,7 @@ def require_pretrained(name: str) -> None:
 
 
 def no_weights(name: str, why: object) -> LongshiftError:
-    """What to say where published weights were asked for and did not come."""
+    """The error for published weights that could not be loaded."""
     file = name.removeprefix(TORCHVISION)
     return LongshiftError(
         f"cannot get the pretrained weights of {name}: {why}\n"

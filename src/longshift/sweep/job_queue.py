@@ -29,7 +29,7 @@ class JobQueue:
     done: int = 0
     failed: int = 0
     finished_here: int = 0
-    in_table: int = 0  # finished by the table of runs beside the sweep file, not by the store
+    in_table: int = 0  # finished in the table of runs next to the sweep file, not in the store
     running: set[str] = field(default_factory=set)
     elsewhere: list[Job] = field(default_factory=list)
     deaths: dict[str, int] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class JobQueue:
             self.elsewhere.append(job)
 
     def finish(self, job: Job, outcome: Outcome) -> None:
-        """Take note of what came of a job."""
+        """Record the outcome of a job."""
         self.running.discard(job.fingerprint)
         if outcome.kind == "done":
             self.done += 1

@@ -71,7 +71,7 @@ def scan_jobs(store: StoreFolder, fingerprints: Iterable[str]) -> dict[str, Entr
         running = name in claimed and claims.is_held(store.claims / name)
         found[fingerprint] = Entry("running" if running else "waiting")
     if fresh:
-        # Only a cache: a store that may be read but not written is no reason to fail.
+        # Only a cache: a read-only store must not fail.
         with contextlib.suppress(LongshiftError, OSError):
             append_index(store, fresh)
     return found

@@ -142,10 +142,10 @@ class Pool:
                 _tell(worker.connection, worker.job)
 
     def receive(self) -> list[Slot]:
-        """Hear what the workers have to say; the slots of those that are gone."""
+        """Read the messages of the workers; return the slots of those that have ended."""
         freed = []
         for worker in list(self.workers):
-            gone = not worker.process.is_alive()  # asked before reading: what it said last is then in the pipe
+            gone = not worker.process.is_alive()  # checked before reading: its last message is then in the pipe
             try:
                 while worker.connection.poll():
                     self._hear(worker, worker.connection.recv())

@@ -1,7 +1,7 @@
 """The Ray launcher: jobs as tasks on a cluster.
 
 Ray finds a place with enough processors (and a share of a GPU) for each job. A job whose worker or node is lost is
-given out again; in a shared folder it goes on from its checkpoint. Where nodes share no folder, a job runs in a
+given out again; in a shared folder it resumes from its checkpoint. Where nodes share no folder, a job runs in a
 folder of its node and its small files come back as bytes; the command that was started holds the job's lock.
 """
 
@@ -220,7 +220,7 @@ def run_shared(
 
 
 def run_apart(job: Job, files: Files, runtime: Runtime, threads: int, flag: Any) -> tuple[Outcome, Files]:
-    """On a node that does not: in a folder of its own, which stays, so that the job can go on there if it is lost."""
+    """On a node that does not: in a folder of its own, which stays, so that the job can resume there if it is lost."""
     store = node_store()
     folder = store.job(job.fingerprint)
     if not (folder / "resume.pt").exists():
@@ -251,7 +251,7 @@ def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any
 
     def watch() -> None:
         while not ended.wait(1.0) and not stop.is_set():
-            # No answer is no reason to stop: Ray itself ends the tasks of a command that is gone.
+            # Without an answer the job continues: Ray itself ends the tasks of a command that is gone.
             with contextlib.suppress(Exception):
                 if ray.get(flag.asked.remote(), timeout=30):
                     stop.set()

@@ -1,4 +1,4 @@
-"""Run one job in this process: claim it, train it (from its checkpoint if there is one), keep what came of it."""
+"""Run one job in this process: claim it, train it (from its checkpoint if there is one), keep the outcome."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Kind = Literal["done", "failed", "stopped", "busy", "full"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, disk full."""
+    """The outcome of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, disk full."""
 
     kind: Kind
     message: str = ""

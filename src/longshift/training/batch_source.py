@@ -33,7 +33,7 @@ class Source(Rows, Protocol):
     """Gives training batches and evaluation inputs."""
 
     def prepare(self, step: int) -> None:
-        """Host-side work before the batch of `step` is asked for."""
+        """Do the work on the host that the batch of `step` needs."""
         ...
 
     def batch(self, draws: Draws) -> Batch:
@@ -94,7 +94,7 @@ class ResidentSource:
 class StreamedSource:
     """Samples stay on the host; a thread gathers coming batches into pinned memory and copies them ahead of time.
 
-    Which samples a step sees depends on the seed and the step alone, so the thread can know it in advance.
+    Which samples a step sees depends on the seed and the step alone, so the thread can prepare them in advance.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class StreamedSource:
             self._thread.start()
         got, stored, y, ready = self._next()
         if got != step:
-            raise RuntimeError(f"the stream stands at step {got}, step {step} was asked for")
+            raise RuntimeError(f"Expected samples of step {step}, got those of step {got}.")
         if ready is not None:
             current = torch.cuda.current_stream(self.device)
             current.wait_event(ready)
@@ -176,7 +176,7 @@ class StreamedSource:
                 if self._failure is not None:
                     raise LongshiftError(f"reading the images failed: {self._failure}") from self._failure
                 if self._thread is None or not self._thread.is_alive():
-                    raise LongshiftError("reading the images stopped without a word") from None
+                    raise LongshiftError("the thread that reads the images ended without an error") from None
 
     def batch(self, draws: Draws) -> Batch:
         """Augment, style and normalize what `prepare` put in place."""

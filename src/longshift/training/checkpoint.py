@@ -1,4 +1,4 @@
-"""Saved weights (safetensors, no pickle) and the state from which a broken-off run goes on."""
+"""Saved weights (safetensors, no pickle) and the state from which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def digest(weights: Mapping[str, Tensor]) -> str:
 
 
 def require_weights(path: Path) -> None:
-    """Raise where there is no .safetensors file."""
+    """Raise an error unless the path is an existing .safetensors file."""
     if path.suffix != ".safetensors":
         raise LongshiftError(f"{path} is not a .safetensors file; other formats can run code when loaded")
     if not path.exists():
@@ -65,7 +65,7 @@ def load_weights(path: Path, module: nn.Module, prefix: str = "") -> None:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file; where it says their hash, that must hold: a flipped bit would be a wrong number."""
+    """The tensors of a file, which must match the hash in its header: a flipped bit would be a wrong number."""
     again = "Copy it again, or train the run again in another folder."
     try:
         with safe_open(path, framework="pt") as file:
@@ -87,7 +87,7 @@ def save_resume(path: Path, state: dict[str, Any]) -> None:
 
 
 class ResumeWriter:
-    """Writes resume states in a thread while training goes on; only the copy to the host is waited for.
+    """Writes resume states in a thread while training continues; training waits only for the copy to the host.
 
     An error of a write is raised by the next call. A kill in between leaves the previous state.
     """
@@ -98,7 +98,7 @@ class ResumeWriter:
         self._writing: Future[None] | None = None
 
     def save(self, state: dict[str, Any]) -> None:
-        """Begin to write a copy of the state, once the one before is written."""
+        """Start to write a copy of the state, once the previous one is written."""
         self.wait()
         self._writing = self._thread.submit(save_resume, self.path, _on_host(state))
 
@@ -130,7 +130,7 @@ def _on_host(value: Any) -> Any:
 def load_resume(path: Path, device: torch.device) -> dict[str, Any]:
     """Read the resume state; only tensors and plain values are accepted."""
     try:
-        with zipfile.ZipFile(path) as archive:  # torch does not look at the checksums that it writes
+        with zipfile.ZipFile(path) as archive:  # torch does not check the checksums that it writes
             broken = archive.testzip()
         if broken is not None:
             raise ValueError(f"{broken} does not have the checksum it was written with")
@@ -143,6 +143,6 @@ def load_resume(path: Path, device: torch.device) -> dict[str, Any]:
 
 
 def damaged_resume(path: Path, error: Exception) -> LongshiftError:
-    """What to say of a resume state that is of no use."""
+    """The error for a resume state that cannot be used."""
     why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
     return LongshiftError(f"cannot resume from {path}: {why}\nRemove it to start the run again.")

@@ -1,7 +1,7 @@
 """Ctrl-C once stops after the current step with everything saved; a second time stops at once.
 
-SIGTERM always means the former: `timeout` and cluster schedulers send it twice, once to the process and once to its
-group, and follow it with SIGKILL where they cannot wait.
+SIGTERM always has the first meaning: `timeout` and cluster schedulers send it twice, once to the process and once to
+its group, and follow it with SIGKILL where they cannot wait.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import FrameType
 
 @contextlib.contextmanager
 def graceful_stop(announce: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether a stop was asked for (SIGINT or SIGTERM); a second SIGINT is not held."""
+    """Yield a function that tells whether SIGINT or SIGTERM asked to stop; a second SIGINT stops at once."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set  # only the main thread may handle signals

@@ -8,7 +8,7 @@ result.json        the outcome; present only when the run is finished
 model.safetensors  the selected weights
 model.json         how to use them: structure, preprocessing, classes, temperature (of a fit: accuracy at unseen sites)
 averaged.safetensors  the selected averaged weights, where weights were averaged
-resume.pt          everything needed to go on; removed when the run is finished
+resume.pt          everything needed to resume; removed when the run is finished
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _again(folder: RunFolder) -> str:
 
 
 def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) -> dict[str, Any]:
-    """What a result says of a run before anything was measured; the trainer adds the rest."""
+    """The parts of a result that are known before anything is measured; the trainer adds the rest."""
     return {
         "schema": SCHEMA,
         "status": "done",
@@ -200,7 +200,7 @@ def _result_mistake(value: Any, fingerprint: str) -> str:
 
 
 def _miscounted(value: dict[str, Any]) -> str:
-    """The confusion matrix says all counts once more: a number that was changed on the disk shows."""
+    """The confusion matrix has all counts a second time, which reveals a number that changed on disk."""
     for which in ("last", "selected", "averaged"):
         for name, part in (value.get(which) or {}).items():
             if name in ("step", "posterior"):  # nothing is counted there

@@ -45,8 +45,8 @@ def tracker_kind(name: str) -> TrackerKind:
 def open_tracker(kind: TrackerKind, folder: Path, config: RunConfig, root: Path | None = None) -> Iterator[Tracker]:
     """A tracker for the run in `folder`.
 
-    TensorBoard writes into the run's folder; MLflow into ROOT/mlflow.db (by default beside the run's folder), which
-    all runs there share. A run that goes on after a stop goes on in the tracker as well.
+    TensorBoard writes into the run's folder; MLflow into ROOT/mlflow.db (by default next to the run's folder), which
+    all runs there share. A resumed run continues in the tracker as well.
     """
     hparams = config.method_config().to_dict()
     run = {name: value for name, value in config.model_dump(exclude={"hparams"}).items() if value is not None}

@@ -1,4 +1,4 @@
-"""Begin early what takes seconds and needs no data: the GPU's context and kernels, the compiler and its helpers.
+"""Start early what takes seconds and needs no data: the GPU's context and kernels, the compiler and its helpers.
 
 While a command reads its data set, these load in the background; a run that needs them later finds them there. Whatever
 fails here fails again, with its proper message, where it is needed.
@@ -22,9 +22,9 @@ from longshift.training.run_config import Runtime
 
 
 def keep_compiled(cache: Path | None) -> None:
-    """Keep compiled kernels beside the decoded images, where they outlive a reboot.
+    """Keep compiled kernels next to the decoded images, where they survive a reboot.
 
-    Who has chosen another place with $TORCHINDUCTOR_CACHE_DIR keeps it.
+    $TORCHINDUCTOR_CACHE_DIR overrides the place.
     """
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((cache or default_cache()) / "compiled"))
 
