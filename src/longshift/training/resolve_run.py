@@ -84,7 +84,7 @@ class OpenDataset:
 
     def resolve(self, request: Request, source: str = SOURCE, planned: Collection[Path] = ()) -> ResolvedRun:
         """As the function `resolve`, for runs on this dataset; `planned` files of counts need not exist yet."""
-        asked, mistakes = read_keys({**_values(request), "data": self.data})
+        asked, mistakes = read_keys({"data": self.data, **_values(request)})
         failures: list[LongshiftError] = []
         wrong = mistakes.keys()
         config = asked
