@@ -15,6 +15,7 @@ import pytest
 import longshift
 from longshift.files import read_json
 from longshift.inference.loading import load_model
+from tests.commands import Command, wait_for
 from tests.faults.tools import (
     DAMAGES,
     SMALL_FIT,
@@ -22,9 +23,7 @@ from tests.faults.tools import (
     leftovers,
     on_small_disk,
     outcome,
-    start,
     tiny_sites,
-    wait_for,
 )  # fmt: skip
 
 FLAGS = (
@@ -69,11 +68,12 @@ def same(one: Path, other: Path) -> bool:
 @pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_to_the_same_end(data: Path, calm: Path, tmp_path: Path) -> None:
     out, rng = tmp_path / "fit", random.Random()
-    process = start("fit", str(data), *FLAGS, "--out", str(out))
+    process = Command("fit", data, *FLAGS, "--out", out)
     first = out / rng.choice(["plan.json", f"{RUNS[0]}/resume.pt", f"{RUNS[1]}/config.json", "final/config.json"])
     wait_for(lambda: first.exists() or process.poll() is not None)
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.communicate()
+    assert process.returncode == -signal.SIGKILL, "the fit ended before it could be killed"
     finished = {
         name: (out / name / "result.json").read_bytes() for name in RUNS if (out / name / "result.json").exists()
     }
@@ -159,7 +159,7 @@ def test_too_little_space_is_refused_before_anything_is_done(
 @pytest.mark.slow
 def test_of_two_at_once_one_wins(data: Path, calm: Path, tmp_path: Path) -> None:
     out = tmp_path / "fit"
-    pair = [start("fit", str(data), *FLAGS, "--out", str(out)) for _ in range(2)]
+    pair = [Command("fit", data, *FLAGS, "--out", out) for _ in range(2)]
     said = [process.communicate(timeout=120)[1] for process in pair]
     codes = [process.returncode for process in pair]
     assert 0 in codes, said

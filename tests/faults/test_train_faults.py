@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from longshift.inference.evaluate_run import evaluate
 from longshift.inference.loading import load_model
 from longshift.training.run_folder import RunFolder, read_metrics, read_result
 from longshift.training.trainer import Interrupted, Trainer
+from tests.commands import Command, wait_for
 from tests.faults.tools import (
     DAMAGES,
     command,
@@ -27,7 +27,6 @@ from tests.faults.tools import (
     loaded_or_error,
     on_small_disk,
     outcome,
-    start,
 )  # fmt: skip
 from tests.training.small_runs import CPU, config
 
@@ -76,21 +75,29 @@ def test_the_stopped_run_goes_on_to_the_same_end(calm: Path, broken_off: Path, t
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_it_goes_on_to_the_same_end(calm: Path, tmp_path: Path) -> None:
-    out, rng = tmp_path / "run", random.Random()
-    resume = ("--resume", str(out), "--quiet", "--device", "cpu")
-    process = start("train", *FLAGS, "--out", str(out), "--checkpoint-every", "1")
-    while not (out / "resume.pt").exists() and process.poll() is None:
-        time.sleep(0.002)
-    time.sleep(rng.random() / 20)
-    process.send_signal(signal.SIGKILL)  # does nothing where it has ended
+def test_killed_at_any_step_it_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    """A method that draws random numbers, with dropout: all of them must come back."""
+    flags = ("--method", "ndcl", "--steps", "30", "--eval-every", "10", "--set", "dropout=0.1")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert outcome("train", *FLAGS, *flags, "--out", str(whole)) is None
+    process = Command("train", *FLAGS, *flags, "--out", str(broken), "--checkpoint-every", "1")
+    stop_at = random.Random().randint(1, 25)
+    wait_for(lambda: _step_reached(broken) >= stop_at or process.poll() is not None)
+    process.kill()
     process.communicate()
-    if not (out / "result.json").exists():
-        (out / ".resume.pt.left.part").write_bytes(b"half")  # as if killed while writing
-        assert outcome("train", *resume) is None
-    assert same(calm, out)
-    assert not leftovers(out)
-    assert not (out / "resume.pt").exists()
+    assert process.returncode == -signal.SIGKILL, f"the run ended before it could be killed at step {stop_at}"
+    assert not (broken / "result.json").exists()
+    (broken / ".resume.pt.left.part").write_bytes(b"half")  # as if killed while writing
+    assert outcome("train", "--resume", str(broken), "--quiet", "--device", "cpu") is None
+    assert same(whole, broken), f"the run differs after a kill at step {stop_at}"
+    assert not leftovers(broken)
+    assert not (broken / "resume.pt").exists()
+
+
+def _step_reached(folder: Path) -> int:
+    if not (folder / "resume.pt").exists():
+        return 0
+    return int(torch.load(folder / "resume.pt", weights_only=True)["progress"]["step"])
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -229,9 +236,9 @@ def test_a_full_disk_costs_nothing(calm: Path, broken_off: Path, tmp_path: Path)
 @pytest.mark.slow
 def test_of_two_at_once_one_wins(calm: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    pair = [start("train", *FLAGS, "--out", str(out)) for _ in range(2)]
+    pair = [Command("train", *FLAGS, "--out", out) for _ in range(2)]
     said = [process.communicate(timeout=120)[1] for process in pair]
-    assert sorted(process.returncode for process in pair) == [0, 1], said
+    assert {process.returncode for process in pair} == {0, 1}, said
     loser = next(text for process, text in zip(pair, said, strict=True) if process.returncode)
     assert "another command is at work in" in loser or "holds a finished run" in loser
     assert "Traceback" not in loser

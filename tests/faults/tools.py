@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -44,21 +43,6 @@ def flipped(raw: bytes, place: int) -> bytes:
 def command(*arguments: str, program: str = PROGRAM) -> list[str]:
     """What to start."""
     return [sys.executable, "-c", program, *arguments]
-
-
-def start(*arguments: str, program: str = PROGRAM) -> subprocess.Popen[str]:
-    """A command in the background."""
-    pipe = subprocess.PIPE
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command(*arguments, program=program), stdout=pipe, stderr=pipe, text=True, env=environment)
-
-
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
-    """Wait, but not for ever."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
 
 
 def outcome(*arguments: str) -> LongshiftError | None:

@@ -28,6 +28,8 @@ from longshift.training import Runtime, TrackerKind
 MOST_DEATHS = 3  # of workers of one job
 READY, STOP = "ready", "stop"
 KILLED = 9  # SIGKILL, which Windows does not name
+# A forked child would inherit locks and CUDA; a spawned one starts clean.
+CONTEXT = multiprocessing.get_context("spawn")
 
 
 def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtime, track: TrackerKind | None) -> None:
@@ -120,14 +122,12 @@ class Pool:
     def __init__(self, job_queue: JobQueue, runtime: Runtime, track: TrackerKind | None) -> None:
         self.job_queue, self.workers, self.stillborn = job_queue, list[Worker](), 0
         self._runtime, self._track = runtime, track
-        # A forked child would inherit locks and CUDA; a spawned one starts clean.
-        self._context = multiprocessing.get_context("spawn")
 
     def start(self, slot: Slot) -> None:
         """Start a worker."""
-        ours, theirs = self._context.Pipe()
+        ours, theirs = CONTEXT.Pipe()
         arguments = (theirs, slot, self.job_queue.store, self._runtime, self._track)
-        process = self._context.Process(target=work, args=arguments, daemon=True)
+        process = CONTEXT.Process(target=work, args=arguments, daemon=True)
         process.start()
         theirs.close()  # so that our end sees when the worker is gone
         self.workers.append(Worker(slot, process, ours))

@@ -1,0 +1,101 @@
+"""`longshift` commands in processes of their own, forked from one that has imported everything: torch takes seconds."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["tests.commands", "tests.preloaded"])
+
+
+class Command:
+    """A running command, with the part of `subprocess.Popen` that tests use. It leads a process group of its own."""
+
+    def __init__(self, *arguments: str | Path) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="command-"))
+        self._files = (folder / "stdout", folder / "stderr")
+        for file in self._files:
+            file.touch()
+        words = [str(argument) for argument in arguments]
+        self._process = CONTEXT.Process(target=_run, args=(words, self._files, dict(os.environ)))
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The exit status, minus the signal that ended it, or None while it runs."""
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        """The exit status, or None while it runs."""
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        """Signal the command alone."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float = 200) -> tuple[str, str]:
+        """Wait for the end; what it wrote to standard output and standard error."""
+        self._process.join(timeout)
+        if self.poll() is None:
+            self.kill()
+            raise subprocess.TimeoutExpired("longshift", timeout, *(file.read_bytes() for file in self._files))
+        out, error = (file.read_text(encoding="utf-8") for file in self._files)
+        return out, error
+
+
+def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, str]) -> None:
+    """The life of the process: as if it had been started by a shell."""
+    import torch
+
+    from longshift.cli.main import main
+
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    for descriptor, file in zip((1, 2), files, strict=True):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), descriptor)
+    sys.modules["__main__"] = types.ModuleType("__main__")  # or its own children would import pytest
+    sys.argv = ["longshift", *arguments]
+    try:
+        main()
+    finally:
+        atexit._run_exitfuncs()
+
+
+def import_all() -> None:
+    """Import what commands need, and draw the embedded images."""
+    import longshift.cli
+    from longshift.data.digits import digit_images
+
+    digit_images()
+    for module in pkgutil.iter_modules(longshift.cli.__path__, "longshift.cli."):
+        __import__(module.name)
+    for name in ("sklearn.datasets", "torch._dynamo", "longshift.sweep.run_job", "longshift.fitting.fit_run"):
+        __import__(name)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Wait until the condition holds, at most `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
