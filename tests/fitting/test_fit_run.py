@@ -424,7 +424,7 @@ def test_what_is_said_of_a_class_of_one_site(tmp_path: Path) -> None:
     assert "trained on both sites" in done.summary.sentences[-1]
     assert "- Not measured: blue\\|x. Only a has it" in done.card.read_text(encoding="utf-8")
     page = html.unescape(done.report.read_text(encoding="utf-8"))
-    assert "Class that could not be learnt: blue|x" in page
+    assert "Class that could not be learned: blue|x" in page
     assert "blue|x (only at a: not learnt while it was held out)" in page
 
 

@@ -186,7 +186,7 @@ def test_methods_without_a_common_target_are_not_tested() -> None:
 
 def test_no_difference_is_said() -> None:
     made = [row(m, t, target=x, value=0.5) for m in ("erm", "ndcl") for t in range(2) for x in "abc"]
-    assert "sees no difference between the methods at all" in words(as_frame(made))
+    assert "finds no significant difference between the methods" in words(as_frame(made))
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_weakness_and_gaps_are_named() -> None:
     assert "NDCL is the best of 2 methods" in text  # MMD lacks a target: it cannot win
     assert "classes with few training samples reach 35.0 %, 20.0 points less" in text
     assert "The hardest target for NDCL is hard (digits, Duality) with 40.0 %" in text
-    assert "Not complete: 1 of 10 runs has no number" in text
-    assert "Not ranked, since they lack some of the cases: MMD." in text
+    assert "Incomplete: 1 of 10 runs has no number" in text
+    assert "Not ranked because they lack some of the cases: MMD." in text
 
 
 def record_with(record: Record, **run: Any) -> Record:

@@ -51,13 +51,14 @@ def test_every_sample_counts_once() -> None:
     assert (weak.name, weak.accuracy, weak.title) == ("owl", 7 / 12, "Weak class")
     assert weak.text == (
         "7 of 12 samples right (80 % interval 40 to 74 %, by their number alone). By domain: a 1 of 3, b 6 of 9. "
-        "A run trains on 2 on average, on 6 of the middle class. Most often taken for cat (33 %), dog (8 %)."
+        "A run has 2 training samples of it on average, and 6 of the median class. "
+        "Most often taken for cat (33 %), dog (8 %)."
     )
 
 
 def test_the_same_samples_in_several_trials_give_no_interval() -> None:
     (weak,) = weak_classes([made_up("a", [[9, 1, 0], [0, 9, 0], [2, 0, 1]])] * 2)
-    assert weak.text.startswith("2 of 6 samples right. A run trains on 2 on average")
+    assert weak.text.startswith("2 of 6 samples right. A run has 2 training samples of it on average")
 
 
 def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
@@ -65,7 +66,7 @@ def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
     first = made_up("a", [[9, 1, 0], [1, 9, 0], [2, 1, 0]])
     first.result["split"]["counts"] = [[9, 3, 0]]
     unlearnt, lowest = weak_classes([first, made_up("b", [[9, 0, 1], [0, 10, 0], [0, 0, 0]])], noun="site", advise=True)
-    assert (unlearnt.name, unlearnt.accuracy, unlearnt.title) == ("owl", None, "Class that could not be learnt")
+    assert (unlearnt.name, unlearnt.accuracy, unlearnt.title) == ("owl", None, "Class that could not be learned")
     assert "was unseen, there was no sample of it to train on" in unlearnt.text
     assert "Only one site" not in unlearnt.text  # others may have some that are marked as test
     assert "its 3 samples count as wrong" in unlearnt.text
@@ -82,7 +83,7 @@ def test_it_is_said_how_many_are_weak() -> None:
 def test_nothing_could_be_learnt() -> None:
     only = made_up("a", [[0, 0, 0], [0, 0, 0], [2, 1, 0]])
     only.result["split"]["counts"] = [[9, 3, 0]]
-    assert [weak.title for weak in weak_classes([only])] == ["Class that could not be learnt"]
+    assert [weak.title for weak in weak_classes([only])] == ["Class that could not be learned"]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_the_best_domain_is_not_a_weak_point() -> None:
     assert alone.text == (
         "28 of 30 samples right while the model had not seen it (80 % interval 85 to 97 %, by their number alone). "
         "Most mistakes: cat (9 of 10 right), dog (9 of 10 right). "
-        "Of the sites trained on, elsewhere does worst (50.0 % on held-out samples)."
+        "Among the training sites, elsewhere is the lowest (50.0 % on held-out samples)."
     )
     twice = weak_domains([made_up("a", bad), made_up("a", bad), made_up("b", good)])
     assert "mean of 2 runs." in twice[0].text

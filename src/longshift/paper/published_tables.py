@@ -1,4 +1,4 @@
-"""The numbers the paper prints (arXiv:2601.21999), as data: one CSV a table, one row a number.
+"""The numbers the paper prints (arXiv:2601.21999), as data: one CSV per table, one row per number.
 
 Methods carry their registry names; settings and datasets the names used everywhere in this package; targets the
 paper's letters (PACS: A art_painting, C cartoon, P photo, S sketch; VLCS: C caltech, L labelme, S sun,

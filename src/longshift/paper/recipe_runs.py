@@ -33,7 +33,7 @@ def unique(jobs: Iterable[Job]) -> list[Job]:
 def run_jobs(
     store: StoreFolder, jobs: Sequence[Job], slots: Sequence[Slot], runtime: Runtime, stop: Stop, tick: Tick = silent
 ) -> JobQueue:
-    """Run the jobs that have no result; with one slot in this process, else in a process a slot."""
+    """Run the jobs that have no result; with one slot in this process, else in one process per slot."""
     job_queue = make_queue(Plan(SweepFolder(store.path, store.path), tuple(jobs)))
     shown = [job_queue.done + job_queue.failed]
 

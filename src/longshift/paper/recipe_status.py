@@ -1,4 +1,4 @@
-"""Where each recipe stands: its runs, what of them is done, how long the rest takes, which files are there."""
+"""The status of each recipe: its runs, what of them is done, how long the rest takes, which files are there."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from longshift.training import Bar, Runtime, no_bar
 
 @dataclass
 class Made:
-    """What came of it: files by recipe, recipes that make no sense here, recipes that failed."""
+    """The outcome: files by recipe, recipes that make no sense here, recipes that failed."""
 
     files: dict[str, list[Path]] = field(default_factory=dict)
     impossible: dict[str, str] = field(default_factory=dict)
@@ -98,9 +98,9 @@ def _runtime(runtime: Runtime, predictions: bool) -> Runtime:
 
 def _check(trouble: str, left: int) -> None:
     if trouble:
-        raise LongshiftError(f"{trouble}\nEverything finished is kept; go on with the same command.")
+        raise LongshiftError(f"{trouble}\nEverything finished is kept; resume with the same command.")
     if left:
-        raise SweepStopped(f"stopped with {left} runs left; go on with the same command")
+        raise SweepStopped(f"stopped with {left} runs left; resume with the same command")
 
 
 def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:

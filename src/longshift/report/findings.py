@@ -23,11 +23,11 @@ def summarise(chosen: pd.DataFrame, result: Ranking, missing: Missing) -> list[s
         sentences.append(f"Selection: {rule} ({RULES[rule]}).")
     if result.left_out:
         names = in_words([method_title(name) for name in result.left_out])
-        sentences.append(f"Not ranked, since they lack some of the cases: {names}.")
+        sentences.append(f"Not ranked because they lack some of the cases: {names}.")
     sentences.append(unranked_words(result))
     if missing.count:
         sentences.append(
-            f"Not complete: {missing.in_short()}; tables mark every cell that stands on less than its neighbours."
+            f"Incomplete: {missing.in_short()}; tables mark every cell with fewer runs behind it than the others."
         )
     return [sentence for sentence in sentences if sentence]
 
@@ -73,7 +73,7 @@ def _winner(result: Ranking) -> str:
     second = method_title(result.order[1])
     first = ""
     if result.comparisons > 1:
-        first = f" It is first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
+        first = f" It ranks first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
     once = result.lead is not None and result.lead.stderr is None and result.lead.whole
     chance = result.lead is None or not _sure(result.lead)
     lead = ""
@@ -98,12 +98,12 @@ def _same_rank(result: Ranking, method: str) -> bool:
 
 def _how_sure(result: Ranking) -> list[str]:
     if len(result.order) == 1:
-        return ["There is only one method, so nothing can be said about which is better."]
+        return ["There is only one method, so there is nothing to compare."]
     name, second = method_title(result.winner), method_title(result.order[1])
     sentences: list[str] = []
     lead = result.lead
     if lead is not None and lead.stderr is not None:
-        judged = "more than trials differ by chance" if _sure(lead) else "which may be chance: do not rely on it"
+        judged = "more than trials differ by chance" if _sure(lead) else "which may be chance: no reliable difference"
         sentences.append(
             f"How sure: {name} minus {second} is {100 * lead.mean:+.1f} points with a standard error of "
             f"{100 * lead.stderr:.1f} over trials, {judged}."
@@ -117,10 +117,10 @@ def _how_sure(result: Ranking) -> list[str]:
     p = f"p {_p(found.test.f_p)}"
     over = counted(found.test.cases, "case")
     if not found.differs:
-        return [*sentences, f"Over {over} a Friedman test sees no difference between the methods at all ({p})."]
+        return [*sentences, f"Over {over} a Friedman test finds no significant difference between the methods ({p})."]
     worse = [method_title(m) for m in found.worse_than(result.winner)]
     rest = len(found.test.ranks) - 1 - len(worse)
-    better = f"{name} is significantly better than {in_words(worse)}" if worse else f"{name} stands out from none"
+    better = f"{name} is significantly better than {in_words(worse)}" if worse else f"{name} is better than none"
     also = f", not than the other {rest if rest > 1 else ''}".rstrip() if worse and rest else ""
     return [
         *sentences,

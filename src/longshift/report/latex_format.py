@@ -1,4 +1,4 @@
-"""Tables as LaTeX, in the paper's look: booktabs, one block a family, bold / underline / dashed underline."""
+"""Tables as LaTeX, in the paper's look: booktabs, one block per family, bold / underline / dashed underline."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Missing:
         ]
 
     def sentences(self) -> tuple[str, ...]:
-        """What to say under a table: nothing if all is there."""
+        """Notes for under a table; none if nothing is missing."""
         if not self.count:
             return ()
         by_status = self.frame["status"].value_counts()
@@ -68,7 +68,7 @@ def find_missing(frame: pd.DataFrame) -> Missing:
 
     The grid of a dataset and setting is every target seen there for each method's own trials and draws: a folder of
     runs has no plan that could say what was meant to be run. That a method stops at an earlier trial or draw than
-    another is no hole, the tables say so at each number; a trial that it skips is one.
+    another is not a hole (the tables mark each such number); a trial that it skips is one.
     """
     grid = ["target", "method", "trial", "draw"]
     # Averaged weights have no runs of their own, unless a table holds nothing else.

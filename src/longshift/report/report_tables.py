@@ -37,7 +37,7 @@ def left_out(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> dict
 
 
 def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
-    """One table a setting: average, many, medium and few of each dataset, averaged over targets."""
+    """One table per setting: average, many, medium and few of each dataset, averaged over targets."""
     found = averages(chosen, [f"target_{m}" for m in GROUPS])
     tables = []
     for setting in order_settings(found["setting"]):
@@ -60,7 +60,7 @@ def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
 
 
 def target_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
-    """One table a dataset and setting: accuracy on each target, and their average."""
+    """One table per dataset and setting: accuracy on each target, and their average."""
     single, mean = per_target(chosen, ["target_accuracy"]), averages(chosen, ["target_accuracy"])
     found = pd.concat([single, mean.assign(target="")], ignore_index=True)
     tables = []
@@ -82,7 +82,7 @@ def target_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
 
 
 def worst_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
-    """One table a setting: accuracy of the worst source domain on held-out samples, per target."""
+    """One table per setting: accuracy of the worst source domain on held-out samples, per target."""
     if (chosen["rule"] == "oracle").any():
         return []  # source domains are not evaluated along the way
     found = per_target(chosen, ["test_worst_domain"])
@@ -107,14 +107,14 @@ def worst_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
 
 
 def cost_tables(frame: pd.DataFrame) -> list[Table]:
-    """One table: milliseconds a training step and, where measured, GPU memory, of each dataset."""
+    """One table: milliseconds per training step and, where measured, GPU memory, of each dataset."""
     good = frame[(frame["status"] == "done") & frame["seconds_per_step"].notna()]
     if good.empty:
         return []
     columns: list[Column] = []
     for dataset in order_datasets(good["dataset"]):
         key = {"dataset": dataset, "setting": "", "target": ""}
-        columns.append(Column("ms a step", dataset, {**key, "measure": "ms_per_step"}, None))
+        columns.append(Column("ms per step", dataset, {**key, "measure": "ms_per_step"}, None))
         if good.loc[good["dataset"] == dataset, "memory_gib"].notna().any():
             columns.append(Column("memory (GiB)", dataset, {**key, "measure": "memory_gib"}, None))
     rows = []

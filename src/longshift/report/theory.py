@@ -69,7 +69,7 @@ def why_no_theory(chosen: pd.DataFrame) -> str:
 
 
 def theory_tables(chosen: pd.DataFrame) -> list[Table]:
-    """One table a quantity: over all runs, in cells, over means of methods, and setting by setting."""
+    """One table per quantity: over all runs, in cells, over means of methods, and setting by setting."""
     runs = theory_runs(chosen)
     names = measured(runs)
     lacking = [title for name, (title, _) in QUANTITIES.items() if name not in names]
@@ -80,7 +80,7 @@ def theory_tables(chosen: pd.DataFrame) -> list[Table]:
         title, sign = QUANTITIES[name]
         caption = f"{CAPTION} Selection: {rule} ({RULES[rule]})."
         if tables:
-            caption = f"To be read as the first table ({QUANTITIES[names[0]][0]})."
+            caption = f"Read it like the first table ({QUANTITIES[names[0]][0]})."
         tables.append(
             Table(
                 f"theory-{slug(name)}", "theory", f"{title} and target accuracy (expected sign: {sign})", COLUMNS,

@@ -57,13 +57,15 @@ def weak_section(
         parts.append(paragraphs(why))
     weak_ones = len(weak_indices(learnt_accuracy(records)))
     intro = (
-        f"Where {records[0].title} does worst at {noun}s it has not seen. A class or {noun} is called weak or hard if "
-        f"less than {100 * LOW:.0f} % are right, or {100 * BEHIND:.0f} points less than the mean."
+        f"Where {records[0].title} has the lowest accuracy on unseen {noun}s. A class or {noun} is called weak or hard "
+        f"if less than {100 * LOW:.0f} % are right, or {100 * BEHIND:.0f} points less than the mean."
     )
     if weak_ones > most:
         intro += f" {weak_ones} classes are weak; the {most} weakest are shown."
     if samples:
-        intro += " The surest mistakes come first; how sure is calibrated, as in the output of longshift predict."
+        intro += (
+            " The most confident mistakes come first; confidence is calibrated, as in the output of longshift predict."
+        )
     return Section("Weak points", stack(*parts), intro, name, wide=True)
 
 
@@ -92,7 +94,7 @@ def weak_classes(
             said += f" ({_interval(low, high)})"
         if len(sites) > 1:
             said += f". By {noun}: {', '.join(f'{name} {r} of {m}' for name, r, m in sites[:PLACES])}"
-        said += f". A run trains on {counts:.0f} on average, on {usual:.0f} of the middle class."
+        said += f". A run has {counts:.0f} training samples of it on average, and {usual:.0f} of the median class."
         wrong[k] = 0
         taken = [int(j) for j in np.argsort(-wrong, kind="stable")[:3] if wrong[j]]
         if taken:
@@ -131,7 +133,7 @@ def _never_learnt(name: str, n: int, noun: str, advise: bool) -> Weak:
     )
     if advise:
         said += f" What to do: collect samples of {name} to train on at a second {noun}; only then can it be measured."
-    return Weak(name, None, said, "Class that could not be learnt")
+    return Weak(name, None, said, "Class that could not be learned")
 
 
 def _by_target(records: Sequence[Record], k: int) -> list[tuple[str, int, int]]:
@@ -215,7 +217,7 @@ def _domain_text(target: str, runs: Sequence[Record], noun: str, advise: bool) -
         names = [t["worst_domain_name"] for t in tests]
         worst = max(set(names), key=lambda n: (names.count(n), str(n)))
         held = float(np.mean([t["worst_domain"] for t in tests]))
-        much += f" Of the {noun}s trained on, {worst} does worst ({100 * held:.1f} % on held-out samples)."
+        much += f" Among the training {noun}s, {worst} is the lowest ({100 * held:.1f} % on held-out samples)."
     if advise:
         much += (
             f" What to do: find out what is different at {target} (device, preparation, labels); a new {noun} like it "
@@ -245,7 +247,9 @@ def _part(weak: Weak, samples: Sequence[Misclassified], unknown: bool, data: str
         shown = pictures(_varied(samples), load_manifest(data))
         body = stack(body, fragment("misclassified.html.j2", pictures=shown))
     elif not unknown:
-        body = stack(body, paragraphs("No example images: no sample of it was got wrong in the runs with predictions."))
+        body = stack(
+            body, paragraphs("No example images: no sample of it was misclassified in the runs with predictions.")
+        )
     return fold(title, body, opened=True)
 
 

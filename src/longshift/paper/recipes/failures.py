@@ -22,7 +22,7 @@ Totals = Mapping[str, Mapping[str, int]]
 Counts = dict[str, dict[str, int]]
 
 PAPER_RATIO = 400
-PAPER_SIZES = (100, 20, 4)  # samples a class of the major, medium and minority domain
+PAPER_SIZES = (100, 20, 4)  # samples per class of the major, medium and minority domain
 PAPER_LEVEL = 10
 LEFT = 1  # sample a class that a split keeps for the in-distribution test
 GRID = np.linspace(0.0, 1.0, 101)
@@ -141,7 +141,7 @@ class Absorbed:
 
 
 def absorbed_counts(totals: Totals, sources: Sequence[str]) -> Absorbed:
-    """100, 20 and 4 samples a class against 10, 10 and 10; scaled down alike where the largest domain holds less."""
+    """100, 20 and 4 samples per class against 10, 10 and 10; scaled down alike where the largest domain holds less."""
     if len(sources) < 3:
         raise Impossible(f"it needs 3 source domains, a major, a medium and a minority one; found {len(sources)}")
     names = _shared(totals, sources)
@@ -153,7 +153,7 @@ def absorbed_counts(totals: Totals, sources: Sequence[str]) -> Absorbed:
     sizes = tuple(_fit(scale * size, room[d]) for d, size in zip(chosen, PAPER_SIZES, strict=True))
     level = min(_fit(scale * PAPER_LEVEL, room[d]) for d in chosen)
     if sizes[0] <= sizes[2]:
-        raise Impossible(f"the domains cannot be made unequal: {major} can give {sizes[0]} samples a class")
+        raise Impossible(f"the domains cannot be made unequal: {major} can give {sizes[0]} samples per class")
     return Absorbed(
         chosen, (sizes[0], sizes[1], sizes[2]), level,
         {d: dict.fromkeys(names, size) for d, size in zip(chosen, sizes, strict=True)},
@@ -187,7 +187,7 @@ def _mirrored(workspace: Workspace) -> Mirrored:
 
 
 def mirrored_jobs(workspace: Workspace) -> list[Job]:
-    """One run a row."""
+    """One run per row."""
     try:
         counts = _mirrored(workspace)
     except Impossible:
@@ -243,7 +243,7 @@ def _misaligned(results: Results) -> list[Output]:
     caption = (
         f"{counts.first} has most of {counts.classes[0]} and least of {counts.classes[-1]}, {counts.second} the reverse"
         f" ({size}); balanced: the same number of samples in each domain, spread evenly. All on the balanced validation"
-        f" set ({counts.validation} a class and domain): ROC of each class against the rest, distance of each class's"
+        f" set ({counts.validation} per class and domain): ROC of each class against the rest, distance of each class's"
         " mean embedding to its domain's, and 2-Wasserstein distances of embeddings. One run each, default"
         f" hyper-parameters. {' '.join(results.missing.sentences())}"
     ).strip()
@@ -265,7 +265,7 @@ def _absorbed(workspace: Workspace) -> Absorbed:
 
 
 def absorbed_jobs(workspace: Workspace) -> list[Job]:
-    """One run a row."""
+    """One run per row."""
     try:
         counts = _absorbed(workspace)
     except Impossible:
@@ -307,9 +307,9 @@ def _absorbing(results: Results) -> list[Output]:
     ]
     sizes, paper = "/".join(map(str, counts.sizes)), "/".join(map(str, PAPER_SIZES))
     scaled = "" if counts.sizes == PAPER_SIZES else f" (the paper: {paper} and {PAPER_LEVEL}; scaled to these data)"
-    heading = f"Small domains among large ones ({sizes} samples a class), {results.workspace.name}"
+    heading = f"Small domains among large ones ({sizes} samples per class), {results.workspace.name}"
     caption = (
-        f"{sizes} samples a class from {', '.join(counts.sources)} against {counts.level_size} from each when "
+        f"{sizes} samples per class from {', '.join(counts.sources)} against {counts.level_size} from each when "
         f"balanced{scaled}. Left: cross-entropy on the balanced validation set of each source. Right: 2-Wasserstein "
         "distance between the embeddings of held-out samples, weights chosen by validation. One run each, default "
         f"hyper-parameters. {' '.join(results.missing.sentences())}"

@@ -17,7 +17,7 @@ ALPHA = 0.05
 
 
 def measured_scores(results: Results) -> pd.DataFrame:
-    """Target accuracy: one row a case (setting, target), one column a method.
+    """Target accuracy: one row per case (setting, target), one column per method.
 
     Cases that no method has are left out, and then methods with gaps.
     """

@@ -33,8 +33,8 @@ def _bars(results: Results, name: str, setting: str) -> list[Output]:
         for k, label in enumerate(r.classes)
     ]
     caption = (
-        "One panel a target. Shades mark the classes with many, medium and few samples; CR: the largest class over the "
-        "smallest, DR: the largest source over the smallest."
+        "One panel per target. Shades mark the classes with many, medium and few samples; CR: the largest class over "
+        "the smallest, DR: the largest source over the smallest."
     )
     title = f"Training samples per class and source under {setting}, {results.workspace.name}"
     return [Picture(name, title, split_panels(recipes), caption, pd.DataFrame(rows))]

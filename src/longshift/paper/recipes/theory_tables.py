@@ -131,7 +131,7 @@ def _pearson(results: Results) -> list[Output]:
 
 
 def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tuple[Row, ...]:
-    """Coefficient, p-value and interval of each quantity, a column a quantity."""
+    """Coefficient, p-value and interval of each quantity, one column per quantity."""
     table = correlate(quantities, accuracy)
     r, p, low, high = (np.asarray(table[name], dtype=np.float64) for name in ("correlation", "p_value", "low", "high"))
     flat = "a quantity that does not vary has no correlation"
