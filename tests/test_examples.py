@@ -22,12 +22,14 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_own_loop() -> None:
     shown = run("examples/own_loop.py")
     means = {name: float(value) for name, value in re.findall(r"(cross-entropy|NDCL).*mean: ([0-9.]+)", shown)}
     assert means["NDCL"] > means["cross-entropy"]  # the rare class is worth something
 
 
+@pytest.mark.slow
 def test_embeddings() -> None:
     shown = run("examples/embeddings.py", "--steps", "40", "--methods", "erm,ndcl")
     rows = re.findall(r"(erm|ndcl)\s+([0-9.]+)\s+([0-9.]+)", shown)

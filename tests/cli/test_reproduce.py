@@ -73,6 +73,7 @@ def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
     assert {item["run"]["steps"] for item in listed} == {2}
 
 
+@pytest.mark.slow
 def test_a_small_run_twice(tmp_path: Path) -> None:
     arguments = ("resampling", "settings-duality", *SMALL, "--set", "lr=0.002", "--out", str(tmp_path))
     first = call(*arguments)

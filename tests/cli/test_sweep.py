@@ -90,6 +90,7 @@ def test_retry_forgives(half_done: Path, tmp_path: Path) -> None:
     assert json.loads(call("status", tmp_path / "s", "--json").stdout)["waiting"] == 2
 
 
+@pytest.mark.slow
 def test_run_finishes_the_rest_and_says_that_some_failed(half_done: Path, tmp_path: Path) -> None:
     shutil.copytree(half_done, tmp_path / "s")
     result = call("run", tmp_path / "s", "--device", "cpu", "--workers", "2")

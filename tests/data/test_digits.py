@@ -109,6 +109,7 @@ def train(x: Tensor, y: Tensor, training: Tensor, seed: int) -> nn.Module:
     return network
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["ink", "chalk", "neon", "stamp"])
 def test_networks_trained_on_three_styles_lose_clearly_on_the_fourth(target: str) -> None:
     store = open_store(load_dataset("digits"), 32)

@@ -150,5 +150,6 @@ def test_files_that_a_table_names_but_that_are_missing(tmp_path: Path) -> None:
     assert kinds(verify(load_dataset(tmp_path / "t.csv"))) == {"2.png": "unreadable"}
 
 
+@pytest.mark.slow
 def test_pacs_has_no_problem() -> None:
     assert verify(load_dataset(pacs())) == []

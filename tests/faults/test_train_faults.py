@@ -100,6 +100,7 @@ def _step_reached(folder: Path) -> int:
     return int(torch.load(folder / "resume.pt", weights_only=True)["progress"]["step"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["resume.pt", "config.json", "split.json", "metrics.jsonl", "environment.json"])
 def test_damage_to_an_unfinished_run(calm: Path, broken_off: Path, tmp_path: Path, name: str, damage: str) -> None:

@@ -110,6 +110,7 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
     assert read_json(tmp_path / "fit" / "fit.json")["worst_site"] == done.summary.worst_site.site
 
 
+@pytest.mark.slow
 def test_broken_off_it_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> None:
     whole = fit(data, out=tmp_path / "whole", **QUICK)
     asked = iter([False] * (72 + 18))  # once an image that is looked at, then once a step: it stops in run 2 of 4

@@ -52,6 +52,7 @@ def test_torch_file_runs_without_longshift(digits_run: Path, tmp_path: Path) -> 
     assert done.description.name == "digits.pt2.json"
 
 
+@pytest.mark.slow
 def test_frozen_batch_norm_that_training_folded(digits_task: Task, tmp_path: Path) -> None:
     """timm's networks have their batch norms folded while they train; the exported graph must be the same function."""
     pytest.importorskip("onnxruntime")

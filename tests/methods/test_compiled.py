@@ -51,6 +51,7 @@ def _trained(tiny: Tiny, name: str, compiled: bool) -> Method:
     return method
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(all_methods()))
 def test_a_compiled_network_ends_where_a_plain_one_does(name: str) -> None:
     tiny = Deeper()

@@ -22,6 +22,7 @@ def balanced_digits() -> Task:
     return make_task(config(setting="Balanced"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_methods())
 def test_a_method_learns_within_150_steps(name: str, balanced_digits: Task, tmp_path: Path) -> None:
     # The first steps of a run of the usual length: schedules (GINIDG's reversal) depend on how long it is.

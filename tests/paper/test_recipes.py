@@ -86,6 +86,7 @@ def test_find_recipes_by_name_or_label() -> None:
         find_recipes(["ablatoin"])
 
 
+@pytest.mark.slow
 def test_all_of_the_cut_is_written(cut: tuple[Workspace, Made]) -> None:
     space, made = cut
     assert not made.failed
@@ -272,6 +273,7 @@ def test_one_method_only(copied: Workspace) -> None:
     assert status_of(alone, find_recipes(["friedman"])[0], {}, 1).state == "impossible"
 
 
+@pytest.mark.slow
 def test_predictions_of_chosen_runs_are_made_again_where_draws_compete(tmp_path: Path) -> None:
     space = workspace(tmp_path, methods=("bsoftmax",), draws=2)
     made = make(space, "quantitative")

@@ -153,6 +153,7 @@ def test_a_job_that_runs_elsewhere_is_left_alone(plan: Plan) -> None:
     assert _states(plan) == ["waiting", "done"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damaged", [False, True])
 def test_a_stopped_job_goes_on_to_the_same_numbers(plan: Plan, damaged: bool) -> None:
     place, job = plan.folder.store, plan.jobs[0]
@@ -170,6 +171,7 @@ def test_a_stopped_job_goes_on_to_the_same_numbers(plan: Plan, damaged: bool) ->
             assert found[name] == value, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", ["save_resume", "save_weights"])
 def test_a_full_disk_stops_and_loses_nothing(plan: Plan, monkeypatch: pytest.MonkeyPatch, writer: str) -> None:
     place, job = plan.folder.store, plan.jobs[0]

@@ -89,6 +89,7 @@ def second(parts: Path, tmp_path: Path) -> Path:
     return tmp_path / "second"
 
 
+@pytest.mark.slow
 def test_only_what_the_table_lacks_runs_and_the_tables_are_equal(parts: Path, second: Path) -> None:
     assert "finished: 3, failed: 0, left: 1" in said("plan", second, "--no-measure")
     value = json.loads(said("status", second, "--json"))
@@ -117,6 +118,7 @@ def job_folder(folder: Path, fingerprint: str) -> Path:
     return load_plan(folder).folder.store.job(fingerprint)
 
 
+@pytest.mark.slow
 def test_four_small_jobs_two_here_two_there(tmp_path: Path) -> None:
     calm, here, there = (small_plan(tmp_path / name) for name in ("calm", "here", "there"))
     tasks = TaskCache()

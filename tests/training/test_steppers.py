@@ -66,6 +66,7 @@ class Waits(ERM):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("device", "works"),
     [
