@@ -149,8 +149,8 @@ def test_every_number_has_an_effect_or_is_refused(name: str) -> None:
     before = plain.state_dict()
     for key, info in cls.Config.hyper_parameters().items():
         value = getattr(plain.config, key)
-        if key in ("batch_size", "dropout") or isinstance(value, (str, bool)):
-            continue  # batch and network are the engine's; words choose formulas, tested with their methods
+        if key in ("batch_size", "dropout") or key.startswith("style") or isinstance(value, (str, bool)):
+            continue  # batch, style and network belong to training; words choose formulas, tested with their methods
         changed = {key: other_value(info, value)}
         if key in cls.Config.not_used():
             named = [other for other in cls.Config.hyper_parameters() if other in info.instead.split()]
