@@ -150,7 +150,7 @@ VLCS = ("Caltech101", "LabelMe", "SUN09", "VOC2007")
 
 
 def test_verify_compares_with_a_benchmark(run: Run, tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "data", VLCS, benchmarks.get("VLCS").classes, each=1)
+    root = make_tree(tmp_path / "data", VLCS, benchmarks.get_benchmark("VLCS").classes, each=1)
     code, out, _ = run("data", "verify", root, "--benchmark", "vlcs", "--json", "-q")
     assert code == 1
     differences = json.loads(out)["differences"]
@@ -163,7 +163,7 @@ def test_verify_compares_with_a_benchmark(run: Run, tmp_path: Path) -> None:
 
 
 def test_more_images_than_the_published_part_of_vlcs_are_to_be_expected(tmp_path: Path) -> None:
-    entry = benchmarks.get("VLCS")
+    entry = benchmarks.get_benchmark("VLCS")
     rows = ["path,label,domain"]
     for key, totals in entry.totals.items():
         for label, total in totals.items():
@@ -172,7 +172,7 @@ def test_more_images_than_the_published_part_of_vlcs_are_to_be_expected(tmp_path
     differences = benchmarks.compare_counts(load_dataset(tmp_path / "t.csv"), "VLCS")
     assert len(differences) == 20
     assert all(map(entry.explains, differences))
-    assert not any(map(benchmarks.get("PACS").explains, differences))
+    assert not any(map(benchmarks.get_benchmark("PACS").explains, differences))
     assert not entry.explains(benchmarks.CountDifference("sun", "unicorn", 0, 3))
     assert not entry.explains(benchmarks.CountDifference("sun", "bird", 14, 13))
 
@@ -227,7 +227,7 @@ def test_pacs_counts(run: Run) -> None:
     assert code == 0
     found = json.loads(out)
     assert sum(sum(row.values()) for row in found.values()) == 9991
-    entry = benchmarks.get("PACS")
+    entry = benchmarks.get_benchmark("PACS")
     assert found == {entry.domains[key]: row for key, row in entry.totals.items()}
     assert np.sum([list(row.values()) for row in found.values()], axis=1).tolist() == [2048, 2344, 1670, 3929]
 

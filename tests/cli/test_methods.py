@@ -43,7 +43,7 @@ def test_on_a_narrow_terminal_no_word_is_broken() -> None:
 
 def test_the_list_read_off_the_files_is_that_of_the_registry() -> None:
     own = [cls for cls in all_methods().values() if cls.__module__.startswith("longshift.methods.")]
-    assert info.own_method_infos() == [cls.info for cls in own]
+    assert list(info.own_method_infos()) == [cls.info for cls in own]
 
 
 HEAVY = ("torch", "scipy", "pandas", "sklearn", "matplotlib", "timm")

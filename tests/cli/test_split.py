@@ -86,7 +86,7 @@ def test_shrink_and_explicit_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("show", "digits", "-t", "ink"), "which setting? Add --setting with one of: GINIDG, TotalHeavyTail"),
+        (("show", "digits", "-t", "ink"), "Expected --setting with a name (GINIDG, TotalHeavyTail"),
         (("show", "digits", "-s", "Cross"), "which target? Add --target with one of: chalk, ink, neon, stamp"),
         (("show", "digits", "-s", "Cros", "-t", "ink"), "did you mean Cross"),
         (("show", "digits", "-s", "Cross", "-t", "inc"), "did you mean ink"),

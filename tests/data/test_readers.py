@@ -261,7 +261,7 @@ def test_a_path_that_does_not_exist_suggests_a_close_one(tmp_path: Path) -> None
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.tar").touch()
-    with pytest.raises(LongshiftError, match=r"expected a folder, \.zip, \.csv, \.parquet"):
+    with pytest.raises(LongshiftError, match=r"Expected a folder, \.zip, \.csv, \.parquet"):
         load_dataset(tmp_path / "data.tar")
 
 

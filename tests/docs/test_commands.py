@@ -36,6 +36,8 @@ def mistakes(command: str) -> list[str]:
     except ValueError:
         words = command.split()[1:]
     verb = PROGRAM
+    while words[:1] == ["--plugin"]:
+        words = words[2:]
     while words and not words[0].startswith("-") and hasattr(verb, "commands"):
         name = words.pop(0)
         if name not in verb.commands:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from longshift.data.image_cache import Store
 from longshift.data.manifest import Manifest
 from longshift.inference.embedding import embed
-from longshift.nn.backbones import Backbone
+from longshift.nn import Backbone
 
 
 class Watched(nn.Module):

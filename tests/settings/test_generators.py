@@ -156,9 +156,9 @@ def test_mistakes_are_named() -> None:
         Natural().generate(made.even(1, 2, 9), "d0")
     with pytest.raises(UsageError, match="at least 2 classes, but the dataset has 1"):
         Natural().generate(made.even(2, 1, 9), "d0")
-    with pytest.raises(UsageError, match="`validation` to be at least 0, but got -1"):
+    with pytest.raises(UsageError, match="`validation` to be at least 0, got -1"):
         Natural(validation=-1).generate(made.even(2, 2, 9), "d0")
-    with pytest.raises(UsageError, match="`test` to be at least 0 and less than 1, but got 1"):
+    with pytest.raises(UsageError, match="`test` to be at least 0 and less than 1, got 1"):
         Natural(test=1).generate(made.even(2, 2, 9), "d0")
     with pytest.raises(UsageError, match=r"`ratio`.* but got 0.5"):
         TAILED[0](ratio=0.5).generate(made.even(2, 2, 9), "d0")

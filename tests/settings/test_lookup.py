@@ -32,12 +32,13 @@ FOLDERS = {  # spellings seen in the wild
 
 
 def benchmark_like(name: str) -> Manifest:
-    return made.manifest({FOLDERS[name][key]: row for key, row in benchmarks.get(name).totals.items()}, "images")
+    totals = benchmarks.get_benchmark(name).totals
+    return made.manifest({FOLDERS[name][key]: row for key, row in totals.items()}, "images")
 
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_benchmark_gets_the_published_counts_under_its_own_names(name: str) -> None:
-    totals = benchmarks.get(name).totals  # one image a class will do: the names decide
+    totals = benchmarks.get_benchmark(name).totals  # one image a class will do: the names decide
     manifest = made.manifest({FOLDERS[name][key]: dict.fromkeys(row, 1) for key, row in totals.items()})
     assert recognise(manifest) == name
     for key, folder in FOLDERS[name].items():
@@ -51,7 +52,7 @@ def test_a_benchmark_gets_the_published_counts_under_its_own_names(name: str) ->
 
 
 def test_class_names_may_be_spelt_otherwise() -> None:
-    totals = benchmarks.get("OfficeHome").totals
+    totals = benchmarks.get_benchmark("OfficeHome").totals
     manifest = made.manifest({k: {c.replace("_", " "): n for c, n in row.items()} for k, row in totals.items()})
     assert (
         setting_for(manifest, "Duality", "art").counts["C"]["Alarm Clock"]
@@ -136,7 +137,7 @@ def test_what_else_can_be_given() -> None:
         setting_for(manifest, ready, "d1")
     with pytest.raises(UsageError, match="a ratio goes with a setting's name"):
         setting_for(manifest, ready, "d0", ratio=3)
-    with pytest.raises(UsageError, match="Balanced takes no ratio; settings that do: TotalHeavyTail, Duality, Cross"):
+    with pytest.raises(UsageError, match="Balanced has no ratio; settings with one: TotalHeavyTail, Duality, Cross"):
         setting_for(manifest, "balanced", "d0", ratio=3)
     with pytest.raises(UsageError, match="GINIDG exists as published counts for VLCS and PACS only, and made is neit"):
         setting_for(manifest, "GINIDG", "d0")

@@ -26,7 +26,8 @@ ENTRIES = {"VLCS": 4 * 3 * 5, "PACS": 4 * 3 * 7, "OfficeHome": 4 * 3 * 65, "Doma
 def differences(setting: str, benchmark: str) -> tuple[int, dict[tuple[str, str, str], tuple[int, int]]]:
     """How many entries there are, and those where (generated, published) differ."""
     compared, found = 0, {}
-    for target, made in generate_all(paper_generator(setting, benchmark), benchmarks.get(benchmark).totals).items():
+    totals = benchmarks.get_benchmark(benchmark).totals
+    for target, made in generate_all(paper_generator(setting, benchmark), totals).items():
         expected = published(benchmark, setting, target)
         assert made.sources == expected.sources
         assert made.validation == expected.validation

@@ -188,7 +188,7 @@ def test_all_shortages_are_listed_with_their_numbers() -> None:
 
 
 def test_the_one_published_count_that_its_totals_cannot_meet() -> None:
-    manifest = made.manifest(benchmarks.get("VLCS").totals, "VLCS")
+    manifest = made.manifest(benchmarks.get_benchmark("VLCS").totals, "VLCS")
     for setting in ("GINIDG", "TotalHeavyTail", "Duality", "Cross"):
         for target in "CLVS":
             if (setting, target) == ("Duality", "V"):

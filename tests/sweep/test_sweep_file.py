@@ -52,11 +52,11 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         ({"run": {"steps": 0}}, "[run] steps"),
         ({"draws": 1001}, "draws"),
         ({"settings": ["GINIDG"]}, "published counts"),
-        ({"settings": ["Balanced"], "run": {"ratio": 10}}, "Balanced takes no ratio"),
-        ({"settings": ["Balanced"], "overrides": {"erm": {"ratio": 10.0}}}, "Balanced takes no ratio"),
+        ({"settings": ["Balanced"], "run": {"ratio": 10}}, "Balanced has no ratio"),
+        ({"settings": ["Balanced"], "overrides": {"erm": {"ratio": 10.0}}}, "Balanced has no ratio"),
         (
             {"settings": ["Balanced"], "variants": [{"name": "steep", "method": "erm", "ratio": 10}]},
-            "Balanced takes no ratio",
+            "Balanced has no ratio",
         ),
         ({"runtime": {"keep_modle": True}}, "[runtime] unknown key 'keep_modle'; did you mean keep_model"),
         ({"runtime": {"checkpoint_every": -1}}, "[runtime] checkpoint_every"),
@@ -179,7 +179,7 @@ def test_a_benchmark_is_recognised_by_its_names(tmp_path: Path) -> None:
     """As `longshift train` does: undeclared PACS is the same runs as declared PACS, unless a ratio is stated."""
     folders = {"A": "art", "C": "Cartoon", "P": "photo", "S": "sketch"}
     lines = ["path,label,domain"]
-    for key, row in benchmarks.get("PACS").totals.items():
+    for key, row in benchmarks.get_benchmark("PACS").totals.items():
         lines += [f"{key}-{name}-{i}.png,{name},{folders[key]}" for name, count in row.items() for i in range(count)]
     (tmp_path / "images.csv").write_text("\n".join(lines) + "\n")
     options: dict[str, Any] = {"targets": ["photo"], "run": {"steps": 3, "backbone": "mobilenetv2_100"}}

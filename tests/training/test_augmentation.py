@@ -112,9 +112,8 @@ def test_share_of_flips_and_greys() -> None:
 
 
 def test_compiled_augmentation_is_one_graph() -> None:
-    found = torch._dynamo.explain(aug.augment_with)(
-        torch.rand(4, 3, 8, 8), torch.rand(4, aug.UNIFORMS), aug.Augmentation()
-    )
+    domainbed = aug.find_augmentation("domainbed")
+    found = torch._dynamo.explain(domainbed.apply)(torch.rand(4, 3, 8, 8), torch.rand(4, domainbed.uniforms))
     assert (found.graph_count, found.graph_break_count) == (1, 0)
     operations = sum(node.op == "call_function" for node in found.graphs[0].graph.nodes)
     assert operations < 400  # the table of quantiles is looked up, not traced

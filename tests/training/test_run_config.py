@@ -55,13 +55,13 @@ def test_small_images_have_their_own_defaults() -> None:
     small, large = RunConfig(target="ink"), RunConfig(target="A", data="PACS.zip")
     assert (small.method_config().lr, large.method_config().lr) == (1e-3, 5e-5)
     assert (small.backbone_name, large.backbone_name) == ("small_conv", "resnet50")
-    assert (small.augmented, large.augmented) == (False, True)
+    assert (small.augmentation, large.augmentation) == ("", "domainbed")
 
 
 @pytest.mark.parametrize("start", [{"pretrained": True}, {"weights": "w.safetensors"}])
 def test_published_weights_are_fine_tuned_gently_at_any_size(start: dict[str, Any]) -> None:
     run = RunConfig(target="A", data="PACS.zip", image_size=64, backbone="mobilenetv2_100", **start)
-    assert (run.method_config().lr, run.method_config().batch_size, run.augmented) == (5e-5, 32, True)
+    assert (run.method_config().lr, run.method_config().batch_size, run.augmentation) == (5e-5, 32, "domainbed")
 
 
 def test_vectors_have_no_published_weights(tmp_path: Path) -> None:

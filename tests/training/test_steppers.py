@@ -77,7 +77,8 @@ class Waits(ERM):
 def test_a_method_of_ones_own_that_waits_for_the_gpu(device: str, works: bool, tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text(WAITS)
     # A process of its own: a capture that went wrong may leave torch's generator unusable.
-    words = ["train", "--data", "digits", "--target", "ink", "--method", f"{tmp_path}/waits.py:Waits", "--steps", "8"]
+    words = ["--plugin", f"{tmp_path}/waits.py", "train", "--data", "digits", "--target", "ink", "--method", "waits"]
+    words += ["--steps", "8"]
     words += ["--device", device, "--out", str(tmp_path / "run")]
     code = "from longshift.cli.main import main; main()"
     found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)

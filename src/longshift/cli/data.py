@@ -96,7 +96,7 @@ def verify_command(
 
     Example: `longshift data verify PACS.zip --benchmark PACS`
     """
-    known = benchmarks.get(benchmark) if benchmark else None
+    known = benchmarks.get_benchmark(benchmark) if benchmark else None
     manifest = load_dataset(path)
     differences = benchmarks.compare_counts(manifest, known.name) if known else []
     with progress("verify", len(manifest), quiet) as tick:

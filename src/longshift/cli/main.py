@@ -9,6 +9,7 @@ import importlib
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from typer.main import get_group
 import longshift
 from longshift.cli.common import debugging, errors
 from longshift.errors import LongshiftError
+from longshift.plugins import use_plugin
 
 # Verb -> what the list of verbs says about it. The module longshift.cli.VERB has `register(app)`, which adds the verb.
 VERBS = {
@@ -81,6 +83,10 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _options(
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.py", help="Run a file that adds methods, data readers or others; repeatable."),
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -88,6 +94,8 @@ def _options(
 ) -> None:
     if debug:
         os.environ["LONGSHIFT_DEBUG"] = "1"
+    for file in plugin or ():
+        use_plugin(file)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ Examples:
 
     longshift methods ndcl               # one, with defaults, ranges and meanings
 
-    longshift methods my_file.py:Mine    # one of your own
+    longshift --plugin my_file.py methods mine    # one of your own
 
     longshift methods --json
 """
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="A method's name, or path/to/file.py:Class.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of a method.")] = None,
     as_json: JsonFlag = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/methods.md.")] = False,
 ) -> None:

@@ -12,7 +12,6 @@ from longshift.cli.common import JsonFlag, console, print_json, print_table
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
 from longshift.settings import (
-    SETTING_NAMES,
     SHOTS,
     Split,
     SplitRecipe,
@@ -23,13 +22,15 @@ from longshift.settings import (
     recipe_of,
     save_split,
     setting_for,
+    setting_names,
 )
-
-SETTINGS = ", ".join(SETTING_NAMES)
 
 Data = Annotated[str, typer.Argument(help="A folder domain/class/image, a .zip, .csv or .parquet, or `digits`.")]
 DataOrSplit = Annotated[str, typer.Argument(help="A dataset as for `split make`, or a split file (.json).")]
-SettingOption = Annotated[str | None, typer.Option("--setting", "-s", help=f"{SETTINGS}, or a .json/.csv of counts.")]
+SettingOption = Annotated[
+    str | None,
+    typer.Option("--setting", "-s", help="Name of a setting, such as TotalHeavyTail, or a .json/.csv of counts."),
+]
 TargetOption = Annotated[
     str | None, typer.Option("--target", "-t", help='The domain nobody has seen, by its folder or short name ("A").')
 ]
@@ -164,7 +165,9 @@ def _make(
     validation: int | None,
 ) -> Split:
     if setting is None:
-        raise UsageError(f"which setting? Add --setting with one of: {SETTINGS}, or a .json/.csv of counts")
+        raise UsageError(
+            f"Expected --setting with a name ({', '.join(setting_names())}) or a .json/.csv of counts, got none."
+        )
     if target is None:
         raise UsageError(f"which target? Add --target with one of: {', '.join(manifest.domain_names)}")
     wanted = setting_for(manifest, setting, target, benchmark=benchmark, ratio=ratio, validation=validation)

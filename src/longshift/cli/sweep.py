@@ -124,7 +124,7 @@ def plan(
 
 def run(
     directory: Directory,
-    launcher: Annotated[str, typer.Option(help="local (processes) or ray (a cluster).")] = "local",
+    launcher: Annotated[str, typer.Option(help="local (processes), ray (a cluster) or a plugin's.")] = "local",
     jobs_per_gpu: Annotated[int, typer.Option(help="Jobs that share a GPU.")] = 1,
     workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: what the machine has.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of a job on the CPU.")] = 1,
@@ -146,20 +146,22 @@ def run(
     Examples: `longshift sweep run digits-sweep`, `longshift sweep run pacs-sweep --device cuda --jobs-per-gpu 3`
     """
     from longshift.sweep import (
+        LAUNCHERS,
         CancelWatch,
+        Launch,
+        LaunchOptions,
         SweepStopped,
         any_check,
         make_plan,
         make_queue,
         make_slots,
         never_started,
-        run_local,
         time_is_up,
     )
     from longshift.training import graceful_stop, tracker_kind
 
-    if launcher not in ("local", "ray"):
-        raise UsageError(f"--launcher: expected local or ray, got {launcher!r}")
+    run_jobs = LAUNCHERS.find(launcher)
+    options = LaunchOptions(device, jobs_per_gpu, workers, threads, address, shared_dir)
     kind = tracker_kind(track) if track else None
     sweep, made = make_plan(directory)
     if not quiet:
@@ -188,13 +190,7 @@ def run(
         job_queue.listener = show
         job_queue.tell()
         stop = any_check((asked, CancelWatch(made.folder), time_is_up(math.inf if stop_after is None else stop_after)))
-        if launcher == "ray":
-            from longshift.sweep import Cluster, run_ray
-
-            cluster = Cluster(address, threads, jobs_per_gpu, workers, device, shared_dir)
-            run_ray(job_queue, cluster, sweep.runtime, stop, kind)
-        else:
-            run_local(job_queue, slots, sweep.runtime, stop, kind)
+        run_jobs(Launch(job_queue, options, sweep.runtime, stop, kind))
     value = {
         "total": job_queue.total, "done": job_queue.done, "failed": job_queue.failed, "here": job_queue.finished_here,
         "in_table": job_queue.in_table,

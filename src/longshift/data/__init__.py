@@ -1,4 +1,4 @@
-"""What a domain dataset is: manifests, the embedded digits, benchmarks, and the store of decoded images."""
+"""What a dataset is: manifests, readers, benchmarks, the embedded digits, the cache of decoded images."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.data import benchmarks as benchmarks
+    from longshift.data.benchmarks import (
+        Benchmark as Benchmark,
+        all_benchmarks as all_benchmarks,
+        get_benchmark as get_benchmark,
+        register_benchmark as register_benchmark,
+    )
     from longshift.data.digits import DIGITS as DIGITS, digit_images as digit_images
     from longshift.data.file_names import (
         IMAGE_SUFFIXES as IMAGE_SUFFIXES,
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from longshift.data.images import BadImage as BadImage, decode as decode, resize as resize
     from longshift.data.manifest import Manifest as Manifest, Row as Row
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
-    from longshift.data.readers import load_dataset as load_dataset
+    from longshift.data.readers import load_dataset as load_dataset, register_reader as register_reader
     from longshift.data.vectors import (
         holds_vectors as holds_vectors,
         ordered_vectors as ordered_vectors,

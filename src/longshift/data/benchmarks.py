@@ -1,23 +1,27 @@
-"""The four benchmarks VLCS, PACS, OfficeHome, DomainNet: names, spellings seen in the wild, published totals."""
+"""Benchmarks: published datasets with the names of their domains and classes, and the number of images of each.
+
+The built-in ones (VLCS, PACS, OfficeHome, DomainNet) are the entries of benchmarks.json.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import resources
 from typing import NamedTuple
 
 from longshift.data.manifest import Manifest
-from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.errors import LongshiftError, UsageError
+from longshift.plugins import Registry
 from longshift.text import some
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What is published of a benchmark; `domains` are keyed by the short names of the count tables."""
+    """The published facts about a benchmark; `domains` are keyed by the short names of the count tables."""
 
     name: str
     domains: Mapping[str, str]  # short name -> full name: {"A": "art_painting", ...}
@@ -25,16 +29,16 @@ class Benchmark:
     totals: Mapping[str, Mapping[str, int]]  # short name -> class -> images
     domain_spellings: Mapping[str, str]  # plain spelling -> short name
     class_spellings: Mapping[str, str]  # plain spelling -> class
-    partial: bool  # the totals are of a part of the usual data, so a full copy has more
+    partial: bool  # the totals cover a part of the usual data, so a full copy has more images
     note: str = ""  # what to know before taking a difference for an error
 
     def explains(self, difference: CountDifference) -> bool:
-        """Whether a difference is to be expected of a good copy: the totals are partial and it has more images."""
+        """Whether a good copy can have this difference: the totals are partial and the copy has more images."""
         return self.partial and difference.found > difference.expected > 0
 
 
 class CountDifference(NamedTuple):
-    """A (domain, class) whose number of images is not the published one; names as the dataset spells them."""
+    """A (domain, class) whose number of images differs from the published one; names as the dataset spells them."""
 
     domain: str
     label: str
@@ -42,59 +46,125 @@ class CountDifference(NamedTuple):
     found: int
 
 
+BENCHMARKS = Registry[Benchmark]("benchmark")
+
+
 def plain(name: str) -> str:
     """The name without case, spaces and punctuation: "Real-World" -> "realworld"."""
     return "".join(c for c in unicodedata.normalize("NFKC", name).casefold() if c.isalnum())
 
 
-@lru_cache(maxsize=1)
-def all_benchmarks() -> dict[str, Benchmark]:
-    """The benchmarks by name."""
-    text = resources.files("longshift.data").joinpath("benchmarks.json").read_text(encoding="utf-8")
-    result = {}
-    for name, entry in json.loads(text).items():
-        domains, classes = entry["domains"], tuple(entry["classes"])
-        spellings = {
-            plain(spelling): key
-            for key, full in domains.items()
-            for spelling in (key, full, *entry["aliases"][key])
-        }  # fmt: skip
-        result[name] = Benchmark(
-            name=name,
-            domains=domains,
-            classes=classes,
-            totals={key: dict(zip(classes, row, strict=True)) for key, row in entry["totals"].items()},
-            domain_spellings=spellings,
-            class_spellings={plain(label): label for label in classes} | entry["class_aliases"],
-            partial=entry["partial"],
-            note=entry["note"],
+def register_benchmark(
+    name: str,
+    *,
+    domains: Mapping[str, str],
+    classes: Sequence[str],
+    totals: Mapping[str, Sequence[int]],
+    aliases: Mapping[str, Sequence[str]] | None = None,
+    class_aliases: Mapping[str, str] | None = None,
+    partial: bool = False,
+    note: str = "",
+) -> None:
+    """Make a benchmark known by name; a dataset with its domains and classes is then recognized as this benchmark.
+
+    Args:
+        name: What users type and tables show.
+        domains: Short name of each domain -> its full name.
+        classes: Names of the classes.
+        totals: Short name of each domain -> number of images per class, in the order of `classes`.
+        aliases: Short name of a domain -> other names under which copies of the dataset have it.
+        class_aliases: Another name of a class -> its name.
+        partial: Whether the totals cover only a part of the usual data.
+        note: What to know before taking a difference from the totals for an error.
+
+    Raises:
+        LongshiftError: If another benchmark has this name, or the parts do not fit together.
+
+    Example:
+        >>> register_benchmark(
+        ...     "Pets",
+        ...     domains={"H": "home", "S": "street"},
+        ...     classes=["cat", "dog"],
+        ...     totals={"H": [120, 80], "S": [30, 90]},
+        ... )
+    """
+    _load_built_in()  # first, so that their names are taken
+    _add(name, domains, classes, totals, aliases or {}, class_aliases or {}, partial, note)
+
+
+def _add(
+    name: str,
+    domains: Mapping[str, str],
+    classes: Sequence[str],
+    totals: Mapping[str, Sequence[int]],
+    aliases: Mapping[str, Sequence[str]],
+    class_aliases: Mapping[str, str],
+    partial: bool,
+    note: str,
+) -> None:
+    wrong = [key for key in domains if len(totals.get(key, ())) != len(classes)]
+    if wrong or set(totals) != set(domains):
+        raise LongshiftError(
+            f"{name}: expected totals of {len(classes)} classes for each of the domains {', '.join(domains)}, got "
+            + ", ".join(f"{len(row)} for {key}" for key, row in totals.items())
         )
-    return result
+    spellings = {
+        plain(spelling): key for key, full in domains.items() for spelling in (key, full, *aliases.get(key, ()))
+    }
+    BENCHMARKS.add(
+        name,
+        Benchmark(
+            name=name,
+            domains=dict(domains),
+            classes=tuple(classes),
+            totals={key: dict(zip(classes, row, strict=True)) for key, row in totals.items()},
+            domain_spellings=spellings,
+            class_spellings={plain(label): label for label in classes}
+            | {plain(alias): label for alias, label in class_aliases.items()},
+            partial=partial,
+            note=note,
+        ),
+    )
 
 
-def get(benchmark: str) -> Benchmark:
-    """The benchmark called so, in any case ("pacs", "Office-Home")."""
-    for name, entry in all_benchmarks().items():
+@functools.cache
+def _load_built_in() -> None:
+    """On first use: the file has the counts of 345 classes."""
+    text = resources.files("longshift.data").joinpath("benchmarks.json").read_text(encoding="utf-8")
+    for name, entry in json.loads(text).items():
+        _add(name, **entry)
+
+
+def all_benchmarks() -> Registry[Benchmark]:
+    """The benchmarks by name."""
+    _load_built_in()
+    return BENCHMARKS
+
+
+def get_benchmark(benchmark: str) -> Benchmark:
+    """The benchmark of that name, in any case and punctuation ("pacs", "Office-Home")."""
+    known = all_benchmarks()
+    for name, entry in known.items():
         if plain(name) == plain(benchmark):
             return entry
-    raise UsageError(unknown_name("benchmark", benchmark, all_benchmarks()))
+    raise UsageError(known.unknown(benchmark))
 
 
 def match_names(found: Sequence[str], spellings: Mapping[str, str], what: str) -> dict[str, str]:
-    """Canonical name -> the dataset's own; names that are no known spelling are left out."""
+    """Canonical name -> the dataset's own; unknown names are left out."""
     result: dict[str, str] = {}
     for name in found:
         key = spellings.get(plain(name))
         if key is not None and key in result:
-            raise LongshiftError(f"the {what} {result[key]!r} and {name!r} both spell {key}. Merge or rename them.")
+            raise LongshiftError(f"the {what} {result[key]!r} and {name!r} both mean {key}. Merge or rename them.")
         if key is not None:
             result[key] = name
     return result
 
 
 def identify_domains(manifest: Manifest, benchmark: str) -> dict[str, str]:
-    """Short name of each domain of the benchmark -> the dataset's own name of it; an error if one is missing."""
-    entry = get(benchmark)
+    """Short name of each domain of the benchmark -> the dataset's own name for it; an error if one is missing."""
+    entry = get_benchmark(benchmark)
     result = match_names(manifest.domain_names, entry.domain_spellings, "domains")
     missing = [full for key, full in entry.domains.items() if key not in result]
     if missing:
@@ -106,8 +176,8 @@ def identify_domains(manifest: Manifest, benchmark: str) -> dict[str, str]:
 
 
 def identify_classes(manifest: Manifest, benchmark: str) -> dict[str, str]:
-    """Published name of each class -> the dataset's own name of it; an error if one is missing."""
-    entry = get(benchmark)
+    """Published name of each class -> the dataset's own name for it; an error if one is missing."""
+    entry = get_benchmark(benchmark)
     result = match_names(manifest.classes, entry.class_spellings, "classes")
     missing = [label for label in entry.classes if label not in result]
     if missing:
@@ -118,8 +188,8 @@ def identify_classes(manifest: Manifest, benchmark: str) -> dict[str, str]:
 
 
 def compare_counts(manifest: Manifest, benchmark: str) -> list[CountDifference]:
-    """Every (domain, class) whose count differs from the published one, also where one side lacks it."""
-    entry = get(benchmark)
+    """Each (domain, class) whose count differs from the published one, including those that one side lacks."""
+    entry = get_benchmark(benchmark)
     domains = match_names(manifest.domain_names, entry.domain_spellings, "domains")
     classes = match_names(manifest.classes, entry.class_spellings, "classes")
     expected = {

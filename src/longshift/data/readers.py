@@ -1,30 +1,83 @@
-"""One way to open a dataset, whatever it is kept in."""
+"""Open a dataset in any format: each format has a reader, chosen by the file's suffix."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from longshift.data import (
-    digits,
-    file_names as names,
-    folder_reader as tree,
-    table_reader as table,
-    vectors as embeddings,
-)
+from longshift.data import digits
+from longshift.data.file_names import is_hidden
+from longshift.data.folder_reader import read_tree
 from longshift.data.manifest import Manifest
+from longshift.data.table_reader import read_table
+from longshift.data.vectors import holds_vectors, read_embeddings
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.plugins import Registry
 
-TABLES = (".csv", ".parquet")
+Reader = Callable[[Path, str], Manifest]  # (file, name of the dataset)
+
+READERS = Registry[Reader]("format of a dataset")
+
+
+def register_reader(suffix: str) -> Callable[[Reader], Reader]:
+    """Decorate a function that reads datasets from files with this suffix.
+
+    Args:
+        suffix: The suffix with its dot, such as ".jsonl".
+
+    Returns:
+        The decorator. The function gets the path of the file and the name of the dataset and returns a `Manifest`,
+        whose `root` is the folder or .zip that holds the images.
+
+    Raises:
+        LongshiftError: If another reader has this suffix.
+
+    Example:
+        >>> @register_reader(".list")
+        ... def read_list(path, name):
+        ...     rows = [Row(*line.split()) for line in path.read_text().splitlines()]  # domain, class, path
+        ...     return Manifest.from_rows(name, path.parent, rows)
+    """
+    if not suffix.startswith("."):
+        raise UsageError(f"Expected a suffix such as '.jsonl', got {suffix!r}.")
+
+    def add(reader: Reader) -> Reader:
+        READERS.add(suffix.lower(), reader)
+        return reader
+
+    return add
+
+
+def _read_parquet(path: Path, name: str) -> Manifest:
+    return read_embeddings(path, name) if holds_vectors(path) else read_table(path, name)
+
+
+for _suffix, _reader in {
+    ".zip": read_tree, ".csv": read_table, ".parquet": _read_parquet, ".npz": read_embeddings,
+}.items():  # fmt: skip
+    register_reader(_suffix)(_reader)
 
 
 def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
-    """The manifest of "digits", a folder domain/class/image, the same in a .zip, a .csv or a .parquet.
+    """List the samples of a dataset.
 
-    Vectors come from an .npz or a .parquet of embeddings (`longshift.data.vectors` says what is in them).
+    Args:
+        source: A folder `domain/class/image`, the same in a .zip, a .csv or .parquet with the columns path, label and
+            domain, vectors in an .npz or .parquet (see `longshift.data.vectors`), a file of a registered format, or the
+            word "digits" for the embedded dataset.
+        name: Name of the dataset in reports; by default the name of the folder or file.
 
-    `name` is what the dataset is called in reports; by default the name of the folder or file.
+    Returns:
+        The manifest: path, class and domain of each sample.
+
+    Raises:
+        LongshiftError: If there is no dataset, or it cannot be read.
+
+    Example:
+        >>> load_dataset("digits").domain_names
+        ('chalk', 'ink', 'neon', 'stamp')
     """
     if isinstance(source, str) and source == digits.DIGITS:
         return digits.manifest(name or digits.DIGITS)
@@ -35,16 +88,13 @@ def _read(path: Path, name: str | None) -> Manifest:
     if not os.path.lexists(path):
         raise UsageError(_nothing_at(path))
     if path.is_dir():
-        return tree.read_tree(path, name or path.resolve().name)
-    suffix = path.suffix.lower()
-    if suffix == ".zip":
-        return tree.read_tree(path, name or path.stem)
-    if embeddings.holds_vectors(path):
-        return embeddings.read_embeddings(path, name or path.stem)
-    if suffix in TABLES:
-        return table.read_table(path, name or path.stem)
-    known = ", ".join((".zip", *TABLES, ".npz"))
-    raise LongshiftError(f"{path} is not a dataset: expected a folder, {known} or the word digits")
+        return read_tree(path, name or path.resolve().name)
+    if path.suffix.lower() not in READERS:
+        raise LongshiftError(
+            f"Expected a folder, {', '.join(READERS)} or the word digits, got {path}. If a plugin reads this format, "
+            "name its file: longshift --plugin FILE.py ..."
+        )
+    return READERS[path.suffix.lower()](path, name or path.stem)
 
 
 def _nothing_at(path: Path) -> str:
@@ -53,7 +103,7 @@ def _nothing_at(path: Path) -> str:
     while not parent.is_dir() and parent != parent.parent:
         path, parent = parent, parent.parent
     try:
-        there = [entry.name for entry in parent.iterdir() if not names.is_hidden(entry.name)]
+        there = [entry.name for entry in parent.iterdir() if not is_hidden(entry.name)]
     except OSError:
         there = []
     near = unknown_name("file or folder", path.name, [*there[:1000], digits.DIGITS])

@@ -9,7 +9,7 @@ import torch
 
 from longshift.data import Manifest, fitting_size, ordered_vectors, typical_side
 from longshift.errors import UsageError
-from longshift.nn import SMALL_CONV, TORCHVISION, VECTOR_MLP, make_backbone, weights_available, weights_header
+from longshift.nn import SMALL_CONV, VECTOR_MLP, make_backbone, weights_available, weights_header
 from longshift.training import SMALL_IMAGE, RunConfig
 
 UNREACHED = (
@@ -104,7 +104,7 @@ def only_size(name: str) -> int:
     """The one image size that a network takes (vision transformers are made for one); 0 where any will do."""
     import timm
 
-    if name in (SMALL_CONV, VECTOR_MLP) or name.startswith(TORCHVISION):
+    if name in (SMALL_CONV, VECTOR_MLP) or "/" in name:
         return 0
     config = timm.get_pretrained_cfg(name)
     return int(config.input_size[-1]) if config is not None and config.fixed_input_size else 0

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
 from longshift.inference.model_warning import unseen_warning
-from longshift.methods import Problem, get_method, is_file_spec
+from longshift.methods import Problem, get_method
 from longshift.nn import make_backbone, make_network
 from longshift.training import Inputs, ModelFile, RunFolder, channel_tensor, checkpoint, read_model_file, resolve_device
 
@@ -93,11 +93,6 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
         checkpoint.load_weights(file, network, prefix="network.")
         predictor = network
     else:
-        if is_file_spec(info.method):
-            raise LongshiftError(
-                f"the model in {folder.path} predicts with layers of {info.method}; loading it would run that file. "
-                "Install the method as a plugin (docs/extend.md) and change its name in model.json."
-            )
         cls = get_method(info.method)
         problem = Problem(len(info.classes), len(info.counts), info.counts, info.steps)
         method = cls(network, problem, cls.Config.restore(info.hparams))

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         method_infos as method_infos,
         method_summary as method_summary,
     )
-    from longshift.methods.plugins import is_file_spec as is_file_spec
     from longshift.methods.registry import (
         all_methods as all_methods,
         get_method as get_method,
@@ -32,8 +31,14 @@ if TYPE_CHECKING:
     from longshift.methods.search_space import (
         MethodConfig as MethodConfig,
         Value as Value,
+        choice as choice,
+        fixed as fixed,
         hp as hp,
+        int_uniform as int_uniform,
         log_uniform as log_uniform,
+        power as power,
+        uniform as uniform,
+        unused as unused,
     )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

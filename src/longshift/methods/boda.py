@@ -36,6 +36,7 @@ class BoDAConfig(MethodConfig):
     "boda",
     title="BoDA",
     family="idg",
+    row=22,
     paper="Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, ECCV 2022",
     idea="pull samples toward the centroids of their class in other domains, balanced by group size, plus CORAL",
 )

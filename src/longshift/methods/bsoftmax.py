@@ -18,6 +18,7 @@ from longshift.methods.registry import register
     "bsoftmax",
     title="BSoftmax",
     family="imbalance",
+    row=19,
     paper="Ren et al., Balanced Meta-Softmax for Long-Tailed Visual Recognition, NeurIPS 2020, arXiv:2007.10740",
     idea="add the log class counts of the domain to the logits during training",
 )

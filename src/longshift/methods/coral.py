@@ -24,6 +24,7 @@ class CORALConfig(MethodConfig):
     "coral",
     title="CORAL",
     family="dg",
+    row=6,
     paper="Sun and Saenko, Deep CORAL, ECCV workshops 2016, arXiv:1607.01719",
     idea="align feature means and covariances between all pairs of domains",
 )

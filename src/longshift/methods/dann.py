@@ -58,6 +58,7 @@ class DANNConfig(MethodConfig):
     "dann",
     title="DANN",
     family="dg",
+    row=8,
     paper="Ganin et al., Domain-Adversarial Training of Neural Networks, JMLR 2016",
     idea="train features against a domain discriminator, in alternating steps",
 )

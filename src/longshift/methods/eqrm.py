@@ -33,6 +33,7 @@ class EQRMConfig(MethodConfig):
     "eqrm",
     title="EQRM",
     family="dg",
+    row=13,
     paper="Eastwood et al., Probable Domain Generalization via Quantile Risk Minimization, NeurIPS 2022, "
     "arXiv:2207.09944",
     idea="minimize a high quantile of the distribution of risks over domains",

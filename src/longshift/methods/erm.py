@@ -13,6 +13,7 @@ from longshift.methods.registry import register
     "erm",
     title="ERM",
     family="dg",
+    row=1,
     paper="Vapnik, Statistical Learning Theory, 1998",
     idea="mean cross-entropy over all samples",
 )

@@ -27,6 +27,7 @@ class FishConfig(MethodConfig):
     "fish",
     title="Fish",
     family="dg",
+    row=11,
     paper="Shi et al., Gradient Matching for Domain Generalization, ICLR 2022",
     idea="take one Adam step per domain in turn, then keep a share of the way",
 )

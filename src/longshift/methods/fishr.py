@@ -29,6 +29,7 @@ class FishrConfig(MethodConfig):
     "fishr",
     title="Fishr",
     family="dg",
+    row=12,
     paper="Rame et al., Fishr: Invariant Gradient Variances, ICML 2022, arXiv:2109.02934",
     idea="match the variance of the classifier's gradients per sample between domains",
 )

@@ -24,6 +24,7 @@ class FocalConfig(MethodConfig):
     "focal",
     title="Focal",
     family="imbalance",
+    row=17,
     paper="Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv:1708.02002",
     idea="weight each sample by (1 - p)^gamma, so that easy samples count less",
 )

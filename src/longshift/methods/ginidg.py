@@ -37,6 +37,7 @@ class GINIDGConfig(MethodConfig):
     "ginidg",
     title="GINIDG",
     family="idg",
+    row=21,
     paper="Xia et al., Generative Inference Network for Imbalanced Domain Generalization, IEEE TIP 2023",
     idea="generate domain-invariant features with a variational generator, with domain-adversarial training",
 )

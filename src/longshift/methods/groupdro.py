@@ -25,6 +25,7 @@ class GroupDROConfig(MethodConfig):
     "groupdro",
     title="GroupDRO",
     family="dg",
+    row=3,
     paper="Sagawa et al., Distributionally Robust Neural Networks for Group Shifts, ICLR 2020, arXiv:1911.08731",
     idea="weight domains by their exponentiated risk, so that the worst domain counts most",
 )

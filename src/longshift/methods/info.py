@@ -1,18 +1,19 @@
-"""How methods present themselves in lists; the lists do not wait for torch, they are read off the methods' files."""
+"""What a method states about itself: name, title, family, paper, idea. Read from source files, without PyTorch."""
 
 from __future__ import annotations
 
 import ast
 import csv
+import functools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-GROUP = "longshift.methods"  # of the entry points by which a plugin makes its methods known
+from longshift.plugins import load_plugins
+
 FAMILIES = {
     "dg": "domain generalization",
     "imbalance": "class imbalance",
@@ -22,14 +23,15 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """How a method presents itself in lists and tables."""
+    """What lists and tables show of a method."""
 
     name: str  # what a user types: "ndcl"
     title: str  # what a table shows: "NDCL"
     family: str  # "dg", "imbalance" or "idg"
     paper: str  # reference
     idea: str  # one line
-    preset_of: str = ""  # the method that this one is, with other values
+    row: int = 0  # in the paper's tables; 0: not in the paper
+    preset_of: str = ""  # the method that this one is, with other defaults
 
 
 def in_order(infos: Iterable[MethodInfo]) -> list[MethodInfo]:
@@ -39,27 +41,30 @@ def in_order(infos: Iterable[MethodInfo]) -> list[MethodInfo]:
 
 
 def method_infos() -> list[MethodInfo]:
-    """Every method that is known by name: read off the package's files, unless plugins ask to be imported too."""
-    if "longshift.methods.registry" in sys.modules or entry_points(group=GROUP):
-        from longshift.methods.registry import all_methods
+    """All methods: those of this package, read from its files, and those that plugins register."""
+    load_plugins()
+    infos = {info.name: info for info in own_method_infos()}
+    if "longshift.methods.registry" in sys.modules:
+        from longshift.methods.registry import METHODS
 
-        return [cls.info for cls in all_methods().values()]
-    return own_method_infos()
+        infos |= {name: cls.info for name, cls in METHODS.items()}
+    return in_order(infos.values())
 
 
-def own_method_infos() -> list[MethodInfo]:
+@functools.cache
+def own_method_infos() -> tuple[MethodInfo, ...]:
     """The methods of this package."""
     modules = Path(__file__).parent.glob("*.py")
-    return in_order(info for path in modules for info in read_infos(path.read_text(encoding="utf-8")))
+    return tuple(in_order(info for path in modules for info in read_infos(path.read_text(encoding="utf-8"))))
 
 
 def read_infos(source: str) -> Iterator[MethodInfo]:
-    """The `@register(...)` lines of a file of methods, whose arguments are plain texts."""
+    """The `@register(...)` lines of a file of methods, whose arguments are literals."""
     for node in ast.parse(source).body:
         for line in node.decorator_list if isinstance(node, ast.ClassDef) else ():
             if isinstance(line, ast.Call) and isinstance(line.func, ast.Name) and line.func.id == "register":
-                texts = {str(word.arg): str(ast.literal_eval(word.value)) for word in line.keywords}
-                yield MethodInfo(str(ast.literal_eval(line.args[0])), **texts)
+                values: dict[str, Any] = {str(word.arg): ast.literal_eval(word.value) for word in line.keywords}
+                yield MethodInfo(ast.literal_eval(line.args[0]), **values)
 
 
 def method_summary(info: MethodInfo) -> dict[str, Any]:

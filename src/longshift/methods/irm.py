@@ -32,6 +32,7 @@ class IRMConfig(MethodConfig):
     "irm",
     title="IRM",
     family="dg",
+    row=2,
     paper="Arjovsky et al., Invariant Risk Minimization, 2019, arXiv:1907.02893",
     idea="learn one classifier that is optimal in every domain: penalize the slope of its risk in each domain",
 )

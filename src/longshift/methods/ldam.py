@@ -27,6 +27,7 @@ class LDAMConfig(MethodConfig):
     "ldam",
     title="LDAM",
     family="imbalance",
+    row=20,
     paper="Cao et al., Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss, NeurIPS 2019, "
     "arXiv:1906.07413",
     idea="require larger margins for rare classes, proportional to count^(-1/4)",

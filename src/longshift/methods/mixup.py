@@ -24,6 +24,7 @@ class MixupConfig(MethodConfig):
     "mixup",
     title="Mixup",
     family="dg",
+    row=4,
     paper="Yan et al., Improve Unsupervised Domain Adaptation with Mixup Training, arXiv:2001.00677",
     idea="cross-entropy on mixtures of samples from two domains",
 )

@@ -28,6 +28,7 @@ class MLDGConfig(MethodConfig):
     "mldg",
     title="MLDG",
     family="dg",
+    row=5,
     paper="Li et al., Learning to Generalize: Meta-Learning for Domain Generalization, AAAI 2018",
     idea="add the gradient on some domains and the gradient on others after a step on the first",
 )

@@ -24,6 +24,7 @@ class MMDConfig(MethodConfig):
     "mmd",
     title="MMD",
     family="dg",
+    row=7,
     paper="Li et al., Domain Generalization with Adversarial Feature Learning, CVPR 2018",
     idea="match feature distributions between all pairs of domains with a sum of Gaussian kernels",
 )

@@ -110,6 +110,7 @@ class NDCLConfig(MethodConfig):
     "ndcl",
     title="NDCL",
     family="idg",
+    row=24,
     paper="arXiv:2601.21999",
     idea="push mined hard negatives away in prediction space and align class prototypes across domains",
 )

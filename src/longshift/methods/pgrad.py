@@ -86,6 +86,7 @@ def principal_direction(walk: Tensor) -> Tensor:
     "pgrad",
     title="PGrad",
     family="dg",
+    row=15,
     paper="Wang, Grigsby and Qi, PGrad: Learning Principal Gradients for Domain Generalization, ICLR 2023",
     idea="use the principal directions of a walk through the domains as the gradient",
 )

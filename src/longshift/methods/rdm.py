@@ -63,6 +63,7 @@ def _variance(losses: Tensor) -> Tensor:
     "rdm",
     title="RDM",
     family="dg",
+    row=14,
     paper="Nguyen et al., Domain Generalisation via Risk Distribution Matching, WACV 2024, arXiv:2310.18598",
     idea="match the distribution of losses of the worst domain with that of all domains",
 )

@@ -1,4 +1,4 @@
-"""Methods by name. A file in this package registers itself; so does a plugin (entry point or file)."""
+"""Methods by name. A file in this package registers its method; so does a plugin."""
 
 from __future__ import annotations
 
@@ -8,47 +8,65 @@ import pkgutil
 from collections.abc import Callable
 from typing import Literal, TypeVar
 
-from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.methods import plugins
+from longshift.errors import LongshiftError, UsageError
 from longshift.methods.base import Method
 from longshift.methods.info import MethodInfo, in_order
+from longshift.plugins import Registry
 
 Family = Literal["dg", "imbalance", "idg"]
 M = TypeVar("M", bound=type[Method])
 
-_METHODS: dict[str, type[Method]] = {}
+METHODS = Registry[type[Method]]("method", "longshift methods")
 
 
-def register(name: str, *, title: str, family: Family, paper: str, idea: str, preset_of: str = "") -> Callable[[M], M]:
-    """Class decorator: make a method known under `name`. A preset is another method with other default values."""
+def register(
+    name: str, *, title: str, family: Family, paper: str, idea: str, row: int = 0, preset_of: str = ""
+) -> Callable[[M], M]:
+    """Decorate a subclass of `Method`: `longshift train --method NAME` then trains it.
+
+    Args:
+        name: What users type, in lower case.
+        title: What tables and figures show.
+        family: "dg" (domain generalization), "imbalance" or "idg" (both).
+        paper: Reference, such as an arXiv number.
+        idea: One line about how it works.
+        row: Its row in the paper's tables; 0, the default, puts it after those of its family.
+        preset_of: The method that this one is with other defaults, if it is a preset.
+
+    Returns:
+        The decorator.
+
+    Raises:
+        LongshiftError: If another method has this name, or a preset has more of its own than other defaults.
+
+    Example:
+        >>> @register("tilted", title="Tilted", family="dg", paper="arXiv:2007.01162", idea="soft maximum of risks")
+        ... class Tilted(Method):
+        ...     ...
+    """
 
     def add(cls: M) -> M:
-        known = _METHODS.get(name)
-        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise LongshiftError(f"two methods are called {name!r}: {known.__module__} and {cls.__module__}")
+        if not (isinstance(cls, type) and issubclass(cls, Method)):
+            raise LongshiftError(f"Expected a subclass of longshift.methods.Method, got {cls!r}.")
+        if not cls.__module__.startswith("longshift.methods."):
+            _load_package()  # first, so that the built-in names are taken
         if preset_of:
             _check_preset(name, cls, preset_of)
-        cls.info = MethodInfo(name, title, family, paper, idea, preset_of)
-        _METHODS[name] = cls
+        cls.info = MethodInfo(name, title, family, paper, idea, row, preset_of)
+        METHODS.add(name, cls)
         return cls
 
     return add
 
 
 def _check_preset(name: str, cls: type[Method], base: str) -> None:
-    """A preset shares its runs with its method, so it may have other defaults and nothing else of its own."""
-    known = _METHODS.get(base)
+    """A preset shares its runs with its method, so it may differ only in its defaults."""
+    known = METHODS.peek(base)
     if known is None or not issubclass(cls, known):
-        raise LongshiftError(f"{name!r} is registered as a preset of {base!r}, but is not a subclass of it")
+        raise LongshiftError(f"Expected {name!r}, a preset of {base!r}, to be a subclass of it.")
     own = [word for word in vars(cls) if not word.startswith("_") and word not in ("Config", "info")]
     if own or set(cls.Config.hyper_parameters()) != set(known.Config.hyper_parameters()):
-        raise LongshiftError(f"{name!r}, a preset of {base!r}, has more of its own than other defaults")
-
-
-def load_all() -> None:
-    """Import every module of this package and every installed plugin, so that all methods are registered."""
-    _load_package()
-    plugins.load_entry_points()
+        raise LongshiftError(f"Expected {name!r}, a preset of {base!r}, to differ only in defaults.")
 
 
 @functools.cache
@@ -61,8 +79,8 @@ def _load_package() -> None:
 
 def all_methods() -> dict[str, type[Method]]:
     """All registered methods by name, sorted by family (dg, imbalance, idg) and then by name."""
-    load_all()
-    return {info.name: _METHODS[info.name] for info in in_order(cls.info for cls in _METHODS.values())}
+    _load_package()
+    return {info.name: METHODS[info.name] for info in in_order(cls.info for cls in METHODS.values())}
 
 
 def methods_without_presets() -> dict[str, type[Method]]:
@@ -71,12 +89,10 @@ def methods_without_presets() -> dict[str, type[Method]]:
 
 
 def get_method(name: str) -> type[Method]:
-    """The method of that name or title, in any case of letters, or of a file of your own: `path/to/file.py:Class`."""
-    known = all_methods()  # first, so that a file that takes a name of theirs is the one to be told
-    if plugins.is_file_spec(name):
-        return plugins.from_file(name)
-    spelt = {cls.info.title.casefold(): cls for cls in known.values()}
-    spelt |= {key.casefold(): cls for key, cls in known.items()}  # a name wins over another's title
-    if name.casefold() in spelt:
-        return spelt[name.casefold()]
-    raise UsageError(unknown_name("method", name, known) + "; `longshift methods` lists them all")
+    """The method of that name or title, in any case."""
+    known = all_methods()
+    spellings = {cls.info.title.casefold(): cls for cls in known.values()}
+    spellings |= {key.casefold(): cls for key, cls in known.items()}  # a name wins over another method's title
+    if name.casefold() in spellings:
+        return spellings[name.casefold()]
+    raise UsageError(METHODS.unknown(name))

@@ -18,6 +18,7 @@ from longshift.methods.registry import register
     "reweight",
     title="ReWeight",
     family="imbalance",
+    row=18,
     paper="Huang et al., Learning Deep Representation for Imbalanced Classification, CVPR 2016",
     idea="weight each sample by the inverse training count of its class in its domain",
 )

@@ -39,6 +39,7 @@ def join_style(content: Tensor, mean: Tensor, var: Tensor) -> Tensor:
     "sagnet",
     title="SagNet",
     family="dg",
+    row=9,
     paper="Nam et al., Reducing Domain Gap by Reducing Style Bias, CVPR 2021",
     idea="classify content under mixed styles, and train features against a style classifier",
 )

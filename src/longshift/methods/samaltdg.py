@@ -35,6 +35,7 @@ class SAMALTDGConfig(MethodConfig):
     "samaltdg",
     title="SAMALTDG",
     family="idg",
+    row=23,
     paper="Su et al., Sharpness-Aware Model-Agnostic Long-Tailed Domain Generalization, AAAI 2024",
     idea="SAM on the task loss, reversed domain and per-domain class losses, maximum square loss",
 )

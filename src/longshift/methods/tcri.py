@@ -48,6 +48,7 @@ class GeneralPredictor(nn.Module):
     "tcri",
     title="TCRI",
     family="dg",
+    row=16,
     paper="Salaudeen and Koyejo, Causally Inspired Regularization Enables Domain General Representations, "
     "AISTATS 2024, arXiv:2404.16277",
     idea="split features into a domain-general and a spurious part that are independent given the class",

@@ -33,6 +33,7 @@ class VRExConfig(MethodConfig):
     "vrex",
     title="VREx",
     family="dg",
+    row=10,
     paper="Krueger et al., Out-of-Distribution Generalization via Risk Extrapolation, ICML 2021, arXiv:2003.00688",
     idea="penalize the variance of the risks over domains",
 )

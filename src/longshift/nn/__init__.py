@@ -8,10 +8,14 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.nn import optim as optim
+    from longshift.nn.backbone_sources import (
+        Backbone as Backbone,
+        register_backbones as register_backbones,
+        source_of as source_of,
+    )
     from longshift.nn.backbones import (
         SMALL_CONV as SMALL_CONV,
         VECTOR_MLP as VECTOR_MLP,
-        Backbone as Backbone,
         check_backbone as check_backbone,
         make_backbone as make_backbone,
         make_network as make_network,
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
         trainable as trainable,
         unflatten_tensors as unflatten_tensors,
     )
-    from longshift.nn.pretrained import TORCHVISION as TORCHVISION, weights_available as weights_available
+    from longshift.nn.pretrained import weights_available as weights_available
     from longshift.nn.sam import sharpness_aware_gradients as sharpness_aware_gradients
     from longshift.nn.vector_mlp import VectorMLP as VectorMLP
 

@@ -1,4 +1,4 @@
-"""Backbones by name: any of timm's or torchvision's, the small conv net, or an MLP for vectors (embeddings)."""
+"""Backbones by name: timm's, those of a registered source, the small conv net, an MLP for vectors (embeddings)."""
 
 from __future__ import annotations
 
@@ -12,38 +12,43 @@ from safetensors.torch import load_file
 from torch import nn
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.nn.backbone_sources import Backbone, check_name, source_of
 from longshift.nn.network import Network, Precision
-from longshift.nn.pretrained import TORCHVISION, TORCHVISION_WEIGHTS, no_weights, require_pretrained
+from longshift.nn.pretrained import no_weights, require_pretrained
 from longshift.nn.small_conv import small_conv
 from longshift.nn.vector_mlp import HIDDEN, VectorMLP
 
 SMALL_CONV = "small_conv"
 VECTOR_MLP = "mlp"
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 HALF = (0.5, 0.5, 0.5)
-
-
-@dataclass(frozen=True)
-class Backbone:
-    """A featurizer with what it expects of its inputs."""
-
-    module: nn.Module
-    feature_dim: int
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    pad_type: str = ""  # how its convolutions pad, where that is not timm's default
 
 
 def make_backbone(
     name: str, *, pretrained: bool = False, weights: Path | None = None, input_dim: int = 0, pad_type: str = ""
 ) -> Backbone:
-    """Build a featurizer: timm's `name`, "torchvision/NAME", "small_conv", or "mlp" for vectors of length `input_dim`.
+    """Build a featurizer.
 
-    `pretrained` asks timm or torchvision for its own weights (internet or cache); `weights` is a .safetensors file of
-    the same model, whose header may state a `pad_type`.
+    Args:
+        name: A name of timm, "SOURCE/NAME" for a registered source such as "torchvision/resnet50", "small_conv", or
+            "mlp" for vectors.
+        pretrained: Whether to load the published weights, from the local cache or the internet.
+        weights: A .safetensors file of the same model; its header may state a `pad_type`.
+        input_dim: Length of the vectors; 0 for images.
+        pad_type: Padding of the convolutions, if it is not timm's default.
+
+    Returns:
+        The featurizer and the normalization of its inputs.
+
+    Raises:
+        UsageError: If the name is unknown or the backbone does not fit the data.
+        LongshiftError: If the weights are not available or do not fit.
+
+    Example:
+        >>> make_backbone("small_conv").feature_dim
+        64
     """
     if weights is not None and pretrained:
-        raise UsageError("pretrained and weights were both given; choose one source of weights")
+        raise UsageError("Expected either pretrained or weights, got both.")
     if input_dim > 0 and name != VECTOR_MLP:
         raise UsageError(f"backbone {name!r} is for images, but the data are vectors of length {input_dim}; use 'mlp'")
     if name == SMALL_CONV:
@@ -55,8 +60,12 @@ def make_backbone(
         if input_dim < 1:
             raise UsageError("backbone 'mlp' is for vectors (embeddings), but the data are images; try 'small_conv'")
         backbone = Backbone(VectorMLP(input_dim), HIDDEN, HALF, HALF)
-    elif name.startswith(TORCHVISION):
-        backbone = _torchvision_backbone(name.removeprefix(TORCHVISION), pretrained)
+    elif (found := source_of(name)) is not None:
+        check_backbone(name, pretrained)
+        try:
+            backbone = found[0].make(found[1], pretrained)
+        except OSError as error:
+            raise no_weights(name, error) from error
     else:
         backbone = _timm_backbone(name, pretrained, weights, pad_type)
     if weights is not None:
@@ -65,15 +74,11 @@ def make_backbone(
 
 
 def check_backbone(name: str, pretrained: bool = False) -> None:
-    """Raise where a backbone does not exist or its published weights cannot be had; builds nothing."""
+    """Raise if a backbone does not exist or its published weights are not available; builds nothing."""
     if name in (SMALL_CONV, VECTOR_MLP):
         return
-    if name.startswith(TORCHVISION):
-        from torchvision import models
-
-        known = [TORCHVISION + known for known in models.list_models(module=models)]
-        if name not in known:
-            raise UsageError(unknown_name("backbone", name, known))
+    if "/" in name:
+        check_name(name)
     else:
         import timm
 
@@ -105,30 +110,9 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
     return Backbone(module, features, tuple(mean), tuple(std), pad_type)
 
 
-def _torchvision_backbone(name: str, pretrained: bool) -> Backbone:
-    from torchvision import models
-
-    check_backbone(TORCHVISION + name, pretrained)
-    try:
-        module: nn.Module = models.get_model(name, weights=TORCHVISION_WEIGHTS if pretrained else None)
-    except OSError as error:
-        raise no_weights(TORCHVISION + name, error) from error
-    # The last linear layer is the ImageNet classifier; everything before it makes the features.
-    heads = [path for path, part in module.named_modules() if isinstance(part, nn.Linear)]
-    if not heads:
-        raise UsageError(f"torchvision's {name} has no linear classifier to take off; choose another backbone")
-    head = module.get_submodule(heads[-1])
-    assert isinstance(head, nn.Linear)
-    module.set_submodule(heads[-1], nn.Identity())
-    for part in module.modules():  # dropout before the classifier is a hyper-parameter of the protocol
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-    return Backbone(module, head.in_features, IMAGENET_MEAN, IMAGENET_STD)
-
-
 @dataclass(frozen=True)
 class WeightsHeader:
-    """What a weights file says of the model it belongs to; empty where it is silent."""
+    """What the header of a weights file states about its model; empty where it states nothing."""
 
     pad_type: str = ""  # TensorFlow-born weights want TensorFlow's padding ("same")
     mean: tuple[float, float, float] | None = None

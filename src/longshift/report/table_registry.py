@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.plugins import load_plugins
 from longshift.report.missing_runs import Missing, find_missing
 from longshift.report.table import Table
 from longshift.results import Rule, choose
@@ -108,6 +109,7 @@ def table_kinds() -> tuple[TableKind, ...]:
     """Return all registered kinds, in the order of the report."""
     import longshift.report.report_tables  # noqa: F401  (registers the built-in kinds)
 
+    load_plugins()
     return tuple(_KINDS.values())
 
 

@@ -1,31 +1,16 @@
-"""What things are called and in which order they stand, as in the paper. Kept here so that a report needs no torch."""
+"""Titles and order of methods, datasets and settings in reports, from their registrations. Needs no PyTorch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-# name -> (title, group of rows); the groups are the paper's, ruled off from each other in its tables.
-_METHODS = {
-    "erm": ("ERM", "dg"), "irm": ("IRM", "dg"), "groupdro": ("GroupDRO", "dg"), "mixup": ("Mixup", "dg"),
-    "mldg": ("MLDG", "dg"), "coral": ("CORAL", "dg"), "mmd": ("MMD", "dg"), "dann": ("DANN", "dg"),
-    "sagnet": ("SagNet", "dg"), "vrex": ("VREx", "dg"), "fish": ("Fish", "dg"), "fishr": ("Fishr", "dg"),
-    "eqrm": ("EQRM", "dg"), "rdm": ("RDM", "dg"), "pgrad": ("PGrad", "dg"), "tcri": ("TCRI", "dg"),
-    "focal": ("Focal", "imbalance"), "reweight": ("ReWeight", "imbalance"), "bsoftmax": ("BSoftmax", "imbalance"),
-    "ldam": ("LDAM", "imbalance"),
-    "ginidg": ("GINIDG", "idg"), "boda": ("BoDA", "idg"), "samaltdg": ("SAMALTDG", "idg"),
-    "ndcl": ("NDCL", "ndcl"),
-}  # fmt: skip
-_PRESETS = {"ndcl_plus": "NDCL-plus"}  # not the paper's; in tables they are variants of their method
-FAMILIES = {
-    "dg": "domain generalization",
-    "imbalance": "class imbalance",
-    "idg": "imbalanced domain generalization",
-    "ndcl": "negatives-dominant contrastive learning",
-    "other": "other methods",
-}
-_DATASETS = ("VLCS", "PACS", "OfficeHome", "DomainNet")
-_SETTINGS = ("GINIDG", "TotalHeavyTail", "Duality", "Cross", "Balanced", "Natural")
+from longshift.data import all_benchmarks
+from longshift.methods import FAMILIES as METHOD_FAMILIES, MethodInfo, method_infos
+from longshift.settings import setting_names
+
+PROPOSED = "ndcl"  # the paper's own method: its tables rule it off from the other methods
+FAMILIES = METHOD_FAMILIES | {PROPOSED: "negatives-dominant contrastive learning", "other": "other methods"}
 GROUPS = {"accuracy": "Average", "many": "Many", "medium": "Medium", "few": "Few"}
 RULES = {
     "validation": "by accuracy on the balanced validation set of the training domains",
@@ -34,54 +19,67 @@ RULES = {
 }
 
 
+def _known() -> dict[str, MethodInfo]:
+    return {info.name: info for info in method_infos()}
+
+
 def method_title(name: str) -> str:
-    """The name as printed; an unknown method keeps its own, and "ndcl+ema" is "NDCL + EMA"."""
+    """The printed name of a method; "ndcl+ema" is "NDCL + EMA", and an unknown method keeps its name."""
     base, plus, average = name.partition("+")
-    title = _METHODS.get(base, (_PRESETS.get(base, base), ""))[0]
+    info = _known().get(base)
+    title = info.title if info else base
     return f"{title} + {average.upper()}" if plus else title
 
 
 def family(name: str) -> str:
-    """The group of rows a method stands in: variants in their method's, methods the paper does not have come last."""
-    return _METHODS.get(base_method(name), ("", "other"))[1]
+    """The group of rows that a method belongs to; variants belong to the group of their method."""
+    base = base_method(name)
+    info = _known().get(base)
+    if info is None:
+        return "other"
+    return PROPOSED if base == PROPOSED else info.family
 
 
 def base_method(name: str) -> str:
-    """The method that a row belongs to by its name: "ndcl" of "ndcl+ema", "ndcl_prior" and "NDCL, no mixup"."""
+    """The method that a row belongs to by its name: "ndcl" for "ndcl+ema", "ndcl_prior" and "NDCL, no mixup"."""
     base = name.partition("+")[0]
+    methods = {info.name for info in method_infos() if not info.preset_of}
     first = re.split(r"[^A-Za-z0-9]", base, maxsplit=1)[0].casefold()
-    return first if base not in _METHODS and first in _METHODS else base
+    return first if base not in methods and first in methods else base
 
 
 def is_averaged(name: str) -> bool:
-    """Whether a row is of averaged weights, "ndcl+ema": further weights of the runs of another row."""
+    """Whether a row is about averaged weights ("ndcl+ema"), other weights of the runs of another row."""
     return "+" in name
 
 
 def is_variant(name: str) -> bool:
-    """Whether a row is of a known method with other values: "ndcl_prior", "NDCL, no mixup"."""
+    """Whether a row is about a known method with other values: "ndcl_prior", "NDCL, no mixup"."""
     return base_method(name) != name.partition("+")[0]
 
 
 def order_methods(names: Iterable[str]) -> list[str]:
-    """As in the paper, others after them by name; after a method its averaged weights, its presets, its variants."""
-    place = {name: i for i, name in enumerate(_METHODS)}
+    """By family and row of the paper; after a method come its averaged weights, its presets and its variants."""
+    known, families = _known(), list(FAMILIES)
 
-    def key(name: str) -> tuple[int, bool, bool, str, str]:
+    def key(name: str) -> tuple[object, ...]:
         own, _, average = name.partition("+")
-        return place.get(base_method(name), len(place)), own not in place, own not in _PRESETS, own, average
+        base = base_method(name)
+        row = known[base].row if base in known else 0
+        preset = own in known and own != base
+        return families.index(family(name)), row == 0, row, base, own != base, not preset, own, average
 
     return sorted(set(names), key=key)
 
 
 def order_datasets(names: Iterable[str]) -> list[str]:
     """As in the paper, others after them by name."""
-    return _ordered(names, _DATASETS)
+    return _ordered(names, tuple(all_benchmarks()))
 
 
 def order_settings(names: Iterable[str]) -> list[str]:
     """As in the paper, others after them by name."""
-    return _ordered(names, _SETTINGS)
+    return _ordered(names, setting_names())
 
 
 def _ordered(names: Iterable[str], known: tuple[str, ...]) -> list[str]:

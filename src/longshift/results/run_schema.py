@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError, UsageError
+from longshift.plugins import load_plugins
 
 # result.json, with the lines of metrics.jsonl as "evaluations".
 RunResult = Mapping[str, Any]
@@ -207,6 +208,7 @@ _plugins: dict[str, RunColumn] = {}
 
 def run_columns() -> tuple[RunColumn, ...]:
     """All columns in the order of the table; those of plugins come last."""
+    load_plugins()
     return (*_COLUMNS, *_plugins.values())
 
 
@@ -258,7 +260,7 @@ def unregister_column(name: str) -> None:
 
 def row_marks() -> tuple[str, ...]:
     """Text that the JSON of every row read with the current columns contains; a cached row without it is stale."""
-    return f'"{_MARK}": "{_digest()}"', *(f'"{name}": ' for name in _plugins)
+    return f'"{_MARK}": "{_digest()}"', *(f'"{name}": ' for name in column_names()[len(_COLUMNS) :])
 
 
 _MARK = "columns"

@@ -10,12 +10,18 @@ if TYPE_CHECKING:
     from longshift.settings.generators import (
         GENERATORS as GENERATORS,
         Balanced as Balanced,
+        CountsGenerator as CountsGenerator,
         Cross as Cross,
         Duality as Duality,
         Generator as Generator,
         Natural as Natural,
+        Pool as Pool,
+        TailGenerator as TailGenerator,
         TotalHeavyTail as TotalHeavyTail,
+        canonical_setting as canonical_setting,
         generate_all as generate_all,
+        register_generator as register_generator,
+        setting_names as setting_names,
     )
     from longshift.settings.imbalance_ratios import Ratios as Ratios, ratios as ratios
     from longshift.settings.lookup import find_target as find_target, recognise as recognise, setting_for as setting_for
@@ -25,12 +31,7 @@ if TYPE_CHECKING:
         published as published,
         published_settings as published_settings,
     )
-    from longshift.settings.setting import (
-        NO_TARGET as NO_TARGET,
-        SETTING_NAMES as SETTING_NAMES,
-        Setting as Setting,
-        canonical_setting as canonical_setting,
-    )
+    from longshift.settings.setting import NO_TARGET as NO_TARGET, Setting as Setting
     from longshift.settings.shots import SHOTS as SHOTS, shot_groups as shot_groups
     from longshift.settings.split import (
         Split as Split,

@@ -1,22 +1,22 @@
-"""Settings made from a dataset's own counts.
+"""Generators: rules that make a setting from the counts of any dataset.
 
-With the parameters of the paper these give the published counts (see `published_counts`). With others, or with a
-stated imbalance `ratio`, they work on any dataset. A generator of your own is any object with a `name` and a
-`generate(totals, target)`.
+With the parameters of the paper they give the published counts (see `published_counts`). To add a rule, subclass
+`CountsGenerator`, implement `table` and decorate the class with `@register_generator`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.errors import UsageError, unknown_name
+from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.plugins import Registry
 from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 from longshift.settings.shots import terciles
 from longshift.settings.tail_shapes import FloatArray, cut_to_ratio, cut_to_tail, heavy_tail
@@ -24,11 +24,11 @@ from longshift.settings.tail_shapes import FloatArray, cut_to_ratio, cut_to_tail
 
 @runtime_checkable
 class Generator(Protocol):
-    """Anything that turns a dataset's counts into a setting for one target domain."""
+    """An object that makes a setting for one target domain from a dataset's counts."""
 
     @property
     def name(self) -> str:
-        """What the setting is called."""
+        """The name of the setting."""
         ...
 
     def generate(self, totals: Counts, target: str) -> Setting:
@@ -38,16 +38,16 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class Pool:
-    """What the source domains of one target can give, as arrays (sources x classes)."""
+    """The samples that the source domains of one target have, as arrays (sources x classes)."""
 
     sources: tuple[str, ...]
     classes: tuple[str, ...]
     totals: IntArray
-    spare: IntArray  # what is left of each class after validation, never below zero
-    room: FloatArray  # the part of it that training may take; NaN where the source lacks the class
+    spare: IntArray  # samples left of each class after validation, at least 0
+    room: FloatArray  # the part of them that training may use; NaN where the source lacks the class
 
     def by_size(self, spare: IntArray) -> list[int]:
-        """Class positions, largest first; of two equal ones the later name comes first."""
+        """Class positions, largest first; ties are broken by name, the last one first."""
         return sorted(range(len(self.classes)), key=lambda k: (int(spare[k]), self.classes[k]), reverse=True)
 
     def sources_by_size(self) -> list[int]:
@@ -57,20 +57,35 @@ class Pool:
 
 @dataclass(frozen=True)
 class CountsGenerator(ABC):
-    """What the generators here share: validation and test are set aside, thresholds follow, names are checked."""
+    """Base class of generators: it reserves validation and test samples, sets the thresholds and checks names.
 
-    validation: int = 5  # samples per class and source set aside first
-    test: float = 0.2  # share of the rest that stays for the in-distribution test
-    many: float | None = None  # thresholds; None: by terciles of the classes
+    Args:
+        validation: Samples per class and source that are reserved for validation.
+        test: Share of the rest that is reserved for the in-distribution test.
+        many: A class with more training samples per source than this is "many"; None: the upper tercile.
+        few: A class with fewer training samples per source than this is "few"; None: the lower tercile.
+        third: Whether validation takes at most a third of a small class.
+
+    Example:
+        >>> @register_generator
+        ... class Half(CountsGenerator):
+        ...     name = "Half"
+        ...     def table(self, pool, turn):
+        ...         return np.where(pool.totals > 0, np.maximum(pool.spare // 2, 1), 0)
+    """
+
+    validation: int = 5
+    test: float = 0.2
+    many: float | None = None
     few: float | None = None
-    third: bool = False  # validation takes a third of a small class at most
+    third: bool = False
 
     name: ClassVar[str]
 
     def generate(self, totals: Counts, target: str) -> Setting:
-        """The setting for `target`, made from the counts of the other domains (of all, if there is no target)."""
+        """The setting for `target` from the counts of the other domains (of all domains if there is no target)."""
         pool = self._pool(totals, target)
-        table = self._table(pool, list(totals).index(target) if target != NO_TARGET else len(totals))
+        table = self.table(pool, list(totals).index(target) if target != NO_TARGET else len(totals))
         many, few = terciles(table)
         return Setting(
             self.name,
@@ -82,43 +97,80 @@ class CountsGenerator(ABC):
         )
 
     @abstractmethod
-    def _table(self, pool: Pool, turn: int) -> IntArray:
-        """Training counts, sources x classes; `turn` is the target's place among the domains."""
+    def table(self, pool: Pool, turn: int) -> IntArray:
+        """Training counts, sources x classes; `turn` is the position of the target among the domains."""
 
     def _pool(self, totals: Counts, target: str) -> Pool:
         if target not in totals and target != NO_TARGET:
             raise UsageError(unknown_name("target domain", target, totals))
         if self.validation < 0:
-            raise UsageError(f"Expected `validation` to be at least 0, but got {self.validation}")
+            raise UsageError(f"Expected `validation` to be at least 0, got {self.validation}.")
         if not 0 <= self.test < 1:
-            raise UsageError(f"Expected `test` to be at least 0 and less than 1, but got {self.test}")
+            raise UsageError(f"Expected `test` to be at least 0 and less than 1, got {self.test}.")
         sources = tuple(name for name in totals if name != target)
         classes = tuple(dict.fromkeys(name for row in totals.values() for name in row))
         if not sources:
-            raise UsageError("a setting needs at least 2 domains (1 source and the target), but the dataset has 1")
+            raise UsageError("Expected at least 2 domains (1 source and the target), but the dataset has 1.")
         if len(classes) < 2:
-            raise UsageError(f"a setting needs at least 2 classes, but the dataset has {len(classes)}")
+            raise UsageError(f"Expected at least 2 classes, but the dataset has {len(classes)}.")
         table = np.array([[totals[s].get(k, 0) for k in classes] for s in sources], dtype=np.int64)
         spare = np.maximum(table - held_for_validation(table, self.validation, self.third), 0)
         room = np.where(table > 0, spare * (1 - self.test), np.nan)
         return Pool(sources, classes, table, spare, room)
 
 
+G = TypeVar("G", bound=type[CountsGenerator])
+GENERATORS = Registry[type[CountsGenerator]]("setting")
+PUBLISHED_ONLY = ("GINIDG",)  # published as counts, without a rule that makes them
+_ALIASES = {"idg": "GINIDG"}
+
+
+def register_generator(cls: G) -> G:
+    """Decorate a subclass of `CountsGenerator`: its `name` is then a setting like the built-in ones.
+
+    Raises:
+        LongshiftError: If the class is not a generator, has no name, or has the name of another setting.
+    """
+    name = getattr(cls, "name", None)
+    if not (isinstance(cls, type) and issubclass(cls, CountsGenerator)) or not isinstance(name, str) or not name:
+        raise LongshiftError(f"Expected a subclass of CountsGenerator with a class attribute `name`, got {cls!r}.")
+    if name in PUBLISHED_ONLY:
+        raise LongshiftError(f"The setting {name!r} exists already. Register yours under another name.")
+    GENERATORS.add(name, cls)
+    return cls
+
+
+def setting_names() -> tuple[str, ...]:
+    """The names of all settings."""
+    return (*PUBLISHED_ONLY, *GENERATORS)
+
+
+def canonical_setting(name: str) -> str:
+    """The proper spelling of a setting's name ("duality" is "Duality", "idg" is "GINIDG")."""
+    folded = {known.casefold(): known for known in setting_names()} | _ALIASES
+    found = folded.get(name.strip().casefold())
+    if found is None:
+        raise UsageError(unknown_name("setting", name, setting_names()))
+    return found
+
+
 @dataclass(frozen=True)
 class TailGenerator(CountsGenerator):
-    """A generator with a long tail in it: its shape `c`, or a stated ratio of the largest to the smallest class."""
+    """Base class of generators with a long tail: its shape `c`, or a ratio of the largest to the smallest class."""
 
     c: float = 3.0
-    ratio: float | None = None  # None: whatever the curve and the data give
+    ratio: float | None = None  # None: the ratio that the curve and the data give
 
 
+@register_generator
 @dataclass(frozen=True)
 class TotalHeavyTail(TailGenerator):
     """The same long tail in every domain: classes ordered by their size over all sources follow the curve."""
 
     name: ClassVar[str] = "TotalHeavyTail"
 
-    def _table(self, pool: Pool, turn: int) -> IntArray:
+    def table(self, pool: Pool, turn: int) -> IntArray:
+        """Training counts, sources x classes."""
         sums = pool.spare.sum(axis=0)
         order = pool.by_size(sums)
         table = np.zeros_like(pool.totals)
@@ -144,51 +196,23 @@ class TotalHeavyTail(TailGenerator):
         return table
 
 
-@dataclass(frozen=True)
-class Cross(TailGenerator):
-    """Half of the domains have the long tail, the other half the same tail mirrored.
-
-    With an odd number of sources the smallest one is balanced, at `middle` times the mean count of the others.
-    """
-
-    middle: float = 0.3
-    name: ClassVar[str] = "Cross"
-
-    def _table(self, pool: Pool, turn: int) -> IntArray:
-        by_size = pool.sources_by_size()
-        half = len(by_size) // 2
-        if half == 0:  # one source: nothing to mirror
-            middle, positive, negative = [], by_size, []
-        else:
-            odd = len(by_size) - 2 * half
-            middle, positive, negative = by_size[:odd], by_size[odd : odd + half], by_size[odd + half :]
-        order = pool.by_size(pool.spare[positive[0]])
-        table = np.zeros_like(pool.totals)
-        for direction, group in ((order, positive), (order[::-1], negative)):
-            for position, d in enumerate(group):
-                table[d, direction] = _tail(pool.room[d, direction], self.c * (position + 1), self.ratio)
-        if middle:
-            mean = np.mean(table[positive + negative].sum(axis=0) / len(positive + negative)) * self.middle
-            for d in middle:
-                table[d] = _level(pool, d, math.floor(min(mean, _smallest_room(pool.room[d]))))
-        return table
-
-
+@register_generator
 @dataclass(frozen=True)
 class Duality(TailGenerator):
     """Major domains with the long tail, minor ones with the mirrored tail, and small balanced ones.
 
     The sources are ordered by size: the smallest third is major, the largest third small and balanced with
-    `small` samples (drawn between the two numbers) in all, the rest minor with a drawn size in between. The
-    draws come from one stream per dataset that goes through the targets in their order, as in the published
-    tool, so the order of the domains matters.
+    `small` samples in total (drawn between the two numbers), the rest minor with a drawn size in between. As in the
+    published tool, one random stream per dataset serves the targets in their order, so the order of the domains
+    matters.
     """
 
     small: tuple[int, int] = (40, 50)
     seed: int = 20240101
     name: ClassVar[str] = "Duality"
 
-    def _table(self, pool: Pool, turn: int) -> IntArray:
+    def table(self, pool: Pool, turn: int) -> IntArray:
+        """Training counts, sources x classes."""
         by_size = pool.sources_by_size()
         third = max(round(len(by_size) / 3), 1)  # at least one major domain
         major = by_size[:third]
@@ -210,7 +234,7 @@ class Duality(TailGenerator):
         return table
 
     def _draws(self, turn: int, minors: int) -> tuple[int, list[float]]:
-        # The legacy generator: its stream is frozen for good, and the published counts came from it.
+        # The legacy generator: its stream never changes, and the published counts came from it.
         stream = np.random.RandomState(self.seed)
         for _ in range(turn + 1):
             drawn = int(stream.randint(self.small[0], self.small[1] + 1))
@@ -218,34 +242,65 @@ class Duality(TailGenerator):
         return drawn, betas
 
 
+@register_generator
+@dataclass(frozen=True)
+class Cross(TailGenerator):
+    """Half of the domains have the long tail, the other half the same tail mirrored.
+
+    With an odd number of sources the smallest one is balanced, at `middle` times the mean count of the others.
+    """
+
+    middle: float = 0.3
+    name: ClassVar[str] = "Cross"
+
+    def table(self, pool: Pool, turn: int) -> IntArray:
+        """Training counts, sources x classes."""
+        by_size = pool.sources_by_size()
+        half = len(by_size) // 2
+        if half == 0:  # one source: nothing to mirror
+            middle, positive, negative = [], by_size, []
+        else:
+            odd = len(by_size) - 2 * half
+            middle, positive, negative = by_size[:odd], by_size[odd : odd + half], by_size[odd + half :]
+        order = pool.by_size(pool.spare[positive[0]])
+        table = np.zeros_like(pool.totals)
+        for direction, group in ((order, positive), (order[::-1], negative)):
+            for position, d in enumerate(group):
+                table[d, direction] = _tail(pool.room[d, direction], self.c * (position + 1), self.ratio)
+        if middle:
+            mean = np.mean(table[positive + negative].sum(axis=0) / len(positive + negative)) * self.middle
+            for d in middle:
+                table[d] = _level(pool, d, math.floor(min(mean, _smallest_room(pool.room[d]))))
+        return table
+
+
+@register_generator
 @dataclass(frozen=True)
 class Balanced(CountsGenerator):
-    """The same number of every class from every source: what the smallest cell can give, or `per_class` if less."""
+    """The same number of samples of each class from each source: the smallest room, or `per_class` if that is less."""
 
     per_class: int | None = None
     name: ClassVar[str] = "Balanced"
 
-    def _table(self, pool: Pool, turn: int) -> IntArray:
+    def table(self, pool: Pool, turn: int) -> IntArray:
+        """Training counts, sources x classes."""
         n = math.floor(_smallest_room(pool.room))
         if self.per_class is not None:
             n = min(n, self.per_class)
         return np.where(pool.totals > 0, max(n, 1), 0)
 
 
+@register_generator
 @dataclass(frozen=True)
 class Natural(CountsGenerator):
-    """The dataset's own imbalance: training takes all that validation and the test share leave."""
+    """The dataset's own imbalance: training uses all samples that validation and the test share leave."""
 
     name: ClassVar[str] = "Natural"
 
-    def _table(self, pool: Pool, turn: int) -> IntArray:
+    def table(self, pool: Pool, turn: int) -> IntArray:
+        """Training counts, sources x classes."""
         taken = np.maximum(np.floor(np.nan_to_num(pool.room)), 1)
         return np.where(pool.totals > 0, taken, 0).astype(np.int64)
-
-
-GENERATORS: Mapping[str, type[CountsGenerator]] = {
-    cls.name: cls for cls in (TotalHeavyTail, Duality, Cross, Balanced, Natural)
-}
 
 
 def generate_all(generator: Generator, totals: Counts) -> dict[str, Setting]:
@@ -260,19 +315,19 @@ def _tail(room: FloatArray, c: float, ratio: float | None, total: float | None =
 
 
 def _smallest_room(room: FloatArray) -> float:
-    """What the smallest class that is there can give; zero if there is none."""
+    """The room of the smallest class that is present; zero if there is none."""
     present = ~np.isnan(room)
     return float(room[present].min()) if present.any() else 0.0
 
 
 def _level(pool: Pool, source: int, n: int) -> IntArray:
-    """`n` of each class of a source (at least one, at most what validation leaves)."""
+    """`n` samples of each class of a source (at least one, at most as many as validation leaves)."""
     present = pool.totals[source] > 0
     return np.where(present, np.maximum(np.minimum(n, pool.spare[source]), 1), 0)
 
 
 def _share_out(n: int, spare: IntArray, room: FloatArray) -> Sequence[int]:
-    """`n` samples of a class over its sources by what they have: at least one each, never more than the room."""
+    """Share `n` samples of a class among its sources by their size: at least one each, at most the room."""
     present = ~np.isnan(room)
     cap = np.where(present, np.maximum(np.floor(np.nan_to_num(room)), 1), 0).astype(np.int64)
     exact = n * spare / max(int(spare.sum()), 1)

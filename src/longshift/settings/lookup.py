@@ -1,4 +1,4 @@
-"""From what a user says ("Duality", "art", a file of counts) to the setting for a dataset."""
+"""Find the setting for a dataset from what a user gives: "Duality", "art", a file of counts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,10 @@ import numpy as np
 
 from longshift.data import Manifest, benchmarks
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.settings.generators import GENERATORS, Generator, TailGenerator
+from longshift.settings.generators import GENERATORS, Generator, TailGenerator, canonical_setting, setting_names
 from longshift.settings.own_counts import explicit_setting, read_counts
 from longshift.settings.published_counts import published, published_settings
-from longshift.settings.setting import (
-    NO_TARGET,
-    SETTING_NAMES,
-    Counts,
-    Setting,
-    as_counts,
-    canonical_setting,
-    held_for_validation,
-)
+from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 from longshift.settings.shots import terciles
 from longshift.settings.split import usable_counts, usable_table
 
@@ -40,20 +32,31 @@ def setting_for(
     validation: int | None = None,
     third: bool = False,
 ) -> Setting:
-    """The setting for a dataset and a target domain, in the dataset's own names.
+    """Find or make the setting for a dataset and a target domain, in the dataset's own names.
 
-    `setting` is a name (published counts if the dataset is a benchmark, else generated from its own counts, those of
-    samples that may be trained on), a file of counts (.json, .csv), counts as a mapping, a generator or a ready
-    setting. `benchmark` says which benchmark the dataset is ("none": not one); by default it is recognised by its
-    classes and domains. A stated `ratio` (largest over smallest class) always generates. `validation` is per class and
-    source. With the target "" no domain is held out, and no sample is kept back for a test. `third` (for generated
-    settings): validation takes a third of a small class at most, as `make_split` then does.
+    Args:
+        manifest: The dataset.
+        setting: A name (the published counts if the dataset is a benchmark that has them, else generated from the
+            samples that may be used for training), a file of counts (.json, .csv), a mapping of counts, a generator or
+            a ready setting.
+        target: The domain that is held out. With "" no domain is held out and no sample is reserved for a test.
+        benchmark: The benchmark that the dataset is ("none": it is not one); by default it is recognized by its classes
+            and domains.
+        ratio: Ratio of the largest to the smallest class. With a ratio, the setting is always generated.
+        validation: Validation samples per class and source.
+        third: For generated settings: validation takes at most a third of a small class, as in `make_split`.
+
+    Returns:
+        The setting.
+
+    Raises:
+        UsageError: If a name is unknown, or the parts contradict each other.
     """
     known = recognise(manifest, benchmark)
     goal = find_target(manifest, target, known)
     if isinstance(setting, Setting):
         if setting.target != goal:
-            raise UsageError(f"the given setting is for the target {setting.target!r}, but {goal!r} was asked for")
+            raise UsageError(f"Expected a setting for the target {goal!r}, got one for {setting.target!r}.")
         made = setting
     elif isinstance(setting, str) and not _is_counts_file(setting):
         made = _named(manifest, canonical_setting(setting), goal, known, ratio, validation, third)
@@ -65,16 +68,16 @@ def setting_for(
     else:
         made = setting.generate(usable_counts(manifest), goal)
     if ratio is not None:
-        raise UsageError("a ratio goes with a setting's name; these counts are given already")
+        raise UsageError("Expected the name of a setting with `ratio`, got counts, which have their own ratio.")
     return made if validation is None else replace(made, validation=validation)
 
 
 def recognise(manifest: Manifest, benchmark: str | None = None) -> str | None:
-    """The benchmark that a dataset is: the one declared (an error if it cannot be), or the one its names tell."""
+    """The benchmark that a dataset is: the declared one (an error if names differ), or the one with the same names."""
     if benchmark is not None and benchmark.casefold() == NO_BENCHMARK:
         return None
     if benchmark is not None:
-        name = benchmarks.get(benchmark).name
+        name = benchmarks.get_benchmark(benchmark).name
         _check_names(manifest, name)
         return name
     for name in benchmarks.all_benchmarks():
@@ -87,13 +90,13 @@ def recognise(manifest: Manifest, benchmark: str | None = None) -> str | None:
 
 
 def find_target(manifest: Manifest, target: str, benchmark: str | None = None) -> str:
-    """The dataset's own name of a domain given in any case or, in a benchmark, by its short name ("A")."""
+    """The dataset's own name for a domain given in any case or, in a benchmark, by its short name ("A")."""
     if target in manifest.domain_names or target == NO_TARGET:
         return target
     spellings = {benchmarks.plain(name): name for name in manifest.domain_names}
     if benchmark is not None:
         own = benchmarks.identify_domains(manifest, benchmark)
-        spellings |= {text: own[key] for text, key in benchmarks.get(benchmark).domain_spellings.items()}
+        spellings |= {text: own[key] for text, key in benchmarks.get_benchmark(benchmark).domain_spellings.items()}
     found = spellings.get(benchmarks.plain(target))
     if found is None:
         raise UsageError(unknown_name(f"domain of {manifest.name}", target, manifest.domain_names))
@@ -101,7 +104,7 @@ def find_target(manifest: Manifest, target: str, benchmark: str | None = None) -
 
 
 def default_validation(manifest: Manifest, target: str) -> int:
-    """A third of the smallest class of a source, but 1 at least and 5 at most."""
+    """A third of the smallest class of a source, at least 1 and at most 5."""
     sources = [i for i, name in enumerate(manifest.domain_names) if name != target]
     table = usable_table(manifest)[sources]
     smallest = int(table[table > 0].min()) if (table > 0).any() else 0
@@ -121,15 +124,15 @@ def _named(
         return _published(manifest, name, target, benchmark)
     if name not in GENERATORS:
         raise UsageError(
-            f"{name} exists as published counts for VLCS and PACS only, and {manifest.name} is neither; "
-            f"settings that are generated for any dataset: {', '.join(GENERATORS)}"
+            f"{name} exists only as published counts for VLCS and PACS, and {manifest.name} is neither; "
+            f"settings that can be generated for any dataset: {', '.join(GENERATORS)}"
         )
     held = default_validation(manifest, target) if validation is None else validation
     options: dict[str, Any] = {"validation": held, "third": third}
     if ratio is not None:
         if not issubclass(GENERATORS[name], TailGenerator):
             with_ratio = ", ".join(n for n, cls in GENERATORS.items() if issubclass(cls, TailGenerator))
-            raise UsageError(f"{name} takes no ratio; settings that do: {with_ratio}")
+            raise UsageError(f"{name} has no ratio; settings with one: {with_ratio}")
         options["ratio"] = ratio
     if target == NO_TARGET:
         return GENERATORS[name](**options, test=0.0).generate(usable_counts(manifest), target)
@@ -137,19 +140,19 @@ def _named(
 
 
 def _published(manifest: Manifest, name: str, target: str, benchmark: str) -> Setting:
-    """The published counts under the dataset's own names of domains and classes."""
+    """The published counts with the dataset's own names for domains and classes."""
     domains = benchmarks.identify_domains(manifest, benchmark)
     classes = benchmarks.identify_classes(manifest, benchmark)
     short = next((key for key, own in domains.items() if own == target), None)
     if short is None:
-        raise UsageError(f"{target} is not a domain of {benchmark}; those are {', '.join(domains.values())}")
+        raise UsageError(f"Expected a domain of {benchmark} ({', '.join(domains.values())}), got {target}.")
     found = published(benchmark, name, short)
     counts = {domains[s]: {classes[k]: n for k, n in row.items()} for s, row in found.counts.items()}
     return replace(found, target=target, counts=counts)
 
 
 def _check_names(manifest: Manifest, benchmark: str) -> None:
-    """Raise if a dataset lacks domains or classes of a benchmark, or has classes beyond them."""
+    """Raise if a dataset lacks domains or classes of a benchmark, or has other classes."""
     benchmarks.identify_domains(manifest, benchmark)
     known = benchmarks.identify_classes(manifest, benchmark)
     extra = [name for name in manifest.classes if name not in known.values()]
@@ -168,7 +171,7 @@ def _explicit(manifest: Manifest, arguments: dict[str, Any], target: str, valida
 
 
 def _leave_a_test(manifest: Manifest, setting: Setting, third: bool) -> Setting:
-    """Where training and validation would take all of a class, training gives one sample up for the test."""
+    """Where training and validation would use all samples of a class, leave one of them for the test."""
     totals = usable_table(manifest)
     left = totals - held_for_validation(totals, setting.validation, third) - 1
     room = as_counts(manifest.domain_names, manifest.classes, left)
@@ -184,4 +187,4 @@ def _leave_a_test(manifest: Manifest, setting: Setting, third: bool) -> Setting:
 
 
 def _is_counts_file(text: str) -> bool:
-    return Path(text).suffix.lower() in (".json", ".csv") and text.casefold() not in map(str.casefold, SETTING_NAMES)
+    return Path(text).suffix.lower() in (".json", ".csv") and text.casefold() not in map(str.casefold, setting_names())

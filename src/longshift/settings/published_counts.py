@@ -1,4 +1,4 @@
-"""The paper's settings: the published counts, and the generator parameters they were made with."""
+"""The paper's settings: the published counts, and the parameters of the generators that made them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from longshift.data import benchmarks
 from longshift.errors import UsageError, unknown_name
-from longshift.settings.generators import CountsGenerator, Cross, Duality, TotalHeavyTail
-from longshift.settings.setting import Setting, canonical_setting
+from longshift.settings.generators import CountsGenerator, Cross, Duality, TotalHeavyTail, canonical_setting
+from longshift.settings.setting import Setting
 
-# Parameters of the published tool. Thresholds are not here: they were set by hand, see `published`.
+# Parameters of the published tool. Its thresholds were set by hand; they are in the files of counts.
 _PARAMETERS: dict[tuple[str, str], CountsGenerator] = {
     ("TotalHeavyTail", "VLCS"): TotalHeavyTail(validation=5),
     ("TotalHeavyTail", "PACS"): TotalHeavyTail(validation=15),
@@ -30,22 +30,22 @@ _PARAMETERS: dict[tuple[str, str], CountsGenerator] = {
 
 @functools.cache
 def _document(benchmark: str) -> Any:
-    text = resources.files("longshift.settings").joinpath(f"counts/{benchmark}.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    file = resources.files("longshift.settings").joinpath(f"counts/{benchmark}.json")
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {"settings": {}}
 
 
 def published_settings(benchmark: str) -> tuple[str, ...]:
-    """The settings that are published for a benchmark."""
-    return tuple(_document(benchmarks.get(benchmark).name)["settings"])
+    """The settings with published counts for a benchmark; none for a benchmark that is not the paper's."""
+    return tuple(_document(benchmarks.get_benchmark(benchmark).name)["settings"])
 
 
 def published(benchmark: str, setting: str, target: str) -> Setting:
-    """The published setting; domains go by their short names ("A" or "clip"), `target` also by the long one."""
-    known, name = benchmarks.get(benchmark), canonical_setting(setting)
+    """The published setting. Domains have their short names ("A" or "clip"); `target` may also be a full name."""
+    known, name = benchmarks.get_benchmark(benchmark), canonical_setting(setting)
     document = _document(known.name)
     if name not in document["settings"]:
-        there = ", ".join(document["settings"])
-        raise UsageError(f"{name} is not published for {known.name}; published there: {there}")
+        there = ", ".join(document["settings"]) or "none"
+        raise UsageError(f"{name} is not published for {known.name}; published settings: {there}")
     key = known.domain_spellings.get(benchmarks.plain(target))
     if key is None:
         raise UsageError(unknown_name(f"domain of {known.name}", target, [*known.domains, *known.domains.values()]))
@@ -56,9 +56,9 @@ def published(benchmark: str, setting: str, target: str) -> Setting:
 
 
 def paper_generator(setting: str, benchmark: str) -> CountsGenerator:
-    """The generator with the parameters that the paper's settings on this benchmark were made with."""
-    name, benchmark = canonical_setting(setting), benchmarks.get(benchmark).name
+    """The generator with the parameters that made the paper's setting on this benchmark."""
+    name, benchmark = canonical_setting(setting), benchmarks.get_benchmark(benchmark).name
     if (name, benchmark) not in _PARAMETERS:
         known = ", ".join(sorted({f"{s} on {b}" for s, b in _PARAMETERS}))
-        raise UsageError(f"the paper gives no generator parameters for {name} on {benchmark}; it does for {known}")
+        raise UsageError(f"The paper has no generator parameters for {name} on {benchmark}; it has them for {known}.")
     return _PARAMETERS[name, benchmark]

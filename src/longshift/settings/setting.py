@@ -1,4 +1,4 @@
-"""What a setting is: how many training samples of each class each source domain gives, for one target."""
+"""A setting: the number of training samples of each class from each source domain, for one target."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.errors import UsageError, unknown_name
 
 Counts = Mapping[str, Mapping[str, int]]  # domain -> class -> number of samples
 
-# The names a user may ask for. GINIDG exists as published counts only; the others can be generated.
-SETTING_NAMES = ("GINIDG", "TotalHeavyTail", "Duality", "Cross", "Balanced", "Natural")
-_ALIASES = {"idg": "GINIDG"}
-NO_TARGET = ""  # no domain is held out: the final model for a site that is not in the data
+NO_TARGET = ""  # no domain is held out: the final model, for a domain that is not in the data
 
 
 @dataclass(frozen=True)
@@ -36,28 +32,19 @@ class Setting:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes in the order in which the counts name them first."""
+        """The classes in the order in which they first appear in the counts."""
         return tuple(dict.fromkeys(name for row in self.counts.values() for name in row))
 
     def table(self, classes: Iterable[str] | None = None) -> IntArray:
-        """The counts as an array, sources x classes; a class that a source does not name counts zero."""
+        """The counts as an array, sources x classes; a class that a source lacks counts zero."""
         names = self.classes if classes is None else tuple(classes)
         return np.array([[row.get(name, 0) for name in names] for row in self.counts.values()], dtype=np.int64)
 
 
 def held_for_validation(available: IntArray, validation: int, third: bool) -> IntArray:
-    """Validation samples of each class and source; with `third` small classes give a third (but one) at most."""
+    """Validation samples of each class and source; with `third`, at most a third of a class, but at least one."""
     wanted = np.full_like(available, validation)
     return np.minimum(wanted, np.maximum(available // 3, 1)) if third else wanted
-
-
-def canonical_setting(name: str) -> str:
-    """The proper spelling of a setting's name ("duality" is "Duality", "idg" is "GINIDG")."""
-    folded = {known.casefold(): known for known in SETTING_NAMES} | _ALIASES
-    found = folded.get(name.strip().casefold())
-    if found is None:
-        raise UsageError(unknown_name("setting", name, SETTING_NAMES))
-    return found
 
 
 def as_counts(sources: Iterable[str], classes: Iterable[str], table: IntArray) -> dict[str, dict[str, int]]:

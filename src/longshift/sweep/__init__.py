@@ -41,9 +41,14 @@ if TYPE_CHECKING:
         make_plan as make_plan,
         never_started as never_started,
     )
+    from longshift.sweep.launchers import (
+        LAUNCHERS as LAUNCHERS,
+        Launch as Launch,
+        LaunchOptions as LaunchOptions,
+        register_launcher as register_launcher,
+    )
     from longshift.sweep.local_launcher import run_local as run_local
-    from longshift.sweep.ray_launcher import Cluster as Cluster, run_ray as run_ray
-    from longshift.sweep.run_job import execute as execute
+    from longshift.sweep.run_job import Outcome as Outcome, execute as execute
     from longshift.sweep.run_keys import common_values as common_values
     from longshift.sweep.sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
     from longshift.sweep.time_estimate import (

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import longshift
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import file_hash, replacing
+from longshift.plugins import plugin_files
 from longshift.sweep.sweep_folder import SweepFolder, job_id
 from longshift.sweep.trial_seeds import hparam_seed
 
@@ -130,7 +131,7 @@ def _key(folder: SweepFolder, files: list[str]) -> str:
     sources = [*sorted((package / "methods").glob("*.py")), *sorted((package / "sweep").glob("*.py"))]
     sources += [package / "training" / "run_config.py", package / "training" / "resolve_run.py"]
     sources += [package / "data" / "image_size.py"]
-    for source in [folder.file, *sources]:
+    for source in [folder.file, *sources, *plugin_files()]:
         digest.update(hashlib.sha256(source.read_bytes()).digest())
     for file in files:
         digest.update(file_hash(Path(file)).encode())
@@ -138,10 +139,9 @@ def _key(folder: SweepFolder, files: list[str]) -> str:
 
 
 def _files_that_count(sweep: Sweep) -> list[str]:
-    """Weights, vectors and files of methods: a run's fingerprint follows from their contents."""
+    """Weights and vectors: a run's fingerprint follows from their contents."""
     found: dict[str, None] = {}
     for config in (case.config for case in sweep.cases):
-        method, colon, _ = config.method.rpartition(":")
-        named = (config.weights, config.data if config.vectors else None, method if colon else None)
+        named = (config.weights, config.data if config.vectors else None)
         found |= dict.fromkeys(name for name in named if name)
     return list(found)

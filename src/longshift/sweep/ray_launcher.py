@@ -22,6 +22,7 @@ from typing import Any
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
+from longshift.plugins import VARIABLE, plugin_files
 from longshift.sweep import job_claims as claims
 from longshift.sweep.job_queue import JobQueue
 from longshift.sweep.job_store import FINISHED, quarantine, record_finished, state_of, write_failure
@@ -60,7 +61,7 @@ def run_ray(
     if mine:
         _reach(cluster.address)
         try:
-            ray.init(address=cluster.address, log_to_driver=False, **_fresh(cluster))
+            ray.init(address=cluster.address, log_to_driver=False, runtime_env=_environment(), **_fresh(cluster))
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise LongshiftError(f"no Ray cluster at {cluster.address!r}: {error}") from error
     try:
@@ -93,6 +94,12 @@ def _fresh(cluster: Cluster) -> dict[str, Any]:
     from longshift.data import cores
 
     return {} if cluster.address else {"num_cpus": cores(), "include_dashboard": False}
+
+
+def _environment() -> dict[str, Any]:
+    """Workers load the plugin files that the user named for this command; nodes must have them at the same path."""
+    files = plugin_files()
+    return {"env_vars": {VARIABLE: os.pathsep.join(map(str, files))}} if files else {}
 
 
 class Driver:

@@ -20,9 +20,9 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
-from longshift.data import DIGITS
+from longshift.data import DIGITS, get_benchmark
 from longshift.errors import LongshiftError, unknown_name
-from longshift.methods import get_method, is_file_spec
+from longshift.methods import get_method
 from longshift.settings import canonical_setting
 from longshift.sweep.sweep_folder import absolute
 from longshift.training import RunConfig, Runtime, expected
@@ -66,18 +66,14 @@ def _path(value: str, info: ValidationInfo) -> str:
     return value if value == DIGITS else _absolute(value, info)
 
 
-def _method(value: str, info: ValidationInfo) -> str:
-    """The registered name; a method in a file of the user's keeps its path, which is how a worker finds it."""
+def _method(value: str) -> str:
+    """The registered name of a method."""
     if value.casefold() == ALL:
         return ALL
-    if is_file_spec(value):
-        path, _, attribute = value.rpartition(":")
-        value = f"{_absolute(path, info)}:{attribute}"
     try:
-        found = get_method(value)
+        return get_method(value).info.name
     except LongshiftError as error:
         raise _mistake(str(error)) from error
-    return value if is_file_spec(value) else found.info.name
 
 
 def _setting(value: str, info: ValidationInfo) -> str:
@@ -117,9 +113,9 @@ class DatasetTable(BaseModel):
     @classmethod
     def _known(cls, value: str | None) -> str | None:
         try:
-            return RunConfig.model_validate({"target": "", "benchmark": value}).benchmark
-        except ValidationError as error:
-            raise _mistake(expected(error.errors()[0])) from error
+            return None if value is None else get_benchmark(value).name
+        except LongshiftError as error:
+            raise _mistake(str(error)) from error
 
 
 class RunTable(RunConfig):
@@ -215,7 +211,7 @@ def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[tuple[str
     elif problem["type"] == "missing":
         text = f"{name}: is required"
     else:
-        words = problem["msg"] if problem["type"] == "longshift" else expected(problem)
+        words = expected(problem)
         text = f"{name}: {words}" if name else words
     return (where, ".".join(map(str, keys[:2]))), where + text
 

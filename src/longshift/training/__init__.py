@@ -9,6 +9,7 @@ from longshift.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from longshift.training import checkpoint as checkpoint
     from longshift.training.assemble import build_method as build_method
+    from longshift.training.augmentation import register_augmentation as register_augmentation
     from longshift.training.batch_source import EvaluationSource as EvaluationSource, host_tensor as host_tensor
     from longshift.training.batches import (
         Inputs as Inputs,

@@ -11,7 +11,7 @@ from longshift.errors import LongshiftError
 from longshift.methods import Method
 from longshift.nn import VectorMLP, make_backbone, make_network
 from longshift.rng import HostDraws
-from longshift.training.augmentation import Augmentation, augment_with, compiled_augment
+from longshift.training.augmentation import find_augmentation
 from longshift.training.batch_source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
 from longshift.training.batches import Inputs, channel_tensor, training_set
 from longshift.training.device import compiles, resolve_precision, tune, use_graphs
@@ -64,14 +64,14 @@ def build_method(
         from longshift.nn import fold_frozen_norms  # imports timm: seconds that a network without batch norm saves
 
         fold_frozen_norms(network.featurizer, torch.rand(2, 3, config.size, config.size, device=device))
-    if compiles(runtime, device, config.steps):
+    compiled = compiles(runtime, device, config.steps)
+    if compiled:
         keep_compiled(runtime.cache)
         network.compile_featurizer()
     inputs = Inputs(
         channel_tensor(saved.mean if saved else backbone.mean, device),
         channel_tensor(saved.std if saved else backbone.std, device),
-        Augmentation() if config.augmented else None,
-        compiled_augment() if compiles(runtime, device, config.steps) else augment_with,
+        find_augmentation(config.augmentation, compiled) if config.augmentation else None,
         Style.of(hparams),
     )
     return method, inputs

@@ -1,8 +1,8 @@
-"""Training augmentation for a whole batch at once, each image with its own random parameters.
+"""Augmentation of a whole training batch at once, each image with its own random numbers.
 
-The recipe is DomainBed's (Gulrajani & Lopez-Paz 2021): random resized crop (area 0.7-1, aspect 3/4-4/3), horizontal
-flip, jitter of 0.3 in brightness, contrast, saturation and hue, grey with probability 0.1. Colour changes come in
-that fixed order rather than in a random one, so that the whole recipe is one static computation.
+The built-in recipe "domainbed" is DomainBed's (Gulrajani & Lopez-Paz 2021): random resized crop (area 0.7-1, aspect
+3/4-4/3), horizontal flip, jitter of 0.3 in brightness, contrast, saturation and hue, gray with probability 0.1. Color
+changes have this fixed order instead of a random one, so that the whole recipe is one static computation.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from longshift.errors import LongshiftError
+from longshift.plugins import Registry
+
+Augment = Callable[[Tensor, Tensor], Tensor]  # (images (B, 3, H, W) in [0, 1], uniform numbers (B, n)) -> images
+
 UNIFORMS = 10  # numbers per image that `augment_with` takes
 LUMA = (0.2989, 0.587, 0.114)
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How strong the augmentation is."""
+    """Strength of each part of the recipe."""
 
     area: tuple[float, float] = (0.7, 1.0)
     aspect: tuple[float, float] = (3 / 4, 4 / 3)
@@ -31,7 +36,7 @@ class Augmentation:
     jitter: float = 0.3
     hue: float = 0.3
     grey: float = 0.1
-    # Derived once, so that compiled code finds plain numbers and does not trace how they came about.
+    # Computed once, so that compiled code finds plain numbers and does not trace their computation.
     area_quantiles: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -49,10 +54,63 @@ def augment_with(images: Tensor, u: Tensor, recipe: Augmentation) -> Tensor:
     return torch.where(_per_image(u[:, 9] < recipe.grey), luma(images).expand_as(images), images)
 
 
+@dataclass(frozen=True)
+class BatchAugmentation:
+    """An augmentation that a run can name: a function, and how many uniform numbers per image it takes."""
+
+    apply: Augment
+    uniforms: int
+
+
+AUGMENTATIONS = Registry[BatchAugmentation]("augmentation")
+RESERVED = ("auto", "on", "off")
+
+
+def register_augmentation(name: str, *, uniforms: int) -> Callable[[Augment], Augment]:
+    """Decorate a function that augments training batches: `--augment NAME` then uses it.
+
+    Args:
+        name: Name of the augmentation.
+        uniforms: How many random numbers the function takes per image.
+
+    Returns:
+        The decorator. The function gets images (B, 3, H, W) in [0, 1] and numbers (B, uniforms), uniform in [0, 1), on
+        the same device, and returns images of the same shape. It must draw no random numbers of its own and must not
+        read tensors on the host (`.item()`, `if tensor:`): a step may be compiled or captured in a CUDA graph.
+
+    Raises:
+        LongshiftError: If another augmentation has this name.
+
+    Example:
+        >>> @register_augmentation("dim", uniforms=1)
+        ... def dim(images, u):
+        ...     return images * (0.5 + 0.5 * u[:, :, None, None])
+    """
+    if name in RESERVED or not name:
+        raise LongshiftError(f"Expected a name other than {', '.join(RESERVED)}, got {name!r}.")
+
+    def add(function: Augment) -> Augment:
+        AUGMENTATIONS.add(name, BatchAugmentation(function, uniforms))
+        return function
+
+    return add
+
+
+@register_augmentation("domainbed", uniforms=UNIFORMS)
+def augment_like_domainbed(images: Tensor, u: Tensor) -> Tensor:
+    """The protocol's augmentation."""
+    return augment_with(images, u, _DOMAINBED)
+
+
+def find_augmentation(name: str, compiled: bool = False) -> BatchAugmentation:
+    """The augmentation of that name; compiled, it runs in a handful of fused kernels instead of a hundred."""
+    found = AUGMENTATIONS.find(name)
+    return BatchAugmentation(_compile(found.apply), found.uniforms) if compiled else found
+
+
 @functools.cache
-def compiled_augment() -> Callable[[Tensor, Tensor, Augmentation], Tensor]:
-    """`augment_with`, compiled: a handful of fused kernels instead of a hundred."""
-    return torch.compile(augment_with, dynamic=False)
+def _compile(function: Augment) -> Augment:
+    return torch.compile(function, dynamic=False)
 
 
 def crop_box(
@@ -103,7 +161,7 @@ def crop_and_flip(images: Tensor, left: Tensor, top: Tensor, width: Tensor, heig
     """Cut each image's box, stretch it to the full size (bilinear), mirror where `flipped`."""
     sign = 1 - 2 * flipped.to(images.dtype)
     zero = torch.zeros_like(width)
-    # affine_grid works on [-1, 1]: scale by the box's size, shift to its centre.
+    # affine_grid works on [-1, 1]: scale by the box's size, shift to its center.
     theta = torch.stack(
         [
             torch.stack([width * sign, zero, 2 * left + width - 1], 1),
@@ -116,7 +174,7 @@ def crop_and_flip(images: Tensor, left: Tensor, top: Tensor, width: Tensor, heig
 
 
 def luma(images: Tensor) -> Tensor:
-    """Grey value (B, 1, H, W)."""
+    """Gray value (B, 1, H, W)."""
     return LUMA[0] * images[:, 0:1] + LUMA[1] * images[:, 1:2] + LUMA[2] * images[:, 2:3]
 
 
@@ -126,18 +184,18 @@ def brightness(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def contrast(images: Tensor, factor: Tensor) -> Tensor:
-    """Move away from, or towards, the mean grey value of the image."""
+    """Move away from, or towards, the mean gray value of the image."""
     centre = luma(images).mean((1, 2, 3), keepdim=True)
     return _blend(images, centre, factor)
 
 
 def saturation(images: Tensor, factor: Tensor) -> Tensor:
-    """Move away from, or towards, the grey image."""
+    """Move away from, or towards, the gray image."""
     return _blend(images, luma(images), factor)
 
 
 def rotate_hue(images: Tensor, turn: Tensor) -> Tensor:
-    """Turn the hue by a fraction of the colour circle, through HSV."""
+    """Turn the hue by a fraction of the color circle, through HSV."""
     red, green, blue = images.unbind(1)
     value = torch.maximum(torch.maximum(red, green), blue)
     chroma = value - torch.minimum(torch.minimum(red, green), blue)
@@ -162,3 +220,6 @@ def _blend(images: Tensor, other: Tensor, factor: Tensor) -> Tensor:
 
 def _per_image(values: Tensor) -> Tensor:
     return values[:, None, None, None]
+
+
+_DOMAINBED = Augmentation()

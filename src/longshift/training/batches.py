@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from longshift.array_types import IntArray
 from longshift.methods import Batch
 from longshift.rng import Draws
-from longshift.training.augmentation import UNIFORMS, Augmentation, augment_with
+from longshift.training.augmentation import BatchAugmentation
 from longshift.training.style import Style, draw_styled, two_views
 
 
@@ -51,8 +51,7 @@ class Inputs:
 
     mean: Tensor  # (1, 3, 1, 1), on the device; unused for vectors
     std: Tensor
-    recipe: Augmentation | None
-    augment: Callable[[Tensor, Tensor, Augmentation], Tensor] = augment_with
+    augmentation: BatchAugmentation | None
     style: Style | None = None
 
     def evaluation(self, stored: Tensor) -> Tensor:
@@ -67,8 +66,8 @@ class Inputs:
         if stored.dtype != torch.uint8:
             return Batch(stored, y, d, domains)
         images = _pixels(stored, self.mean.dtype)
-        if self.recipe is not None:
-            images = self.augment(images, draws.uniform(images.shape[0], UNIFORMS), self.recipe)
+        if self.augmentation is not None:
+            images = self.augmentation.apply(images, draws.uniform(images.shape[0], self.augmentation.uniforms))
         if self.style is None:
             return Batch(self._normalize(images), y, d, domains)
         styled, style_d = draw_styled(images, y, d, self.mean, self.style, draws)

@@ -7,12 +7,13 @@ the options of the command line follow from them. Importing this module does not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.dataclasses import dataclass as checked_dataclass
+from pydantic_core import PydanticCustomError
 
 from longshift.errors import ConfigError, LongshiftError, unknown_name
 from longshift.files import content_hash, file_hash
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from longshift.methods import Method, MethodConfig
 
+T = TypeVar("T")
 PROTOCOL_STEPS = 5000  # what published schedules (annealing, burn-in) are meant for
 PROTOCOL_SIZE = 224  # pixels
+DOMAINBED = "domainbed"  # the protocol's augmentation
 SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
 
 # Fields that were added after the first runs were published: they count in a fingerprint only where they differ from
@@ -58,9 +61,10 @@ class RunConfig(BaseModel):
         default="digits", min_length=1, json_schema_extra=_DATA,
         description="Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), or 'digits'.",
     )  # fmt: skip
-    benchmark: Literal["VLCS", "PACS", "OfficeHome", "DomainNet"] | None = Field(
+    benchmark: str | None = Field(
         default=None, json_schema_extra=_DATA,
-        description="Use the published counts of this benchmark; by default recognized by the names in the data.",
+        description="Use the published counts of this benchmark (VLCS, PACS, OfficeHome, DomainNet, or a plugin's); "
+        "by default recognized by the names in the data.",
     )  # fmt: skip
     setting: str = Field(
         default="TotalHeavyTail", json_schema_extra=_DATA,
@@ -81,7 +85,7 @@ class RunConfig(BaseModel):
     )  # fmt: skip
     method: str = Field(
         default="ndcl", json_schema_extra=_MODEL,
-        description="A name from `longshift methods`, or path/to/file.py:Class.",
+        description="A name from `longshift methods`.",
     )  # fmt: skip
     hparams: dict[str, float | int | str | bool] = Field(
         default_factory=dict, json_schema_extra=_MODEL, description="Set a hyper-parameter of the method; repeatable."
@@ -106,9 +110,10 @@ class RunConfig(BaseModel):
         default=0, ge=0, le=1024, json_schema_extra=_MODEL,
         description="Pixels; 0: 224, 32 for digits, images of up to 64 pixels at their own size.",
     )  # fmt: skip
-    augment: Literal["auto", "on", "off"] = Field(
-        default="auto", json_schema_extra=_TRAINING, description="Augment training images; auto: unless they are small."
-    )
+    augment: str = Field(
+        default="auto", json_schema_extra=_TRAINING,
+        description="Augmentation of training images: domainbed, a plugin's, or off; auto: off for small images.",
+    )  # fmt: skip
     sampling: Literal["domain", "pooled"] = Field(
         default="domain", json_schema_extra=_TRAINING,
         description="domain: as many samples from each source; pooled: all sources are one domain.",
@@ -142,20 +147,31 @@ class RunConfig(BaseModel):
         default=0, ge=0, json_schema_extra=_SEEDS, description="Choose initial weights, batches and augmentation."
     )
 
-    @field_validator("benchmark", mode="before")
+    @field_validator("benchmark")
     @classmethod
-    def _any_case(cls, value: object) -> object:
-        known = {name.casefold(): name for name in ("VLCS", "PACS", "OfficeHome", "DomainNet")}
-        return known.get(value.casefold(), value) if isinstance(value, str) else value
+    def _known_benchmark(cls, value: str | None) -> str | None:
+        from longshift.data import get_benchmark
+
+        return None if value is None else _known(lambda: get_benchmark(value).name)
+
+    @field_validator("augment")
+    @classmethod
+    def _known_augmentation(cls, value: str) -> str:
+        if value in ("auto", "on", "off"):
+            return value
+        if value == DOMAINBED:
+            return "on"  # its name in runs that were made before there were others
+        from longshift.training.augmentation import AUGMENTATIONS  # which imports PyTorch
+
+        _known(lambda: AUGMENTATIONS.find(value))
+        return AUGMENTATIONS.spelling(value) or value
 
     @field_validator("method")
     @classmethod
     def _as_listed(cls, value: str) -> str:
-        """In results and tables a method has one name, however it is spelled; a file of the user's keeps its path."""
-        from longshift.methods import get_method, is_file_spec
+        """In results and tables a method has one name, however it is spelled."""
+        from longshift.methods import get_method
 
-        if is_file_spec(value):
-            return value
         try:
             return get_method(value).info.name
         except LongshiftError:
@@ -185,11 +201,11 @@ class RunConfig(BaseModel):
         return self.vectors or (self.size <= SMALL_IMAGE and not (self.pretrained or self.weights))
 
     @property
-    def augmented(self) -> bool:
-        """Whether training images are augmented; small images are not, as in DomainBed."""
-        if self.vectors:
-            return False
-        return self.augment == "on" or (self.augment == "auto" and not self.small)
+    def augmentation(self) -> str:
+        """The augmentation of training images, "" for none; by default small images have none, as in DomainBed."""
+        if self.vectors or self.augment == "off" or (self.augment == "auto" and self.small):
+            return ""
+        return DOMAINBED if self.augment in ("auto", "on") else self.augment
 
     @property
     def backbone_name(self) -> str:
@@ -268,6 +284,14 @@ class RunConfig(BaseModel):
         return content_hash(values)
 
 
+def _known(find: Callable[[], T]) -> T:
+    """The result of a lookup; pydantic collects the message about a name that is not known."""
+    try:
+        return find()
+    except LongshiftError as error:
+        raise PydanticCustomError("longshift", "{text}", {"text": str(error)}) from error
+
+
 def hparam_rng(method: str, seed: int) -> np.random.Generator:
     """The generator of random draw `seed` of a method: the same for everybody, everywhere."""
     import numpy as np
@@ -329,6 +353,8 @@ def expected(problem: Mapping[str, Any]) -> str:
         "greater_than": "more than {gt}",
         "less_than": "less than {lt}",
     }
+    if problem["type"] == "longshift":  # one of our own messages, which names the value
+        return str(problem["msg"])
     if problem["type"] in limits:
         text = "expected " + limits[problem["type"]].format(**problem["ctx"])
     else:

@@ -1,0 +1,30 @@
+"""All registries of the package, for tests that register something and must leave no trace."""
+
+from __future__ import annotations
+
+import pytest
+
+from longshift.data.benchmarks import BENCHMARKS, all_benchmarks
+from longshift.data.readers import READERS
+from longshift.methods import all_methods
+from longshift.methods.registry import METHODS
+from longshift.nn.backbone_sources import SOURCES
+from longshift.plugins import VARIABLE
+from longshift.report import table_registry
+from longshift.results import run_schema
+from longshift.settings import GENERATORS
+from longshift.sweep import LAUNCHERS
+from longshift.training.augmentation import AUGMENTATIONS
+
+REGISTRIES = (METHODS, GENERATORS, BENCHMARKS, READERS, SOURCES, AUGMENTATIONS, LAUNCHERS)
+
+
+def restore_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of the test, registries hold what they hold now."""
+    all_methods()
+    all_benchmarks()
+    for registry in REGISTRIES:
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    monkeypatch.setattr(table_registry, "_KINDS", {kind.name: kind for kind in table_registry.table_kinds()})
+    monkeypatch.setattr(run_schema, "_plugins", dict(run_schema._plugins))
+    monkeypatch.delenv(VARIABLE, raising=False)
