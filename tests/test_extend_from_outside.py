@@ -164,7 +164,7 @@ def test_train_with_everything_from_outside(folder: Path) -> None:
     assert {key: config[key] for key in expected} == expected
     # A quarter of what validation (a third of the smallest class, at most 5) leaves of 12 and 8 samples.
     split = json.loads(run(folder, "split", "show", "images.list", "-s", "Quarter", "-t", "S", "--json"))
-    assert split["counts"]["paper"] == {"disc": (12 - 2) // 4, "ring": (8 - 2) // 4}
+    assert split["sources"]["paper"]["train"] == [(12 - 2) // 4, (8 - 2) // 4]
     refused = command(folder, ["evaluate", "run"])
     assert refused.returncode == 2
     assert "--plugin FILE.py" in refused.stderr

@@ -87,7 +87,7 @@ def test_shrink_and_explicit_counts(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("show", "digits", "-t", "ink"), "Expected --setting with a name (GINIDG, TotalHeavyTail"),
-        (("show", "digits", "-s", "Cross"), "which target? Add --target with one of: chalk, ink, neon, stamp"),
+        (("show", "digits", "-s", "Cross"), "Expected --target with one of: chalk, ink, neon, stamp"),
         (("show", "digits", "-s", "Cros", "-t", "ink"), "did you mean Cross"),
         (("show", "digits", "-s", "Cross", "-t", "inc"), "did you mean ink"),
         (("show", "digits", "-s", "Cross", "-t", "ink", "--ratio", "0.2"), "at least 1, but got 0.2"),

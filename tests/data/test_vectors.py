@@ -106,7 +106,7 @@ def test_a_table_of_images_is_not_one_of_vectors(tmp_path: Path) -> None:
         ({"label": None}, "lacks the array label: expected x, label, domain"),
         ({"x": np.zeros(N)}, r"expected vectors as an array \(N, D\) of numbers, found shape \(60,\)"),
         ({"x": np.array([["a"] * D] * N)}, "of numbers, found shape"),
-        ({"label": np.array(["a"] * 7)}, r"expected 60 values in `label`, one a vector, found \(7,\)"),
+        ({"label": np.array(["a"] * 7)}, r"expected 60 values in `label`, one per vector, found \(7,\)"),
         ({"label": np.array(["a"] * (N - 1) + [""])}, "1 rows with an empty label: rows 59"),
         ({"id": np.array(["a"] * N)}, "1 ids more than once: a"),
         ({"label": np.array(["a", None] * (N // 2), dtype=object)}, "loading them can run code"),
@@ -169,7 +169,8 @@ def test_every_method_trains_on_vectors(tmp_path: Path, name: str) -> None:
     config = RunConfig(
         data=str(path), setting="Natural", target="c", method=name, steps=3, eval_every=3, hparams={"batch_size": 4}
     )
-    assert (config.backbone_name, config.size, config.augmentation, config.contexts) == ("mlp", 0, "", ("small",))
+    assert (config.backbone_name, config.size, config.augmentation) == ("mlp", 0, "")
+    assert config.contexts == ("vectors", "small")
     task = make_task(config)
     result = Trainer(config, task, tmp_path / "run", CPU).run()
     assert result["status"] == "done"

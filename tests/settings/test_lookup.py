@@ -85,7 +85,7 @@ def test_a_further_domain_can_be_neither_target_nor_source_of_published_counts()
     counts["neon"] = dict.fromkeys(counts["photo"], 30)
     manifest = made.manifest(counts)
     assert "neon" not in setting_for(manifest, "Duality", "photo").sources
-    with pytest.raises(UsageError, match="neon is not a domain of PACS; those are art, Cartoon, photo, sketch"):
+    with pytest.raises(UsageError, match=r"Expected a domain of PACS \(art, Cartoon, photo, sketch\), got neon"):
         setting_for(manifest, "Duality", "neon")
 
 
@@ -133,13 +133,13 @@ def test_what_else_can_be_given() -> None:
     assert setting_for(manifest, Duality(), "d0") == ready
     assert setting_for(manifest, {"d1": {"c0": 3, "c1": 4}}, "d0").counts == {"d1": {"c0": 3, "c1": 4}}
     assert setting_for(manifest, Duality(), "d0", validation=2).validation == 2
-    with pytest.raises(UsageError, match="for the target 'd0', but 'd1' was asked for"):
+    with pytest.raises(UsageError, match="Expected a setting for the target 'd1', got one for 'd0'"):
         setting_for(manifest, ready, "d1")
-    with pytest.raises(UsageError, match="a ratio goes with a setting's name"):
+    with pytest.raises(UsageError, match="Expected the name of a setting with `ratio`, got counts"):
         setting_for(manifest, ready, "d0", ratio=3)
     with pytest.raises(UsageError, match="Balanced has no ratio; settings with one: TotalHeavyTail, Duality, Cross"):
         setting_for(manifest, "balanced", "d0", ratio=3)
-    with pytest.raises(UsageError, match="GINIDG exists as published counts for VLCS and PACS only, and made is neit"):
+    with pytest.raises(UsageError, match="GINIDG exists only as published counts for VLCS and PACS, and made is neit"):
         setting_for(manifest, "GINIDG", "d0")
 
 

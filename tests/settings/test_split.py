@@ -178,7 +178,7 @@ def test_all_shortages_are_listed_with_their_numbers() -> None:
         "made has too few samples for 2 of the 4 counts of explicit with target t:",
         "  - s, a: 9 training + 5 validation + 1 test = 15, but there are 14: 1 too few",
         "  - r, b: 9 training + 5 validation + 1 test = 15, but there are 3: 12 too few",
-        "Add --shrink (shrink=True) to take what is there, or ask for less.",
+        "Add --shrink (shrink=True) to use fewer samples, or request fewer.",
     ]
     split = make_split(manifest, setting, shrink=True)
     assert split.counts.tolist() == [[9, 9], [9, 1]]

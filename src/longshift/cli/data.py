@@ -62,7 +62,7 @@ def inspect(path: PathArgument, json: JsonFlag = False) -> None:
 
 
 def _warn(manifest: Manifest) -> None:
-    """Say on standard error what would get in the way later."""
+    """Warn on standard error about problems that would appear later."""
     for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
         if len(names) == 1:
             caution(f"warning: only one {what} ({names[0]}); a split needs at least two")
@@ -87,7 +87,7 @@ def _warn(manifest: Manifest) -> None:
 def verify_command(
     path: PathArgument,
     benchmark: Annotated[
-        str | None, typer.Option(help="Also compare the counts with VLCS, PACS, OfficeHome or DomainNet.")
+        str | None, typer.Option(help="Also compare the counts with a benchmark, such as PACS.")
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -139,13 +139,13 @@ def prepare(
     json: JsonFlag = False,
     quiet: QuietFlag = False,
 ) -> None:
-    """Decode and resize all images once, so that training starts at once. Training does it by itself if need be.
+    """Decode and resize all images once, so that training starts faster. Training does this itself if necessary.
 
     Example: `longshift data prepare PACS.zip --size 224`
     """
     manifest = load_dataset(path)
     if manifest.vectors:
-        raise UsageError(f"{path} holds vectors, which need no preparation: train on them as they are")
+        raise UsageError(f"{path} holds vectors, which need no preparation. Train on them directly.")
     with progress("prepare", len(manifest), quiet) as tick:
         store = open_store(manifest, size, cache, tick)
     place = str(cache or default_cache()) if manifest.root else "memory"

@@ -38,9 +38,9 @@ SeedOption = Annotated[int, typer.Option("--split-seed", help="Choose other file
 BenchmarkOption = Annotated[
     str | None,
     typer.Option(help="VLCS, PACS, OfficeHome or DomainNet: use its published counts; `none`: generate. "
-                      "By default recognised from the names of domains and classes."),
+                      "By default recognized by the names of domains and classes."),
 ]  # fmt: skip
-ShrinkFlag = Annotated[bool, typer.Option("--shrink", help="Take what is there where the data has too few samples.")]
+ShrinkFlag = Annotated[bool, typer.Option("--shrink", help="Use fewer samples where the data has too few.")]
 RatioOption = Annotated[
     float | None, typer.Option(help="Generate the setting with the largest class this many times the smallest.")
 ]
@@ -169,7 +169,7 @@ def _make(
             f"Expected --setting with a name ({', '.join(setting_names())}) or a .json/.csv of counts, got none."
         )
     if target is None:
-        raise UsageError(f"which target? Add --target with one of: {', '.join(manifest.domain_names)}")
+        raise UsageError(f"Expected --target with one of: {', '.join(manifest.domain_names)}")
     wanted = setting_for(manifest, setting, target, benchmark=benchmark, ratio=ratio, validation=validation)
     return make_split(manifest, wanted, seed, shrink)
 

@@ -72,18 +72,18 @@ def slant(mask: Floats, pixels: int) -> Floats:
 
 
 def blend(mask: Floats, ink: Floats, paper: Floats) -> Pixels:
-    """`ink` where the mask is 1, `paper` where it is 0; colours on [0, 255], broadcast to (n, 32, 32, 3)."""
+    """`ink` where the mask is 1, `paper` where it is 0; colors on [0, 255], broadcast to (n, 32, 32, 3)."""
     mixed = paper + mask[..., None] * (ink - paper)
     return np.clip(np.floor(mixed + 0.5), 0, 255).astype(np.uint8)
 
 
 def colour(*rgb: float) -> Floats:
-    """A colour that broadcasts over images."""
+    """A color that broadcasts over images."""
     return np.array(rgb, dtype=np.float64)
 
 
 def vary(rgb: Floats, numbers: IntArray, stream: int, reach: float) -> Floats:
-    """The colour, each channel of each digit moved by at most `reach`: (n, 1, 1, 3)."""
+    """The color, each channel of each digit moved by at most `reach`: (n, 1, 1, 3)."""
     moves = noise(numbers, stream, 2).reshape(-1, 4)[:, :3] * 2 - 1
     return np.asarray(rgb + reach * moves[:, None, None, :])
 

@@ -17,7 +17,7 @@ ANY_LAYOUT = "or describe any layout in a CSV table with the columns path,label,
 
 
 def wrong_depth(root: Path, images: Sequence[str]) -> str:
-    """What to do about images none of which is at domain/class/image; the commonest depth decides."""
+    """Advice for a folder without any image at domain/class/image; the most common depth decides."""
     paths = [path.split("/") for path in images]
     depth = Counter(map(len, paths)).most_common(1)[0][0]
     at_depth = [parts for parts in paths if len(parts) == depth]
@@ -112,7 +112,7 @@ def _spelled_apart(manifest: Manifest) -> list[str]:
 
 
 def sites_beside(root: Path, classes: Collection[str]) -> list[str]:
-    """The folders beside `root` that have some of the same folders in them, as sites of one dataset do."""
+    """The folders next to `root` that contain some of the same folders, as domains of one dataset do."""
     if not root.is_dir():
         return []
     top = above(root)

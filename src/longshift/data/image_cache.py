@@ -63,7 +63,7 @@ def default_cache() -> Path:
 
 
 def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: Tick = silent) -> Store:
-    """Open the store of a dataset at `size` x `size` pixels; build it first where there is none.
+    """Open the store of a dataset at `size` x `size` pixels; build it first if it does not exist.
 
     Vectors are read as they are: they have no size and need no cache.
 

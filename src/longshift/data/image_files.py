@@ -20,7 +20,7 @@ class ImageSource(Protocol):
     """Reads images by their path in the manifest; safe to use from several threads."""
 
     def read(self, path: str) -> bytes:
-        """All bytes of an image; BadImage if they can't be had."""
+        """All bytes of an image; BadImage if they cannot be read."""
         ...
 
     def stamp(self, path: str) -> str:

@@ -15,7 +15,7 @@ DIGIT_SIDE = 32
 
 
 def typical_side(manifest: Manifest, looked_at: int = 32) -> int:
-    """Median of the shorter sides of some images; 0 where none can be read, which is for others to complain about."""
+    """Median of the shorter sides of some images; 0 if none can be read, which other checks report."""
     if manifest.root is None:
         return DIGIT_SIDE
     chosen = np.unique(np.linspace(0, len(manifest) - 1, min(looked_at, len(manifest))).astype(int))

@@ -1,4 +1,4 @@
-"""What a dataset is: one row a sample (path, label, domain, optional split), and where the files lie."""
+"""The manifest of a dataset: one row per sample (path, label, domain, optional split), and where the files are."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Manifest:
     given: str = ""  # what was given to `load_dataset`, for commands in messages
 
     def __repr__(self) -> str:
-        """In a line: thousands of paths would bury a notebook."""
+        """One line: thousands of paths would fill a notebook."""
         return (
             f"Manifest({self.name!r}: {len(self.paths):,} {'vectors' if self.vectors else 'images'}, "
             f"classes {', '.join(self.classes[:8])}{', ...' * (len(self.classes) > 8)}; "

@@ -98,7 +98,7 @@ def _read(path: Path, name: str | None) -> Manifest:
 
 
 def _nothing_at(path: Path) -> str:
-    """Say how far the path exists and what is there instead."""
+    """The message for a path that does not exist: the part that does, and similar names there."""
     wanted, parent = path, path.parent
     while not parent.is_dir() and parent != parent.parent:
         path, parent = parent, parent.parent

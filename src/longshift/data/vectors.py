@@ -2,7 +2,7 @@
 
 .npz      arrays `x` (N, D) of numbers, `label` (N,), `domain` (N,) of texts or whole numbers, optionally `id` (N,)
 .parquet  columns `label`, `domain`, optionally `id`, and the vectors: one column of lists called `embedding`, or
-          one column a number
+          one column per number
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
 
 def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int) -> list[str]:
     if values.shape != (n,):
-        raise LongshiftError(f"{path}: expected {n} values in `{name}`, one a vector, found {values.shape}")
+        raise LongshiftError(f"{path}: expected {n} values in `{name}`, one per vector, found {values.shape}")
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
     blank = [str(row) for row, text in enumerate(texts) if not text]
     if blank:
@@ -178,7 +178,7 @@ def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[
     others = [name for name in names if name not in NAMES and name not in numeric]
     if others or not numeric:
         raise LongshiftError(
-            f"{path}: expected a column `{LISTS}` of lists, or numeric columns only beside {', '.join(NAMES)}; found "
+            f"{path}: expected a column `{LISTS}` of lists, or only numeric columns next to {', '.join(NAMES)}; found "
             + (f"other columns: {some(others)}" if others else "no numbers")
         )
     if table.num_rows == 0:

@@ -64,7 +64,7 @@ def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
             return checksum, None
 
         for checksum, problem in ordered_map(look, manifest.paths):
-            # A broken file says enough by itself: it is no duplicate of another broken one.
+            # A broken file is reported once: it is not a duplicate of another broken one.
             checksums.append("" if problem and problem.kind != "dark" else checksum)
             if problem:
                 problems.append(problem)

@@ -49,7 +49,7 @@ def explicit_setting(
 def read_counts(path: Path) -> dict[str, Any]:
     """The arguments for `explicit_setting` that a file holds.
 
-    JSON: `{"photo": {"dog": 100, ...}, ...}`, or that under "counts" beside "validation", "many", "few", "name".
+    JSON: `{"photo": {"dog": 100, ...}, ...}`, or that under "counts" next to "validation", "many", "few", "name".
     CSV: the columns domain, class, count.
     """
     if path.suffix.lower() == ".csv":

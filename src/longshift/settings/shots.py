@@ -1,4 +1,4 @@
-"""Many, medium and few: which classes have how much training data."""
+"""Many, medium and few: classes by their number of training samples."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ def _refuse_shortages(recipe: SplitRecipe) -> None:
             f"{recipe.dataset} has too few samples for {len(lines)} of the {recipe.counts.size} counts of "
             f"{recipe.setting} with target {recipe.target}:\n"
             + "\n".join(lines)
-            + "\nAdd --shrink (shrink=True) to take what is there, or ask for less."
+            + "\nAdd --shrink (shrink=True) to use fewer samples, or request fewer."
         )
 
 

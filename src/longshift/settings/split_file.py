@@ -18,7 +18,7 @@ FORMAT = "longshift-split-1"
 
 
 class DamagedRecipe(LongshiftError):
-    """A file that is no split, or no longer one."""
+    """A file that is not a split, or a damaged one."""
 
 
 @dataclass(frozen=True, eq=False)
