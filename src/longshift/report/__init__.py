@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         cost_tables as cost_tables,
         left_out as left_out,
         target_tables as target_tables,
+        with_spread_note as with_spread_note,
         worst_tables as worst_tables,
     )
     from longshift.report.run_filters import part_of as part_of, put_together as put_together
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         Column as Column,
         Row as Row,
         Table as Table,
+        method_rows as method_rows,
         number as number,
         slug as slug,
         with_places as with_places,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -58,6 +58,11 @@ class Missing:
         more = f"; and {left} more" if left else ""
         return (f"{self.in_short()} ({kinds}): {'; '.join(names[:SHOWN])}{more}.",)
 
+    def of(self, setting: str, datasets: Collection[str]) -> Missing:
+        """Those of one setting and some datasets."""
+        here = (self.frame["setting"] == setting) & self.frame["dataset"].isin(list(datasets))
+        return Missing(self.frame[here], {p: n for p, n in self.grids.items() if p[0] in datasets and p[1] == setting})
+
     def in_short(self) -> str:
         """How many of how many."""
         return f"{self.count} of {counted(self.expected, 'run')} {'has' if self.count == 1 else 'have'} no number"
@@ -106,29 +111,12 @@ def _skipped(part: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["method", "trial", "draw"]).astype(dict(part[["trial", "draw"]].dtypes))
 
 
-def of(missing: Missing, setting: str, dataset: str | None = None) -> Missing:
-    """Those of one setting, and of one dataset if it is given."""
-    frame = missing.frame[missing.frame["setting"] == setting]
-    if dataset is not None:
-        frame = frame[frame["dataset"] == dataset]
-    grids = {(d, s): n for (d, s), n in missing.grids.items() if s == setting and dataset in (None, d)}
-    return Missing(frame, grids)
-
-
 def sort_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """In the order of the tables."""
-    ranks = {
-        "dataset": _ranks(order_datasets(frame["dataset"])),
-        "setting": _ranks(order_settings(frame["setting"])),
-        "method": _ranks(order_methods(frame["method"])),
-    }
+    orders = {"dataset": order_datasets, "setting": order_settings, "method": order_methods}
     return frame.sort_values(
         ["dataset", "setting", "target", "method", "trial", "draw"],
-        key=lambda column: column.map(ranks[column.name]) if column.name in ranks else column,
+        key=lambda column: column.map(orders[column.name](column).index) if column.name in orders else column,
         kind="stable",
         ignore_index=True,
     )
-
-
-def _ranks(names: Iterable[str]) -> dict[str, int]:
-    return {name: i for i, name in enumerate(names)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from longshift.errors import UsageError, unknown_name
-from longshift.report.table import Cell, Column, Row, Table, number
-from longshift.report.titles import RULES, family, method_title, order_datasets, order_methods, order_settings
+from longshift.report.table import Cell, Column, Table, method_rows, number
+from longshift.report.titles import RULES, method_title, order_methods, order_places
 from longshift.results import standard_error
 from longshift.text import counted
 
@@ -22,12 +22,8 @@ def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
     if against.casefold() not in spelt:
         raise UsageError(f"--against: {unknown_name('row', against, known)}")
     against = against if against in known else spelt[against.casefold()]
-    places = [
-        (dataset, setting)
-        for setting in order_settings(chosen["setting"])
-        for dataset in order_datasets(chosen.loc[chosen["setting"] == setting, "dataset"])
-    ]
-    parts = {place: chosen[(chosen["dataset"] == place[0]) & (chosen["setting"] == place[1])] for place in places}
+    places = order_places(chosen)
+    parts = {(d, s): chosen[(chosen["dataset"] == d) & (chosen["setting"] == s)] for d, s in places}
     if len(places) > 1:
         parts[ALL, ALL] = chosen
     several = chosen["dataset"].nunique() > 1
@@ -36,12 +32,10 @@ def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
         for place in parts
         for measure, title in MEASURES.items()
     )
-    rows = tuple(
-        Row(method, method_title(method), family(method), tuple(
-            _cell(part, method, against, measure) for part in parts.values() for measure in MEASURES
-        ))
-        for method in known if method != against
-    )  # fmt: skip
+    rows = method_rows(
+        (method for method in known if method != against),
+        lambda m: (_cell(part, m, against, measure) for part in parts.values() for measure in MEASURES),
+    )
     width = len(MEASURES)
     most = max((cell.runs for row in rows for cell in row.cells[: width * len(places)]), default=0)
     every = max((cell.runs for row in rows for cell in row.cells[width * len(places) :]), default=0)
@@ -65,7 +59,5 @@ def _cell(part: pd.DataFrame, method: str, against: str, measure: str) -> Cell:
     gaps = (mine - other).dropna()
     if gaps.empty:
         return Cell(note="no pair with both numbers")
-    stderr = number(standard_error(gaps))
-    return Cell(
-        100 * float(gaps.mean()), None if stderr is None else 100 * stderr, digits=2, signed=True, runs=len(gaps)
-    )
+    stderr = number(100 * standard_error(gaps))
+    return Cell(100 * float(gaps.mean()), stderr, digits=2, signed=True, runs=len(gaps))

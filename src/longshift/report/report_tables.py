@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from longshift.report.bound_tables import bound_tables
-from longshift.report.missing_runs import Missing, of
+from longshift.report.missing_runs import Missing
 from longshift.report.paired_differences import paired_tables
 from longshift.report.run_lengths import length_tables, why_no_lengths
-from longshift.report.table import Cell, Column, Row, Table, number, slug, with_places
+from longshift.report.table import Cell, Column, Row, Table, method_rows, number, slug, with_places
 from longshift.report.table_registry import ReportRuns, check_runs, find_kinds, register_table
 from longshift.report.theory import theory_tables, why_no_theory
-from longshift.report.titles import GROUPS, RULES, family, method_title, order_datasets, order_methods, order_settings
+from longshift.report.titles import GROUPS, RULES, order_datasets, order_places, order_settings
 from longshift.results import averages, per_target
 from longshift.text import counted
 
@@ -41,21 +41,16 @@ def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
     found = averages(chosen, [f"target_{m}" for m in GROUPS])
     tables = []
     for setting in order_settings(found["setting"]):
-        part = found[found["setting"] == setting]
+        targets = _targets(chosen, setting)
         columns = [
-            Column(title, dataset, {"dataset": dataset, "setting": setting, "target": "", "measure": f"target_{m}"})
-            for dataset in order_datasets(part["dataset"])
+            Column(title, dataset, _key(dataset, setting, "", f"target_{m}"))
+            for dataset in order_datasets(targets)
             for m, title in GROUPS.items()
         ]
-        targets = {str(d): f["target"].nunique() for d, f in chosen[chosen["setting"] == setting].groupby("dataset")}
         over = ", ".join(f"{targets[d]} of {d}" for d in order_datasets(targets))
-        tables.append(
-            _table(
-                f"average-{slug(setting)}", "average", f"Target accuracy (%) under {setting}",
-                f"Averaged inside each trial over the targets ({over}); {SPREAD}.",
-                columns, part, chosen[chosen["setting"] == setting], of(missing, setting=setting),
-            )
-        )  # fmt: skip
+        caption = f"Averaged inside each trial over the targets ({over}); {SPREAD}."
+        title = f"Target accuracy (%) under {setting}"
+        tables.append(_table(f"average-{slug(setting)}", title, caption, columns, found, targets, missing))
     return tables
 
 
@@ -64,20 +59,16 @@ def target_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
     single, mean = per_target(chosen, ["target_accuracy"]), averages(chosen, ["target_accuracy"])
     found = pd.concat([single, mean.assign(target="")], ignore_index=True)
     tables = []
-    for dataset, setting in _pairs(found):
-        part = found[(found["dataset"] == dataset) & (found["setting"] == setting)]
+    for dataset, setting in order_places(found):
+        here = single[(single["dataset"] == dataset) & (single["setting"] == setting)]
         columns = [
             Column(target or "Average", "Target" if target else "", _key(dataset, setting, target, "target_accuracy"))
-            for target in [*sorted(t for t in part["target"].unique() if t), ""]
+            for target in [*sorted(here["target"].unique()), ""]
         ]
-        tables.append(
-            _table(
-                f"target-{slug(dataset)}-{slug(setting)}", "target",
-                f"Target accuracy (%) on {dataset} under {setting}, per target", f"{SPREAD.capitalize()}.",
-                columns, part, chosen[(chosen["dataset"] == dataset) & (chosen["setting"] == setting)],
-                of(missing, dataset=dataset, setting=setting),
-            )
-        )  # fmt: skip
+        name = f"target-{slug(dataset)}-{slug(setting)}"
+        title = f"Target accuracy (%) on {dataset} under {setting}, per target"
+        targets = _targets(chosen, setting)
+        tables.append(_table(name, title, f"{SPREAD.capitalize()}.", columns, found, targets, missing))
     return tables
 
 
@@ -86,6 +77,7 @@ def worst_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
     if (chosen["rule"] == "oracle").any():
         return []  # source domains are not evaluated along the way
     found = per_target(chosen, ["test_worst_domain"])
+    caption = f"Column T: the source domain that does worst when T is the target. {SPREAD.capitalize()}."
     tables = []
     for setting in order_settings(found["setting"]):
         part = found[found["setting"] == setting]
@@ -96,13 +88,8 @@ def worst_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
             for dataset in order_datasets(part["dataset"])
             for target in sorted(part.loc[part["dataset"] == dataset, "target"].unique())
         ]
-        caption = f"Column T: the source domain that does worst when T is the target. {SPREAD.capitalize()}."
-        tables.append(
-            _table(
-                f"worst-{slug(setting)}", "worst", f"Worst-domain in-distribution accuracy (%) under {setting}",
-                caption, columns, part, chosen[chosen["setting"] == setting], of(missing, setting=setting),
-            )
-        )  # fmt: skip
+        title, targets = f"Worst-domain in-distribution accuracy (%) under {setting}", _targets(chosen, setting)
+        tables.append(_table(f"worst-{slug(setting)}", title, caption, columns, found, targets, missing))
     return tables
 
 
@@ -113,57 +100,61 @@ def cost_tables(frame: pd.DataFrame) -> list[Table]:
         return []
     columns: list[Column] = []
     for dataset in order_datasets(good["dataset"]):
-        key = {"dataset": dataset, "setting": "", "target": ""}
-        columns.append(Column("ms per step", dataset, {**key, "measure": "ms_per_step"}, None))
+        columns.append(Column("ms per step", dataset, _key(dataset, "", "", "ms_per_step"), None))
         if good.loc[good["dataset"] == dataset, "memory_gib"].notna().any():
-            columns.append(Column("memory (GiB)", dataset, {**key, "measure": "memory_gib"}, None))
-    rows = []
-    for method in order_methods(good["method"]):
-        cells = []
-        for column in columns:
-            part = good[(good["method"] == method) & (good["dataset"] == column.key["dataset"])]
-            step = column.key["measure"] == "ms_per_step"
-            values = (part["seconds_per_step"] * 1000 if step else part["memory_gib"]).dropna()
-            note = "" if len(values) else "no finished run"
-            mean = number(values.mean()) if len(values) else None
-            cells.append(Cell(mean, note=note, digits=1 if step else 2, runs=len(values)))
-        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
+            columns.append(Column("memory (GiB)", dataset, _key(dataset, "", "", "memory_gib"), None))
+    costs = good.assign(ms_per_step=good["seconds_per_step"] * 1000)
+
+    def cell(method: str, column: Column) -> Cell:
+        part = costs[(costs["method"] == method) & (costs["dataset"] == column.key["dataset"])]
+        values = part[column.key["measure"]].dropna()
+        note = "" if len(values) else "no finished run"
+        digits = 1 if column.key["measure"] == "ms_per_step" else 2
+        return Cell(number(values.mean()), note=note, digits=digits, runs=len(values))
+
+    rows = method_rows(good["method"], lambda method: (cell(method, column) for column in columns))
     devices = sorted(set(good["device"]) - {""})
     notes = [f"Measured on: {'; '.join(devices)}."] if devices else []
     if len(devices) > 1:
         notes.append("The runs come from different machines: times of two methods compare only if both ran on all.")
     caption = "Mean over all finished runs, whatever their hyper-parameters; evaluation is not counted."
-    return [
-        Table(
-            "cost", "cost", "Time and memory of a training step", tuple(columns), tuple(rows), caption, "", tuple(notes)
-        )
-    ]
+    title = "Time and memory of a training step"
+    return [Table("cost", "cost", title, tuple(columns), rows, caption, notes=tuple(notes))]
 
 
 def _table(
-    name: str, kind: str, title: str, caption: str, columns: Sequence[Column], found: pd.DataFrame,
-    chosen: pd.DataFrame, missing: Missing,
+    name: str, title: str, caption: str, columns: Sequence[Column], found: pd.DataFrame,
+    targets: Mapping[str, int], missing: Missing,
 ) -> Table:  # fmt: skip
+    setting, datasets = columns[0].key["setting"], {column.key["dataset"] for column in columns}
+    found = found[(found["setting"] == setting) & found["dataset"].isin(datasets)]
     keys = ["dataset", "target"] if "target" in found else ["dataset"]
     records = {(*(r[k] for k in keys), r["method"]): r for r in found.to_dict("records")}
-    targets = {str(name): part["target"].nunique() for name, part in chosen.groupby("dataset")}
     depths = {place: _depth(record, targets) for place, record in records.items()}
     trials, draws = (max(values) for values in zip(*depths.values(), strict=True))
-    rows = []
-    for method in order_methods(found["method"]):
-        cells = []
-        for column in columns:
-            place = (*(column.key[k] for k in keys), method)
-            depth = depths.get(place, (0, 0.0))
-            cells.append(_cell(records.get(place), column.key["measure"], depth, (trials, draws)))
-        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
-    notes = missing.sentences()
-    if all(cell.trials <= 1 for row in rows for cell in row.cells):
-        notes = ("One trial: there is no standard error.", *notes)
+
+    def cell(method: str, column: Column) -> Cell:
+        place = (*(column.key[k] for k in keys), method)
+        return _cell(records.get(place), column.key["measure"], depths.get(place, (0, 0.0)), (trials, draws))
+
+    rows = method_rows(found["method"], lambda method: (cell(method, column) for column in columns))
+    notes = with_spread_note(rows, missing.of(setting, datasets))
     rule = str(found["rule"].iloc[0])
     best = f"the best of {counted(round(draws), 'draw')} in each" if draws > 1 else "one draw in each"
     caption = f"{caption} {counted(trials, 'trial')}, {best}, unless marked. Selection: {rule} ({RULES[rule]})."
-    return with_places(Table(name, kind, title, tuple(columns), tuple(rows), caption, rule, notes))
+    return with_places(Table(name, name.partition("-")[0], title, tuple(columns), rows, caption, rule, notes))
+
+
+def with_spread_note(rows: Sequence[Row], missing: Missing) -> tuple[str, ...]:
+    """The notes of a table: what is missing, and before it why there is no standard error."""
+    one = all(cell.trials <= 1 for row in rows for cell in row.cells)
+    return (*(["One trial: there is no standard error."] if one else []), *missing.sentences())
+
+
+def _targets(chosen: pd.DataFrame, setting: str) -> dict[str, int]:
+    """How many targets each dataset has under a setting."""
+    counts = chosen[chosen["setting"] == setting].groupby("dataset", observed=True)["target"].nunique()
+    return {str(dataset): int(n) for dataset, n in counts.items()}
 
 
 def _depth(row: Mapping[Hashable, Any], targets: Mapping[str, int]) -> tuple[int, float]:
@@ -177,7 +168,7 @@ def _cell(row: Mapping[Hashable, Any] | None, measure: str, depth: tuple[int, fl
     """A number of the paper's kind: percent, one decimal, with a note if less stands behind it than elsewhere."""
     if row is None:
         return Cell(note="not run here")
-    value, stderr = number(row[measure]), number(row[f"{measure}_stderr"])
+    value, stderr = number(100 * row[measure]), number(100 * row[f"{measure}_stderr"])
     (trials, draws), runs, lost = depth, int(row["runs"]), int(row["trials_missing"])
     if value is None:
         return Cell(note="no class in this group" if trials else "no complete trial", trials=trials, runs=runs)
@@ -190,20 +181,11 @@ def _cell(row: Mapping[Hashable, Any] | None, measure: str, depth: tuple[int, fl
             notes.append(f"chosen among fewer draws ({', '.join(parts)})")
     elif draws < most[1]:
         notes.append(f"{draws:.3g} of {counted(round(most[1]), 'draw')}")
-    spread = None if stderr is None else 100 * stderr
-    return Cell(100 * value, spread, note=", ".join(notes), trials=trials, runs=runs)
+    return Cell(value, stderr, note=", ".join(notes), trials=trials, runs=runs)
 
 
 def _key(dataset: str, setting: str, target: str, measure: str) -> dict[str, str]:
     return {"dataset": dataset, "setting": setting, "target": target, "measure": measure}
-
-
-def _pairs(found: pd.DataFrame) -> Iterable[tuple[str, str]]:
-    there = set(zip(found["dataset"], found["setting"], strict=True))
-    for setting in order_settings(found["setting"]):
-        for dataset in order_datasets(found["dataset"]):
-            if (dataset, setting) in there:
-                yield dataset, setting
 
 
 def unique_names(tables: Sequence[Table]) -> list[Table]:

@@ -11,8 +11,8 @@ import pandas as pd
 
 from longshift.errors import LongshiftError
 from longshift.report.run_filters import run_names
-from longshift.report.table import Cell, Column, Row, Table, number
-from longshift.report.titles import family, is_averaged, method_title, order_datasets, order_methods, order_settings
+from longshift.report.table import Cell, Column, Row, Table, method_rows, number
+from longshift.report.titles import is_averaged, order_places
 from longshift.results import standard_error
 
 CURVE = "validation_curve"  # JSON: [[step, accuracy], ...]
@@ -79,16 +79,14 @@ def curve_groups(frame: pd.DataFrame) -> list[Group]:
         if accuracy:
             runs = found.setdefault((str(row["dataset"]), str(row["setting"]), int(row["steps"])), {})
             runs[key] = replace(runs[key], methods=(*runs[key].methods, *run.methods)) if key in runs else run
-    datasets = order_datasets(dataset for dataset, _, _ in found)
+    several = len({dataset for dataset, _, _ in found}) > 1
     groups = []
-    for setting in order_settings(setting for _, setting, _ in found):
-        for dataset in datasets:
-            lengths = sorted(n for d, s, n in found if (d, s) == (dataset, setting))
-            for length in lengths:
-                words = [dataset] if len(datasets) > 1 else []
-                words += [setting, *([f"{length} steps"] if len(lengths) > 1 else [])]
-                group = tuple(found[dataset, setting, length].values())
-                groups.append(Group(", ".join(words), dataset, setting, length, group))
+    for dataset, setting in order_places(good):
+        lengths = sorted(n for d, s, n in found if (d, s) == (dataset, setting))
+        for length in lengths:
+            words = [dataset] * several + [setting] + [f"{length} steps"] * (len(lengths) > 1)
+            group = tuple(found[dataset, setting, length].values())
+            groups.append(Group(", ".join(words), dataset, setting, length, group))
     return [group for group in groups if group.steps]
 
 
@@ -138,35 +136,31 @@ def _short(groups: Sequence[Group]) -> Table:
                  head="Setting")  # fmt: skip
 
 
-def _by_method(groups: Sequence[Group]) -> Table:
-    columns = tuple(
-        Column(group.title, "", {"dataset": group.dataset, "setting": group.setting, "measure": "last_gain"}, None)
-        for group in groups
+def _columns(groups: Sequence[Group], measure: str) -> tuple[Column, ...]:
+    return tuple(
+        Column(g.title, "", {"dataset": g.dataset, "setting": g.setting, "measure": measure}, None) for g in groups
     )
-    rows = []
-    for method in order_methods(name for group in groups for run in group.runs for name in run.methods):
-        cells = []
-        for group in groups:
-            there = any(method in run.methods for run in group.runs)
-            cells.append(_gain(group.gains(3, method)) if there else Cell(note="no finished run"))
-        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
-    return Table(
-        "length-methods", "length", "Gain of validation accuracy in the last third, method by method", columns,
-        tuple(rows), f"In points; {SPREAD}.", long=True,
-    )  # fmt: skip
+
+
+def _by_method(groups: Sequence[Group]) -> Table:
+    def cell(method: str, group: Group) -> Cell:
+        there = any(method in run.methods for run in group.runs)
+        return _gain(group.gains(3, method)) if there else Cell(note="no finished run")
+
+    methods = (name for group in groups for run in group.runs for name in run.methods)
+    rows = method_rows(methods, lambda method: (cell(method, group) for group in groups))
+    title = "Gain of validation accuracy in the last third, method by method"
+    columns, caption = _columns(groups, "last_gain"), f"In points; {SPREAD}."
+    return Table("length-methods", "length", title, columns, rows, caption, long=True)
 
 
 def _curves(groups: Sequence[Group]) -> Table:
-    columns = tuple(
-        Column(group.title, "", {"dataset": group.dataset, "setting": group.setting, "measure": "validation"}, None)
-        for group in groups
-    )
     rows = []
     for step in sorted({step for group in groups for step in group.steps}):
         cells = [_at(group, step) if step in group.steps else Cell(note="not all runs have it") for group in groups]
         rows.append(Row(str(step), str(step), "", tuple(cells)))
     return Table(
-        "length-curves", "length", "Validation accuracy (%) by step", columns, tuple(rows),
+        "length-curves", "length", "Validation accuracy (%) by step", _columns(groups, "validation"), tuple(rows),
         f"Mean over all finished runs; {SPREAD}.", head="Step", long=True,
     )  # fmt: skip
 
@@ -182,6 +176,5 @@ def _gain(gains: Sequence[float]) -> Cell:
 def _mean(values: Sequence[float], digits: int, signed: bool = False, spread: bool = True) -> Cell:
     if not values:
         return Cell(note="not recorded")
-    stderr = number(standard_error(pd.Series(values))) if spread else None
-    scaled = None if stderr is None else 100 * stderr
-    return Cell(100 * float(np.mean(values)), scaled, digits=digits, signed=signed, runs=len(values))
+    stderr = number(100 * standard_error(pd.Series(values))) if spread else None
+    return Cell(100 * float(np.mean(values)), stderr, digits=digits, signed=signed, runs=len(values))

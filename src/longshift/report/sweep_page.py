@@ -26,7 +26,7 @@ from longshift.report.run_filters import each_once
 from longshift.report.run_records import Record, by_method, read_records
 from longshift.report.table import Table, slug
 from longshift.report.table_registry import ReportRuns, table_kinds
-from longshift.report.titles import RULES, is_averaged, method_title, order_datasets, order_settings
+from longshift.report.titles import RULES, is_averaged, method_title, order_datasets, order_places, order_settings
 from longshift.report.weak_points import weak_section
 
 OPENED = 4  # datasets and settings; where there are more, their figures are folded away
@@ -74,7 +74,7 @@ def report_page(
         elif left_out and kind in left_out:
             sections.append(Section(title, paragraphs(left_out[kind]), name=kind))
     sections.insert(1, rank_section(result))
-    pairs = [(d, s) for s in order_settings(frame["setting"]) for d in order_datasets(frame["dataset"])]
+    pairs = order_places(frame)
     for dataset, setting in pairs:
         here = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
         if here:

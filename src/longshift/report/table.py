@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import SupportsFloat
+
+from longshift.report.titles import family, method_title, order_methods
 
 DASH = "\u2013"
 
@@ -92,23 +95,11 @@ class Table:
 
     def groups(self) -> list[tuple[str, int]]:
         """Group headings with the number of columns under each; adjacent equals are one."""
-        spans: list[tuple[str, int]] = []
-        for column in self.columns:
-            if spans and spans[-1][0] == column.group:
-                spans[-1] = (column.group, spans[-1][1] + 1)
-            else:
-                spans.append((column.group, 1))
-        return spans
+        return [(name, len(list(part))) for name, part in groupby(column.group for column in self.columns)]
 
     def families(self) -> list[tuple[str, list[Row]]]:
         """Rows by family, in order."""
-        blocks: list[tuple[str, list[Row]]] = []
-        for row in self.rows:
-            if blocks and blocks[-1][0] == row.family:
-                blocks[-1][1].append(row)
-            else:
-                blocks.append((row.family, [row]))
-        return blocks
+        return [(name, list(rows)) for name, rows in groupby(self.rows, key=lambda row: row.family)]
 
 
 def _mark(index: int) -> str:
@@ -119,6 +110,11 @@ def _mark(index: int) -> str:
         index, rest = divmod(index - 1, 26)
         letters = chr(ord("a") + rest) + letters
     return letters
+
+
+def method_rows(methods: Iterable[str], cells: Callable[[str], Iterable[Cell]]) -> tuple[Row, ...]:
+    """One row per method, in the order of the tables."""
+    return tuple(Row(m, method_title(m), family(m), tuple(cells(m))) for m in order_methods(methods))
 
 
 def places(values: Sequence[float | None], digits: int = 1, higher_is_better: bool = True) -> list[int | None]:
@@ -155,7 +151,4 @@ def slug(text: str) -> str:
 
 def number(value: SupportsFloat | None) -> float | None:
     """A plain float, or None where there is none."""
-    if value is None:
-        return None
-    found = float(value)
-    return None if math.isnan(found) else found
+    return None if value is None or math.isnan(float(value)) else float(value)

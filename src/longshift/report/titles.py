@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from longshift.data import all_benchmarks
 from longshift.methods import FAMILIES as METHOD_FAMILIES, MethodInfo, method_infos
 from longshift.settings import setting_names
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PROPOSED = "ndcl"  # the paper's own method: its tables rule it off from the other methods
 FAMILIES = METHOD_FAMILIES | {PROPOSED: "negatives-dominant contrastive learning", "other": "other methods"}
@@ -80,6 +84,13 @@ def order_datasets(names: Iterable[str]) -> list[str]:
 def order_settings(names: Iterable[str]) -> list[str]:
     """As in the paper, others after them by name."""
     return _ordered(names, setting_names())
+
+
+def order_places(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """The pairs of dataset and setting in a table of runs, setting by setting."""
+    there = set(zip(frame["dataset"], frame["setting"], strict=True))
+    datasets, settings = order_datasets(frame["dataset"]), order_settings(frame["setting"])
+    return [(dataset, setting) for setting in settings for dataset in datasets if (dataset, setting) in there]
 
 
 def _ordered(names: Iterable[str], known: tuple[str, ...]) -> list[str]:

@@ -144,8 +144,6 @@ def best_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """The run with the best validation accuracy of each dataset, setting, target and method, over trials and draws."""
     good = frame[(frame["status"] == "done") & frame["validation_accuracy"].notna()]
     ordered = good.assign(score=_score(good, "validation")).sort_values(
-        [*CELL, "score", "trial", "draw"],
-        ascending=[True] * len(CELL) + [False, True, True],
-        kind="stable",
+        [*CELL, "score", "trial", "draw"], ascending=[True] * len(CELL) + [False, True, True], kind="stable"
     )
     return ordered.drop_duplicates(CELL).drop(columns="score").reset_index(drop=True)

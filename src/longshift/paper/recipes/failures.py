@@ -52,10 +52,7 @@ def toy_domains(workspace: Workspace) -> tuple[list[str], str]:
 
 def _jobs(workspace: Workspace, rows: Sequence[ToyRow], name: str, tail: Counts, level: Counts, val: int) -> list[Job]:
     _, target = toy_domains(workspace)
-    files = {
-        False: workspace.counts_file(name, tail, val),
-        True: workspace.counts_file(f"{name}-balanced", level, val),
-    }
+    files = {False: workspace.counts_file(name, tail, val), True: workspace.counts_file(f"{name}-balanced", level, val)}
     every = max(1, workspace.scale.steps // CURVE_POINTS)
     return [
         workspace.job(row.method, files[row.balanced], target, label=row.label, eval_every=every)

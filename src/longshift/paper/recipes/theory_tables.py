@@ -20,12 +20,11 @@ from longshift.report import (
     Column,
     Row,
     Table,
-    family,
-    method_title,
+    method_rows,
     number,
-    order_methods,
     order_settings,
     with_places,
+    with_spread_note,
 )
 from longshift.results import averages
 from longshift.sweep import Job
@@ -56,32 +55,26 @@ def quantity_table(
 ) -> Table:  # fmt: skip
     """Measures of the chosen runs: averaged over targets inside each trial, mean and standard error over trials."""
     found = averages(frame, list(measures))
-    columns, rows = [], []
-    settings = order_settings(found["setting"])
-    for setting in settings:
-        for measure, (heading, better) in measures.items():
-            key = {"dataset": results.workspace.name, "setting": setting, "measure": measure}
-            columns.append(Column(heading, setting, key, better))
+    columns = tuple(
+        Column(heading, setting, {"dataset": results.workspace.name, "setting": setting, "measure": measure}, better)
+        for setting in order_settings(found["setting"])
+        for measure, (heading, better) in measures.items()
+    )
     records = {(str(r["setting"]), str(r["method"])): r for r in found.to_dict("records")}
-    for method in order_methods(str(m) for m in found["method"]):
-        cells = []
-        for column in columns:
-            record = records[column.key["setting"], method]
-            value = number(record[column.key["measure"]])
-            error = number(record[f"{column.key['measure']}_stderr"])
-            note = "" if value is not None else "no complete trial"
-            cells.append(
-                Cell(value, error, digits=digits, trials=int(record["trials"]), runs=int(record["runs"]), note=note)
-            )
-        rows.append(Row(method, method_title(method), family(method), tuple(cells)))
+
+    def cell(method: str, column: Column) -> Cell:
+        record, measure = records[column.key["setting"], method], column.key["measure"]
+        value, error = number(record[measure]), number(record[f"{measure}_stderr"])
+        note = "" if value is not None else "no complete trial"
+        return Cell(value, error, digits=digits, trials=int(record["trials"]), runs=int(record["runs"]), note=note)
+
+    rows = method_rows(found["method"], lambda method: (cell(method, column) for column in columns))
     targets = frame["target"].nunique()
     over = f"Averaged within each trial over {targets} targets" if targets > 1 else "One target"
     rule = f"Selection: validation ({RULES['validation']})."
-    notes = results.missing.sentences()
-    if all(cell.trials <= 1 for row in rows for cell in row.cells):
-        notes = ("One trial: there is no standard error.", *notes)
+    notes = with_spread_note(rows, results.missing)
     text = f"{caption} {over}; mean ± standard error over trials. {rule}"
-    return with_places(Table(name, "quantities", title, tuple(columns), tuple(rows), text, "validation", notes))
+    return with_places(Table(name, "quantities", title, columns, rows, text, "validation", notes))
 
 
 def _prior(results: Results) -> list[Output]:

@@ -3,12 +3,7 @@
 from longshift.report.figures.bars import class_bars, negative_bars
 from longshift.report.figures.curves import Line, class_curves, line_chart, parameter_curves
 from longshift.report.figures.drawing import Drawing
-from longshift.report.figures.failure_modes import (
-    Absorption,
-    Misalignment,
-    absorption_panels,
-    misalignment_panels,
-)
+from longshift.report.figures.failure_modes import Absorption, Misalignment, absorption_panels, misalignment_panels
 from longshift.report.figures.heat_maps import accuracy_grids, confusion_map
 from longshift.report.figures.points import Points, scatter
 from longshift.report.figures.ranks import rank_diagram
