@@ -101,7 +101,7 @@ def test_spellings_of_domains(name: str, spellings: str) -> None:
 def test_missing_domains_are_named() -> None:
     manifest = dataset({"photo": {"dog": 1}, "art": {"dog": 1}, "drawings": {"dog": 1}})
     with pytest.raises(
-        LongshiftError, match=r"lacks 2 of the 4 domains of PACS: cartoon, sketch; found art, drawings, photo"
+        LongshiftError, match=r"lacks 2 of the 4 domains of PACS: cartoon, sketch; got art, drawings, photo"
     ):
         benchmarks.identify_domains(manifest, "PACS")
 

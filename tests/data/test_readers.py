@@ -149,7 +149,7 @@ def test_paths_outside_the_folder_of_a_table_are_refused(tmp_path: Path, path: s
 
 def test_missing_columns_are_named_with_what_was_found(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "t.csv", "path,class", "1.png,a")
-    with pytest.raises(LongshiftError, match=r"lacks the columns label, domain: .* found path, class"):
+    with pytest.raises(LongshiftError, match=r"lacks the columns label, domain: .* got path, class"):
         load_dataset(table)
 
 
@@ -183,7 +183,7 @@ def test_an_empty_folder_says_what_was_expected(tmp_path: Path) -> None:
 def test_images_at_another_depth_say_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "1.png").touch()
-    with pytest.raises(LongshiftError, match=r"none of the 1 images .* found a/1\.png"):
+    with pytest.raises(LongshiftError, match=r"none of the 1 images .* got a/1\.png"):
         load_dataset(tmp_path)
 
 

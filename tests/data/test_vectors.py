@@ -104,9 +104,9 @@ def test_a_table_of_images_is_not_one_of_vectors(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"label": None}, "lacks the array label: expected x, label, domain"),
-        ({"x": np.zeros(N)}, r"expected vectors as an array \(N, D\) of numbers, found shape \(60,\)"),
-        ({"x": np.array([["a"] * D] * N)}, "of numbers, found shape"),
-        ({"label": np.array(["a"] * 7)}, r"expected 60 values in `label`, one per vector, found \(7,\)"),
+        ({"x": np.zeros(N)}, r"expected vectors as an array \(N, D\) of numbers, got shape \(60,\)"),
+        ({"x": np.array([["a"] * D] * N)}, "of numbers, got shape"),
+        ({"label": np.array(["a"] * 7)}, r"expected 60 values in `label`, one per vector, got \(7,\)"),
         ({"label": np.array(["a"] * (N - 1) + [""])}, "1 rows with an empty label: rows 59"),
         ({"id": np.array(["a"] * N)}, "1 ids more than once: a"),
         ({"label": np.array(["a", None] * (N // 2), dtype=object)}, "loading them can run code"),
@@ -130,7 +130,7 @@ def test_mistakes_in_parquet(tmp_path: Path) -> None:
     base = {"label": ["a", "b"], "domain": ["x", "y"]}
     path = tmp_path / "e.parquet"
     for columns, message in (
-        ({"embedding": [[1.0, 2.0], [1.0]]}, "expected embeddings of one length, found lengths 1, 2"),
+        ({"embedding": [[1.0, 2.0], [1.0]]}, "expected embeddings of one length, got lengths 1, 2"),
         ({"embedding": [[1.0, 2.0], None]}, "1 of the 2 rows have no embedding"),
         ({"note": ["p", "q"], "f0": [1.0, 2.0]}, "other columns: note"),
         ({}, "no numbers"),
@@ -159,7 +159,7 @@ def test_duplicates_across_domains(tmp_path: Path) -> None:
 def test_a_file_that_changed(tmp_path: Path) -> None:
     manifest = load_dataset(write(tmp_path / "e", "npz"))
     write(tmp_path / "e", "npz", **{name: value[:-1] for name, value in table().items()})
-    with pytest.raises(LongshiftError, match="changed since it was opened: expected 60 vectors, found 59"):
+    with pytest.raises(LongshiftError, match="changed since it was opened: expected 60 vectors, got 59"):
         open_store(manifest, 0)
 
 

@@ -128,7 +128,7 @@ def test_pictures_of_formats_that_are_not_read(tmp_path: Path, zipped: bool) -> 
 def test_only_pictures_of_formats_that_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "data" / "a" / "b").mkdir(parents=True)
     (tmp_path / "data" / "a" / "b" / "1.dcm").write_bytes(b"x")
-    with pytest.raises(LongshiftError, match=r"no images in .*; found a/b/1.dcm: convert them"):
+    with pytest.raises(LongshiftError, match=r"no images in .*; got a/b/1.dcm: convert them"):
         load_dataset(tmp_path / "data")
 
 

@@ -19,7 +19,7 @@ from longshift.files import read_json
 from longshift.fitting import fit
 from longshift.fitting.data_summary import look_at
 from longshift.fitting.fit_run import folder_name
-from longshift.fitting.fit_summary import hardest, name_weak, unlearnt
+from longshift.fitting.fit_summary import hardest, name_weak, unlearned
 from longshift.fitting.network_choice import choose_network
 from longshift.fitting.plan import longest_steps, pace_within, usual_steps
 from longshift.fitting.site_scores import (
@@ -99,14 +99,14 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
     assert len(found.rows) == 72
     assert np.mean([row.label == Path(row.path).parts[-2] for row in found.rows]) > 0.8
     page, card = done.report.read_text(), done.card.read_text()
-    for text in ("green &lt;b&gt;", done.summary.worst_site.site, "What is taken for what"):
+    for text in ("green &lt;b&gt;", done.summary.worst_site.site, "Confusion matrix"):
         assert text in page
     assert "<b>" not in page.replace("<body", "")
     assert "blue\\|x" in card
     assert done.summary.accuracy.words() in card
     assert any("The largest class, red, has 37 images" in text for text in said)
     assert any(text == done.summary.verdict for text in said)
-    assert "the best of the others" in done.summary.verdict
+    assert "the best other method" in done.summary.verdict
     assert read_json(tmp_path / "fit" / "fit.json")["worst_site"] == done.summary.worst_site.site
 
 
@@ -114,7 +114,7 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
 def test_broken_off_it_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> None:
     whole = fit(data, out=tmp_path / "whole", **QUICK)
     asked = iter([False] * (72 + 18))  # once an image that is looked at, then once a step: it stops in run 2 of 4
-    with pytest.raises(Interrupted, match="stopped in run 2 of 4; nothing is lost"):
+    with pytest.raises(Interrupted, match="stopped in run 2 of 4; everything is saved"):
         fit(data, out=tmp_path / "broken", stop=lambda: next(asked, True), **QUICK)
     first = (tmp_path / "broken" / "sites" / "erm-1-north" / "result.json").read_bytes()
     resumed = fit(data, out=tmp_path / "broken", **QUICK)
@@ -139,7 +139,7 @@ def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -
     copy = shutil.copytree(data, tmp_path / "copy")
     done = fit(copy, out=tmp_path / "other", target="west", **QUICK)
     assert [score.site for score in done.summary.own] == ["west"]
-    assert "does not know how much sites differ" in " ".join(done.summary.sentences)
+    assert "does not cover differences between sites" in " ".join(done.summary.sentences)
     (copy / "west" / "red" / "0.png").unlink()
     with pytest.raises(LongshiftError, match="changed since the fit"):
         fit(copy, out=tmp_path / "other", target="west", **QUICK)
@@ -170,13 +170,13 @@ def test_what_it_says_of_the_data(tmp_path: Path) -> None:
     assert look.ratio == pytest.approx(55 / 6)
     assert "102 images of 3 classes from 3 sites (A 18, a 42, b 42)" in text
     assert "The site a has no images of blue|x." in text
-    assert "Only one site has the class blue|x (b): nothing shows how it looks elsewhere" in text
+    assert "Only one site has the class blue|x (b). While that site is held out, it cannot be learned" in text
     assert "a ratio of 9.2 to 1." in text
     assert "green <b> at a (2)" in text
-    assert "1 image lies at two sites at once (for example b/red/twin.png)" in text
-    assert "one name in two spellings? differ only by case: 'A', 'a'" in text
+    assert "1 image is the same at two sites (for example b/red/twin.png)" in text
+    assert "Two spellings of one name? differ only by case: 'A', 'a'" in text
     # a: 40/42 red; b: 6/42 red, so 34/42 of a would have to change class
-    assert "81 % of a would have to change class to look like b" in text
+    assert "81 % of the images of a would have to change class to match b" in text
 
 
 def test_pictures_that_are_left_out_or_nearly_black(tmp_path: Path) -> None:
@@ -184,23 +184,23 @@ def test_pictures_that_are_left_out_or_nearly_black(tmp_path: Path) -> None:
     Image.fromarray(np.full((9, 9), 4000, np.uint16)).save(root / "a" / "red" / "scan.png")
     (root / "b" / "red" / "phone.heic").write_bytes(b"x")
     text = " ".join(look_at(load_dataset(root)).warnings())
-    assert "1 picture of a format that is not read is left out (for example b/red/phone.heic)" in text
+    assert "1 picture in an unsupported format is left out (for example b/red/phone.heic)" in text
     assert "1 image is nearly black (for example a/red/scan.png: 16-bit values up to 4000 of 65535" in text
 
 
 def test_data_that_cannot_be_fitted(tmp_path: Path) -> None:
     one = sites(tmp_path / "one", {"a": {"red": 3, "green <b>": 3}})
     (one / "a" / "red" / "1.png").write_bytes(b"")  # not opened: the counts alone rule it out
-    with pytest.raises(LongshiftError, match=r"at least 2 sites .* has 1 \(a\).*cameras, wards or years"):
+    with pytest.raises(LongshiftError, match=r"at least 2 sites .* got 1 \(a\).*cameras, wards or years"):
         look_at(load_dataset(one))
     (tmp_path / "m.csv").write_text("path,label,domain\n1.png,x,one\n2.png,y,one\n")
     with pytest.raises(LongshiftError, match=rf"longshift data inspect {tmp_path / 'm.csv'}$"):
         look_at(load_dataset(tmp_path / "m.csv"))
     apart = sites(tmp_path / "apart", {"a": {"red": 3}, "b": {"green <b>": 3}})
-    with pytest.raises(LongshiftError, match=r"a fit needs classes that several sites .* but no class is in two of"):
+    with pytest.raises(LongshiftError, match=r"Expected classes that several sites .* but no class is in two of"):
         look_at(load_dataset(apart))
     single = sites(tmp_path / "single", {"a": {"red": 1, "green <b>": 1}, "b": {"red": 1, "green <b>": 1}})
-    with pytest.raises(LongshiftError, match="nothing is left for validation"):
+    with pytest.raises(LongshiftError, match="Expected 2 or more images of some class at one site"):
         look_at(load_dataset(single))
     broken = sites(tmp_path / "broken", {"a": {"red": 3, "green <b>": 3}, "b": {"red": 3, "green <b>": 3}})
     (broken / "b" / "red" / "1.png").write_bytes(b"")
@@ -217,7 +217,7 @@ def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224}
     values, reason = choose_network(manifest, gpu=True, backbone="resnet18")
     assert values["pretrained"] is False
-    assert "starts from random weights, on 224x224 pixels. No pretrained weights can be reached" in reason
+    assert "starts from random weights, on 224x224 pixels. Pretrained weights cannot be downloaded" in reason
     monkeypatch.setattr("longshift.fitting.network_choice.weights_available", lambda name: name == "resnet18")
     assert choose_network(manifest, gpu=True, backbone="resnet18")[0]["pretrained"] is True
     assert choose_network(manifest, gpu=True, backbone="resnet18", pretrained=False)[0]["pretrained"] is False
@@ -234,7 +234,7 @@ def test_weights_name_their_network(data: Path, tmp_path: Path) -> None:
     save_file({"x": torch.zeros(1)}, tmp_path / "silent.safetensors")
     values, _ = choose_network(manifest, gpu=False, weights=str(tmp_path / "named.safetensors"))
     assert values["backbone"] == "mobilenetv2_100"
-    with pytest.raises(UsageError, match="name it with --backbone"):
+    with pytest.raises(UsageError, match="Add --backbone"):
         choose_network(manifest, gpu=False, weights=str(tmp_path / "silent.safetensors"))
     for name in ("mobilenetv2_050", "small_conv"):  # a file of published weights often has nothing but its name
         (tmp_path / "silent.safetensors").rename(tmp_path / f"{name}.safetensors")
@@ -258,7 +258,7 @@ def test_what_becomes_of_the_minutes() -> None:
     """120 s, three quarters of it for steps of 0.01 s in 5 runs: 1800."""
     short = pace_within(2, 5, 0.01, usual=2000, longest=6000)
     assert short.steps == 1800
-    assert "fewer than the usual 2000; more time may give a better model" in short.words
+    assert "fewer than the usual 2000. More time may give a better model" in short.words
     between = pace_within(2, 5, 0.01, usual=700, longest=2100)
     assert between.steps == 1800
     assert between.words == "2 minutes allow 1800 steps in each of the 5 runs; the usual number for this data is 700."
@@ -268,10 +268,11 @@ def test_what_becomes_of_the_minutes() -> None:
     assert "more than the usual 300" in ample.words
     assert ample.words.endswith("about 1 minute of the 60 minutes.")
     asked = pace_within(60, 5, 0.01, usual=300, longest=300, asked=True)
-    assert asked.words == "300 steps in each of the 5 runs, as asked for: about 0.4 minutes of the 60 minutes."
-    assert "fewer than the 9000 asked for" in pace_within(2, 5, 0.01, 9000, 9000, asked=True).words
+    assert asked.words == "300 steps in each of the 5 runs, as requested: about 0.4 minutes of the 60 minutes."
+    assert "fewer than the requested 9000" in pace_within(2, 5, 0.01, 9000, 9000, asked=True).words
     with pytest.raises(
-        LongshiftError, match=r"allow 18 steps for each of the 5 runs, at least 20 .* give 1\.2 minutes"
+        LongshiftError,
+        match=r"at least 20 steps in each of the 5 runs, got 1 minute, enough for 18 steps\. Allow 1\.2 minutes",
     ):
         pace_within(1, 5, 0.5, 300, 900)
 
@@ -281,7 +282,7 @@ def test_what_becomes_of_the_minutes() -> None:
     [
         ({"backbone": "resnet99"}, "unknown backbone 'resnet99'; did you mean"),
         ({"backbone": "mlp"}, "is for vectors (embeddings), but the data are images"),
-        ({"backbone": "vit_tiny_patch16_224", "image_size": 100}, "of 100x100 pixels"),
+        ({"backbone": "vit_tiny_patch16_224", "image_size": 100}, "got 100x100 pixels"),
         (
             {"target": "nroth"},
             "unknown site of colours 'nroth'; did you mean north or south? The sites are north,",
@@ -376,7 +377,7 @@ def test_classes() -> None:
     rows = [score("a", 0, 0, [[8, 2, 0], [0, 0, 0], [3, 1, 1]]), score("b", 0, 0, [[9, 1, 0], [0, 0, 0], [2, 2, 1]])]
     found = class_scores(("x", "y", "z"), rows)
     assert [(c.name, c.n, c.recall, c.taken_for) for c in found] == [("z", 10, 0.2, "x"), ("x", 20, 0.85, "y")]
-    assert found[0].words() == "recognised 2 of 10 times (20 %), mostly taken for x"
+    assert found[0].words() == "2 of 10 correct (20 %), most often misclassified as x"
     assert [c.name for c in weak_classes(found)] == ["z"]
     assert weak_classes(found[1:]) == []  # the only class is the best one
 
@@ -386,7 +387,7 @@ def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
     found = class_scores(("x", "y", "z"), rows, {"z": "a"})
     assert [(c.name, c.alone) for c in found] == [("z", "a"), ("y", ""), ("x", "")]
     (weak,) = weak_classes(found)
-    assert weak.words() == "recognised 1 of 2 times (50 %, too few to rule out chance), mostly taken for x"
+    assert weak.words() == "1 of 2 correct (50 %, too few samples to rule out chance), most often misclassified as x"
     assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
 
 
@@ -397,20 +398,22 @@ def test_many_weak_classes_are_counted() -> None:
     confusion[7, 7] = 9
     found = weak_classes(class_scores(names, [score("a", 0, 0, confusion.tolist())]))
     assert [weak.name for weak in found] == names[:7]
-    assert name_weak(found).endswith("class 4, recognised 0 of 9 times (0 %), mostly taken for class 5; and 2 more.")
-    assert name_weak(found[:1]).startswith("Weak class, all held-out sites together: class 0, ")
+    assert name_weak(found).endswith("class 4: 0 of 9 correct (0 %), most often misclassified as class 5; and 2 more.")
+    assert name_weak(found[:1]).startswith("Weak class over all held-out sites: class 0: ")
 
 
 def test_many_classes_of_one_site_are_counted() -> None:
     alone = [ClassScore(f"class {k}", 2, 0.0, "", "north") for k in range(40)]
-    assert "class 4 (only at north) and 35 more: while their only site" in unlearnt(alone, 0.5)
-    assert "80 samples of them count as wrong above; without, expect 50 % right. The" in unlearnt(alone, 0.5)
+    assert "class 4 (only at north) and 35 more. No training samples of them were left" in unlearned(alone, 0.5)
+    assert "Their 80 samples count as misclassified above; without them, expect 50 % accuracy. The" in unlearned(
+        alone, 0.5
+    )
 
 
 def test_a_site_that_has_nothing_but_classes_of_its_own() -> None:
     rows = [score("a", 0, 0, [[0, 0], [3, 0]])]
     assert accuracy_without(("x", "y"), rows, {"y"}) is None
-    assert "3 samples of it count as wrong above. The final model" in unlearnt(
+    assert "Its 3 samples count as misclassified above. The final model" in unlearned(
         class_scores(("x", "y"), rows, {"y": "a"}), None
     )
 
@@ -418,22 +421,22 @@ def test_a_site_that_has_nothing_but_classes_of_its_own() -> None:
 def test_what_is_said_of_a_class_of_one_site(tmp_path: Path) -> None:
     root = sites(tmp_path / "d", {"a": {"red": 6, "green <b>": 6, "blue|x": 4}, "b": {"red": 6, "green <b>": 6}})
     done = fit(root, out=tmp_path / "fit", **QUICK)
-    (sentence,) = [text for text in done.summary.sentences if text.startswith("Nothing can be said of")]
-    assert "blue|x (only at a): while its only site was held out" in sentence
-    assert "4 samples of it count as wrong above; without, expect" in sentence
+    (sentence,) = [text for text in done.summary.sentences if text.startswith("Not measured: ")]
+    assert "blue|x (only at a). No training samples of it were left" in sentence
+    assert "Its 4 samples count as misclassified above; without it, expect" in sentence
     assert "blue|x" not in [weak.name for weak in done.summary.weak]
     assert "trained on both sites" in done.summary.sentences[-1]
     assert "- Not measured: blue\\|x. Only a has it" in done.card.read_text(encoding="utf-8")
     page = html.unescape(done.report.read_text(encoding="utf-8"))
     assert "Class that could not be learned: blue|x" in page
-    assert "blue|x (only at a: not learnt while it was held out)" in page
+    assert "blue|x (only at a: not learned while it was held out)" in page
 
 
 def test_no_site_is_the_hardest_if_all_are_alike() -> None:
     rows = [score("a", 0.8, 0, [[8, 2], [2, 8]]), score("b", 0.8, 0, [[8, 2], [2, 8]])]
-    assert hardest(rows) == "No site was harder than the others: 80 % while unseen."
+    assert hardest(rows) == "All sites were equally hard: 80 % accuracy when held out."
     rows[1] = score("b", 0.9, 0, [[9, 1], [1, 9]])
-    assert hardest(rows) == "The hardest site was a, with 80 % while unseen."
+    assert hardest(rows) == "The hardest site was a: 80 % accuracy when held out."
 
 
 def test_a_folder_for_any_name() -> None:
@@ -476,7 +479,7 @@ def test_the_page_the_card_and_the_console_agree_on_classes(data: Path, tmp_path
         assert f"| {n[name]} | {right[name]} | {share:.0f} |" in card
         if f"Weak class: {shown}" in page:
             assert f"Weak class: {shown} ({share:.1f} %)" in page
-            assert f"{name}, recognised {right[name]} of {n[name]} times" in " ".join(said)
+            assert f"{name}: {right[name]} of {n[name]} correct" in " ".join(said)
 
 
 @pytest.mark.parametrize(
@@ -485,20 +488,20 @@ def test_the_page_the_card_and_the_console_agree_on_classes(data: Path, tmp_path
         (
             (0.8, 0.7, 0.9),
             (0.6, 0.6, 0.8),
-            "NDCL was worth it: 80.0 % against 66.7 % for ERM",
+            "NDCL is better here: 80.0 % against 66.7 % for ERM",
             "better at 3 of 3 sites",
         ),
-        ((0.5, 0.5, 0.5), (0.6, 0.6, 0.8), "NDCL was not worth it here", "better at 0 of 3"),
+        ((0.5, 0.5, 0.5), (0.6, 0.6, 0.8), "NDCL is worse here", "better at 0 of 3"),
         (
             (0.5, 0.5, 0.5),
             (0.6, 0.6, 0.8),
-            "NDCL was not worth it here",
+            "NDCL is worse here",
             "fit again with --method erm and another --out",
         ),
-        ((0.5, 0.5), (0.6, 0.6), "NDCL was not worth it here", "So few sites cannot rule out chance."),
-        ((0.5, 0.5), (0.6, 0.6), "NDCL was not", "Counting samples, NDCL is right 60.0 %, ERM 70.0 %. To use ERM"),
-        ((0.601, 0.6), (0.6, 0.602), "NDCL made no clear difference", "The simpler method would do"),
-        ((0.9, 0.3), (0.5, 0.6), "NDCL made no clear difference", "better at 1 of 2"),
+        ((0.5, 0.5), (0.6, 0.6), "NDCL is worse here", "With so few sites, chance cannot be ruled out."),
+        ((0.5, 0.5), (0.6, 0.6), "NDCL is worse", "Accuracy over samples: NDCL 60.0 %, ERM 70.0 %. To use ERM"),
+        ((0.601, 0.6), (0.6, 0.602), "NDCL makes no reliable difference", "The simpler method is enough"),
+        ((0.9, 0.3), (0.5, 0.6), "NDCL makes no reliable difference", "better at 1 of 2"),
     ],
 )
 def test_verdicts(own: tuple[float, ...], other: tuple[float, ...], start: str, part: str) -> None:

@@ -175,11 +175,11 @@ def test_wrong_shapes_and_labels_are_refused() -> None:
     logits, labels, domains = make(2)
     with pytest.raises(LongshiftError, match="expected 200 labels"):
         metrics.accuracy(logits, labels[:-1])
-    with pytest.raises(LongshiftError, match=r"expected labels in 0\.\.5, found"):
+    with pytest.raises(LongshiftError, match=r"expected labels in 0\.\.5, got"):
         metrics.accuracy(logits, labels + 1)
-    with pytest.raises(LongshiftError, match="found shape"):
+    with pytest.raises(LongshiftError, match="got shape"):
         metrics.accuracy(logits[:0], labels[:0])
-    with pytest.raises(LongshiftError, match="expected logits of 5 classes, found 6"):
+    with pytest.raises(LongshiftError, match="expected logits of 5 classes, got 6"):
         metrics.evaluate_predictions(logits, labels, None, classes=["x"] * 5)
     with pytest.raises(LongshiftError, match=r"domains in 0\.\.1"):
         metrics.evaluate_predictions(logits, labels, domains, classes=["x"] * 6, domain_names=["a", "b"])

@@ -48,13 +48,13 @@ def test_all_mistakes_are_listed() -> None:
         explicit_setting(counts, "t", validation=-1, many=-2, origin="counts.json")
     assert str(caught.value).splitlines() == [
         "7 mistakes in counts.json:",
-        "  - a, x: expected a whole number that is not negative, but found -1",
-        "  - a, y: expected a whole number that is not negative, but found 2.5",
-        "  - a, z: expected a whole number that is not negative, but found True",
-        "  - b: expected {class: n}, but found {}",
-        "  - c: expected {class: n}, but found 3",
-        "  - many: expected a number that is not negative, but found -2",
-        "  - validation: expected a whole number that is not negative, but found -1",
+        "  - a, x: expected a whole number that is not negative, got -1",
+        "  - a, y: expected a whole number that is not negative, got 2.5",
+        "  - a, z: expected a whole number that is not negative, got True",
+        "  - b: expected {class: n}, got {}",
+        "  - c: expected {class: n}, got 3",
+        "  - many: expected a number that is not negative, got -2",
+        "  - validation: expected a whole number that is not negative, got -1",
     ]
     with pytest.raises(ConfigError, match="no source domain besides the target 'a'"):
         explicit_setting({"a": {"x": 1, "y": 1}}, "a")
@@ -64,11 +64,11 @@ def test_all_mistakes_are_listed() -> None:
     ("name", "text", "message"),
     [
         ("a.csv", "domain,label,count\n", "no column 'class'; expected domain, class, count"),
-        ("a.csv", "domain,class,count\na,x,many\n", "line 2: expected a whole number as count, but found 'many'"),
+        ("a.csv", "domain,class,count\na,x,many\n", "line 2: expected a whole number as count, got 'many'"),
         ("a.csv", "domain,class,count\na,x,1\na,x,2\n", "line 3: a, x is there twice"),
-        ("a.json", "[1]", "expected an object .*, but found list"),
+        ("a.json", "[1]", "expected an object .* got list"),
         ("a.json", '{"counts": {}, "valdation": 3}', "unknown key 'valdation'; known: counts, name, many"),
-        ("a.json", '{"counts": {}}', "expected counts {domain: {class: n}}, but found {}"),
+        ("a.json", '{"counts": {}}', "expected counts {domain: {class: n}}, got {}"),
         ("a.json", "{", "cannot read .*a.json as JSON"),
     ],
 )

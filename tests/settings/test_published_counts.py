@@ -100,7 +100,7 @@ def test_unknown_names_get_suggestions() -> None:
         published("PACZ", "Duality", "A")
     with pytest.raises(UsageError, match="did you mean photo"):
         published("PACS", "Duality", "phota")
-    with pytest.raises(UsageError, match="GINIDG is not published for OfficeHome; published there: TotalHeavyTail"):
+    with pytest.raises(UsageError, match="GINIDG is not published for OfficeHome; published settings: TotalHeavyTail"):
         published("OfficeHome", "GINIDG", "A")
     with pytest.raises(UsageError, match="no generator parameters for GINIDG on PACS"):
         paper_generator("GINIDG", "PACS")

@@ -229,8 +229,8 @@ def test_all_mistakes_of_a_setting_are_listed() -> None:
         "unknown domain of made 'foto'; did you mean photo?",
         "unknown class of made 'kat'; did you mean cat?",
         "art is the target and cannot be a source as well",
-        "art, kat: expected a number of samples that is not negative, but found -2",
-        "validation: expected a number that is not negative, but found -1",
+        "art, kat: expected a number of samples that is not negative, got -2",
+        "validation: expected a number that is not negative, got -1",
     )
     with pytest.raises(ConfigError, match="no source domain is named"):
         make_split(manifest, Setting("mine", "art", {}, 1, 1, 1))
@@ -264,14 +264,14 @@ class TestLoading:
             load_split(path, made.manifest(counts, "changed"))
         assert str(caught.value).splitlines() == [
             f"the split {path} was made for other data than changed:",
-            "  - d1, c1: expected 20 samples, but found 19",
-            "  - d0, c0: expected 20 samples, but found 21",
+            "  - d1, c1: expected 20 samples, got 19",
+            "  - d0, c0: expected 20 samples, got 21",
         ]
 
     def test_other_names(self, path: Path) -> None:
         with pytest.raises(LongshiftError, match="no domain 'd2'; it has d0, d1"):
             load_split(path, made.manifest(made.even(2, 2, 20)))
-        with pytest.raises(LongshiftError, match="2 classes of the split, but found 3; missing: none; new: c2"):
+        with pytest.raises(LongshiftError, match="2 classes of the split, got 3; missing: none; new: c2"):
             load_split(path, made.manifest(made.even(3, 3, 20)))
 
     def test_other_files(self, path: Path, manifest: Manifest) -> None:

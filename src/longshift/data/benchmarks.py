@@ -170,7 +170,7 @@ def identify_domains(manifest: Manifest, benchmark: str) -> dict[str, str]:
     if missing:
         raise LongshiftError(
             f"{manifest.name} lacks {len(missing)} of the {len(entry.domains)} domains of {entry.name}: "
-            f"{', '.join(missing)}; found {some(manifest.domain_names, 8)}"
+            f"{', '.join(missing)}; got {some(manifest.domain_names, 8)}"
         )
     return {key: result[key] for key in entry.domains}
 

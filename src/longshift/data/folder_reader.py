@@ -134,7 +134,7 @@ def read_tree(root: Path, name: str) -> Manifest:
     if not listing.images:
         raise LongshiftError(
             f"no images in {root}: expected {LAYOUT} with a suffix of {' '.join(sorted(IMAGE_SUFFIXES))}"
-            + (f"; found {some(sorted(listing.others), 3)}: convert them" if listing.others else "")
+            + (f"; got {some(sorted(listing.others), 3)}: convert them" if listing.others else "")
         )
     prefix = _wrapper(listing.images)
     images = [path.removeprefix(prefix) for path in listing.images]
@@ -147,7 +147,7 @@ def read_tree(root: Path, name: str) -> Manifest:
             misplaced.append(path)
     if not rows:
         raise LongshiftError(
-            f"none of the {len(misplaced)} images in {root} is at {LAYOUT}; found {some(sorted(misplaced), 3)}.\n"
+            f"none of the {len(misplaced)} images in {root} is at {LAYOUT}; got {some(sorted(misplaced), 3)}.\n"
             f"Likely: {wrong_depth(root if zipped else root / prefix, images)}."
         )
     filled = {f"{row.domain}/{row.label}" for row in rows}

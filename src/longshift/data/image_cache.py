@@ -73,7 +73,7 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
         vectors, digest = ordered_vectors(manifest)
         return Store(manifest, vectors, 0, digest)
     if not 1 <= size <= 4096:
-        raise UsageError(f"expected an image size from 1 to 4096, found {size}")
+        raise UsageError(f"expected an image size from 1 to 4096, got {size}")
     if manifest.root is None:
         return _in_memory(manifest, size)
     cache = default_cache() if cache is None else Path(cache)
@@ -110,7 +110,7 @@ def _open(manifest: Manifest, size: int, folder: Path) -> Store:
     expected = (len(manifest), size, size, 3)
     if pixels.shape != expected:
         raise LongshiftError(
-            f"the store {folder} is damaged: expected an array of {expected}, found {pixels.shape}. "
+            f"the store {folder} is damaged: expected an array of {expected}, got {pixels.shape}. "
             "Delete that folder and run again."
         )
     return Store(manifest, pixels, size, index["fingerprint"])

@@ -24,7 +24,7 @@ def read_table(source: Path, name: str) -> Manifest:
     if missing:
         raise LongshiftError(
             f"{source} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}: expected "
-            f"{', '.join(REQUIRED)} and optionally split, found {', '.join(map(str, frame.columns)) or 'none'}"
+            f"{', '.join(REQUIRED)} and optionally split, got {', '.join(map(str, frame.columns)) or 'none'}"
         )
     if frame.empty:
         raise LongshiftError(f"{source} has no rows below its header")

@@ -68,7 +68,7 @@ def ordered_vectors(manifest: Manifest) -> tuple[FloatArray, str]:
     absent = [name for name in manifest.paths if name not in place]
     if absent or len(place) != len(manifest):
         raise LongshiftError(
-            f"{manifest.root} changed since it was opened: expected {len(manifest)} vectors, found {len(place)}, "
+            f"{manifest.root} changed since it was opened: expected {len(manifest)} vectors, got {len(place)}, "
             f"{len(absent)} of the expected ones missing. Open it again."
         )
     x = found.x[[place[name] for name in manifest.paths]]
@@ -100,7 +100,7 @@ def _columns(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]
 def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 1 or x.dtype.kind not in "fiu":
         raise LongshiftError(
-            f"{path}: expected vectors as an array (N, D) of numbers, found shape {x.shape} of {x.dtype}"
+            f"{path}: expected vectors as an array (N, D) of numbers, got shape {x.shape} of {x.dtype}"
         )
     with np.errstate(over="ignore"):
         vectors = np.ascontiguousarray(x, dtype=np.float32)
@@ -115,7 +115,7 @@ def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
 
 def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int) -> list[str]:
     if values.shape != (n,):
-        raise LongshiftError(f"{path}: expected {n} values in `{name}`, one per vector, found {values.shape}")
+        raise LongshiftError(f"{path}: expected {n} values in `{name}`, one per vector, got {values.shape}")
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
     blank = [str(row) for row, text in enumerate(texts) if not text]
     if blank:
@@ -171,14 +171,14 @@ def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[
         lengths = np.unique(compute.list_value_length(lists).to_numpy(zero_copy_only=False))
         if len(lengths) != 1:
             found = ", ".join(map(str, lengths[:5])) or "none"
-            raise LongshiftError(f"{path}: expected embeddings of one length, found lengths {found}")
+            raise LongshiftError(f"{path}: expected embeddings of one length, got lengths {found}")
         flat = lists.flatten().to_numpy(zero_copy_only=False)
         return {"x": flat.reshape(len(lists), -1), **columns}
     numeric = [name for name in names if name not in NAMES and _is_number(table.schema.field(name).type)]
     others = [name for name in names if name not in NAMES and name not in numeric]
     if others or not numeric:
         raise LongshiftError(
-            f"{path}: expected a column `{LISTS}` of lists, or only numeric columns next to {', '.join(NAMES)}; found "
+            f"{path}: expected a column `{LISTS}` of lists, or only numeric columns next to {', '.join(NAMES)}, got "
             + (f"other columns: {some(others)}" if others else "no numbers")
         )
     if table.num_rows == 0:
@@ -197,5 +197,5 @@ def _require(path: Path, found: list[str], needed: tuple[str, ...], noun: str) -
     if missing:
         raise LongshiftError(
             f"{path} lacks the {noun}{'s' * (len(missing) > 1)} {', '.join(missing)}: expected {', '.join(needed)} "
-            f"and optionally id, found {', '.join(found) or 'none'}"
+            f"and optionally id, got {', '.join(found) or 'none'}"
         )

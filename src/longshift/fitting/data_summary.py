@@ -1,4 +1,4 @@
-"""What a dataset is like, in numbers and in words, before anything is trained on it."""
+"""Counts, sentences and warnings about a dataset, before anything is trained on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNUSABLE = ("unreadable", "truncated", "zero-byte", "not an image", "decompressi
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """The counts of a dataset and what is odd about it."""
+    """The counts of a dataset and its problems."""
 
     name: str
     noun: str  # "images" or "vectors"
@@ -41,7 +41,7 @@ class Look:
 
     @property
     def new_site(self) -> str:
-        """What stands for the data of a new site in a command."""
+        """Placeholder for the data of a new site in commands."""
         return "NEW_SITE.npz" if self.noun == "vectors" else "NEW_SITE/"
 
     def missing(self) -> dict[str, list[str]]:
@@ -65,12 +65,12 @@ class Look:
         return [problem for problem in self.problems if problem.kind in kinds]
 
     def sentences(self) -> list[str]:
-        """What is seen, in plain words."""
+        """The counts in plain words."""
         by_site = ", ".join(f"{s} {n}" for s, n in zip(self.sites, self.counts.sum(axis=1).tolist(), strict=True))
         totals = self.counts.sum(axis=0)
         large, small = int(totals.argmax()), int(totals.argmin())
         digits = 0 if self.ratio >= IMBALANCED else 1
-        said = [
+        sentences = [
             f"{self.name} has {self.total} {self.noun} of {len(self.classes)} classes "
             f"from {len(self.sites)} sites ({by_site}).",
             f"The largest class, {self.classes[large]}, has {totals[large]} {self.noun}, the smallest, "
@@ -81,63 +81,62 @@ class Look:
         ]
         apart = self._frequencies_differ()
         if apart:
-            said.append(apart)
-        return said
+            sentences.append(apart)
+        return sentences
 
     def warnings(self) -> list[str]:
-        """What may spoil the model or the estimate."""
-        said = []
+        """What may harm the model or the estimate."""
+        found = []
         if parts := parts_of_a_split(self.sites):
-            said.append(f"The folders {parts}.")
+            found.append(f"The folders {parts}.")
         for site, names in self.missing().items():
-            said.append(f"The site {site} has no {self.noun} of {some(names)}.")
+            found.append(f"The site {site} has no {self.noun} of {some(names)}.")
         alone = self.alone()
         if alone:
             one = len(alone) == 1
-            said.append(
+            found.append(
                 f"Only one site has the class{'' if one else 'es'} "
-                f"{some([f'{name} ({site})' for name, site in alone.items()])}: nothing shows how "
-                f"{'it looks' if one else 'they look'} elsewhere, and while that site is held out "
-                f"{'it' if one else 'they'} cannot be recognised."
+                f"{some([f'{name} ({site})' for name, site in alone.items()])}. While that site is held out, "
+                f"{'it' if one else 'they'} cannot be learned."
             )
         rare = [
             f"{self.classes[k]} at {self.sites[d]} ({self.counts[d, k]})"
             for d, k in zip(*np.nonzero((self.counts > 0) & (self.counts < FEW)), strict=True)
         ]
         if rare:
-            said.append(f"Very few {self.noun} (under {FEW}): {some(rare)}. Their accuracies are rough guesses.")
+            found.append(f"Very few {self.noun} (under {FEW}): {some(rare)}. Their accuracies are uncertain.")
         twins = self.of_kind("duplicate")
         if twins:
-            said.append(
-                f"{counted(len(twins), self.noun[:-1])} {'lies' if len(twins) == 1 else 'lie'} at two sites at once "
-                f"(for example {twins[0].path}): the estimate for an "
-                "unseen site will look better than it is. Remove one of each pair."
+            found.append(
+                f"{counted(len(twins), self.noun[:-1])} {'is' if len(twins) == 1 else 'are'} the same at two sites "
+                f"(for example {twins[0].path}), which makes the estimate for a new site too optimistic. Remove one "
+                "of each pair."
             )
         for problem in self.of_kind("similar labels", "similar domains"):
-            said.append(f"Is this one name in two spellings? {problem.detail}.")
+            found.append(f"Two spellings of one name? {problem.detail}.")
         misplaced = self.of_kind("misplaced")
         if misplaced:
             one = len(misplaced) == 1
-            said.append(
-                f"{counted(len(misplaced), 'file')} {'does' if one else 'do'} not lie at site/class/image and "
+            found.append(
+                f"{counted(len(misplaced), 'file')} {'is' if one else 'are'} not at site/class/image and "
                 f"{'is' if one else 'are'} left out (for example {misplaced[0].path})."
             )
         others = self.of_kind("other format")
         if others:
-            said.append(
-                f"{counted(len(others), 'picture')} of a format that is not read {'is' if len(others) == 1 else 'are'} "
-                f"left out (for example {others[0].path}); convert to JPEG or PNG."
+            found.append(
+                f"{counted(len(others), 'picture')} in an unsupported format {'is' if len(others) == 1 else 'are'} "
+                f"left out (for example {others[0].path}). Convert to JPEG or PNG."
             )
         dark = self.of_kind("dark")
         if dark:
-            said.append(
+            found.append(
                 f"{counted(len(dark), 'image')} {'is' if len(dark) == 1 else 'are'} nearly black "
                 f"(for example {dark[0].path}: {dark[0].detail})."
             )
-        return said
+        return found
 
     def _frequencies_differ(self) -> str:
-        """A sentence on label shift: the largest total variation distance between two sites' class frequencies."""
+        """A sentence on label shift, by the largest total variation distance between two sites."""
         if len(self.sites) < 2:
             return ""
         shares = self.counts / self.counts.sum(axis=1, keepdims=True)
@@ -146,13 +145,13 @@ class Look:
         if gaps[a, b] < 0.2:
             return "Class frequencies are similar at all sites."
         return (
-            f"Class frequencies differ between sites: {100 * gaps[a, b]:.0f} % of {self.sites[a]} would have to change "
-            f"class to look like {self.sites[b]}."
+            f"Class frequencies differ between sites: {100 * gaps[a, b]:.0f} % of the {self.noun} of {self.sites[a]} "
+            f"would have to change class to match {self.sites[b]}."
         )
 
 
 def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
-    """Count, and open every image once; images that cannot be read end the matter with a list of them."""
+    """Count, and open every image once; raise with a list of the images that cannot be read."""
     noun = "vectors" if manifest.vectors else "images"
     _enough(manifest, noun)
     found = Look(
@@ -167,39 +166,40 @@ def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
     if broken:
         listed = "\n".join(f"  - {problem.path}: {_why(problem)}" for problem in broken[:20])
         every = f"longshift data verify {manifest.argument}"
-        more = f"\n  ... and {len(broken) - 20} more; all of them: {every}" if len(broken) > 20 else ""
+        more = f"\n  ... and {len(broken) - 20} more; list all: {every}" if len(broken) > 20 else ""
         raise LongshiftError(
             f"{len(broken)} of the {len(manifest)} images cannot be read:\n{listed}{more}\n"
-            "Remove or repair them and run the same command again; nothing was trained yet."
+            "Remove or repair them, then run the same command again. Nothing was trained yet."
         )
     return found
 
 
 def _enough(manifest: Manifest, noun: str) -> None:
-    """What the counts alone rule out, said before any image is opened."""
+    """Refuse data whose counts do not allow a fit, before any image is opened."""
     for names, things, needed, hint in (
         (
             manifest.domain_names,
             "sites (domains)",
-            "one to learn from and one to hold out",
-            "If they all come from one place, cameras, wards or years can stand for sites.",
+            "one to train on and one to hold out",
+            "If all images come from one place, use cameras, wards or years as sites.",
         ),
-        (manifest.classes, "classes", "something to tell apart", "Expected a folder site/class/image.jpg."),
+        (manifest.classes, "classes", "to tell apart", "The layout is site/class/image.jpg."),
     ):
         if len(names) < 2:
             raise LongshiftError(
-                f"a fit needs at least 2 {things}, {needed}; {manifest.name} has {len(names)} ({some(names)}). "
-                f"{hint} To see what is read: longshift data inspect {manifest.argument}"
+                f"Expected at least 2 {things}, {needed}, got {len(names)} ({some(names)}) in {manifest.name}. "
+                f"{hint} See what is read: longshift data inspect {manifest.argument}"
             )
     if int(manifest.count_table().max()) < 2:
         raise LongshiftError(
-            f"no class has more than 1 of the {noun} at any site, so nothing is left for validation after training"
+            f"Expected 2 or more {noun} of some class at one site, for training and for validation, got at most 1. "
+            f"See the counts: longshift data inspect {manifest.argument}"
         )
     apart = nothing_shared(manifest)
     if apart:
-        raise LongshiftError(f"a fit needs classes that several sites (domains) have, but {apart}")
+        raise LongshiftError(f"Expected classes that several sites (domains) have, but {apart}")
 
 
 def _why(problem: Problem) -> str:
-    """The kind says enough, but for files that cannot be opened."""
+    """The kind of problem; for files that cannot be opened, also the reason."""
     return f"{problem.kind} ({problem.detail})" if problem.kind == "unreadable" else problem.kind

@@ -1,4 +1,4 @@
-"""The HTML report of a fit, from the parts of the report package."""
+"""The HTML report of a fit, made from sections of the report package."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_report(
 
 
 def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]]) -> Page:
-    """The page; `path` is where it will lie, for links to the runs."""
+    """The page; links to the runs are relative to `path`."""
     records = [
         Record(job.folder, job.method, look.name, job.config.setting, job.site, 0, result, "validation")
         for job, result in runs
@@ -56,14 +56,12 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
     warnings = look.warnings()
     seen = paragraphs(*look.sentences(), *warnings)
     sections = [
-        Section("A site nobody has seen", table_html(site_table(summary)), _site_intro(summary), "sites"),
+        Section("Accuracy at a new site", table_html(site_table(summary)), _site_intro(summary), "sites"),
         Section("Classes at unseen sites", table_html(class_table(summary)), "Weakest first.", "class-table"),
         weak_section(own, name="weak", noun="site", most=MOST, advise=True),
         class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),
-        Section(
-            "The data", stack(seen, data.body), "Samples of each class, by the site they come from.", "data", wide=True
-        ),
+        Section("The data", stack(seen, data.body), "Samples per class and site.", "data", wide=True),
         validation_section(groups, "training"),
         run_section(records, path, len(records)),
     ]
@@ -81,7 +79,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
 def site_table(summary: Summary) -> Table:
     """Sites by models: accuracy, and accuracy averaged over classes."""
     columns = tuple(
-        Column(title, name, higher_is_better=None) for name in summary.scores for title in ("right", "over classes")
+        Column(title, name, higher_is_better=None) for name in summary.scores for title in ("accuracy", "over classes")
     )
     rows = []
     for index, score in enumerate(summary.own):
@@ -98,17 +96,18 @@ def site_table(summary: Summary) -> Table:
     rows.append(Row("mean", "mean", "mean", tuple(Cell(value) for value in means)))
     return Table(
         "sites", "sites", "Accuracy at each site while it was held out", columns, tuple(rows), head="Held-out site",
-        caption="right: percent of the site's samples. over classes: percent of each class at that site, averaged, so "
-        "that rare classes count as much as common ones. mean: each site counts the same.",
+        caption="accuracy: percent of the site's samples that are classified correctly. over classes: the same per "
+        "class, averaged over the classes of the site, so that rare classes count as much as common ones. mean: over "
+        "sites, with equal weight.",
     )  # fmt: skip
 
 
 def class_table(summary: Summary) -> Table:
-    """Each class at all held-out sites together."""
+    """Each class over all held-out sites."""
     columns = (
         Column("samples", higher_is_better=None),
-        Column("right", higher_is_better=None),
-        Column("right, %", higher_is_better=None),
+        Column("correct", higher_is_better=None),
+        Column("accuracy, %", higher_is_better=None),
     )
     rows = tuple(
         Row(
@@ -127,10 +126,10 @@ def class_table(summary: Summary) -> Table:
 
 def _remark(score: ClassScore) -> str:
     if score.alone:
-        return f" (only at {score.alone}: not learnt while it was held out)"
-    return f" (mistakes: mostly {score.taken_for})" if score.taken_for else ""
+        return f" (only at {score.alone}: not learned while it was held out)"
+    return f" (most often misclassified as {score.taken_for})" if score.taken_for else ""
 
 
 def _site_intro(summary: Summary) -> str:
     worst = summary.worst_site
-    return f"Lowest: {worst.site}, with {100 * worst.accuracy:.0f} % right when the model had not seen it."
+    return f"Lowest: {worst.site}, with {100 * worst.accuracy:.0f} % accuracy when held out."

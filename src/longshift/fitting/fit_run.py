@@ -1,4 +1,4 @@
-"""`fit`: from a folder of one's own to a model, an honest estimate and a report; broken off, it goes on."""
+"""`fit`: from your own data to a model, an honest estimate and a report; resumes after an interruption."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SPARE_BYTES = 200 * 2**20
 
 @dataclass(frozen=True)
 class FitResult:
-    """Where everything lies, and what was found."""
+    """The folder of a fit and its results."""
 
     folder: Path
     look: Look
@@ -104,8 +104,8 @@ def fit(
     """Train on all sites of a dataset after holding out each in turn (or only `target`) for an honest estimate.
 
     `data` is what `load_dataset` takes: a folder site/class/image, a table, or a file of embeddings. Everything is
-    written to `out` (by default fits/NAME); the same call goes on where an earlier one was broken off. `minutes`
-    limits the time, `compare` also trains ERM, BSoftmax and NDCL-plus and says whether the method was worth it.
+    written to `out` (by default fits/NAME); the same call resumes an interrupted fit. `minutes` limits the time;
+    `compare` also trains ERM, BSoftmax and NDCL-plus and reports whether the method is better.
     """
     runtime = runtime or Runtime()
     dataset = OpenDataset(str(data))
@@ -119,7 +119,7 @@ def fit(
         "minutes": minutes,
     }  # fmt: skip
     with lock_folder(folder):
-        # Mistakes in the request come to light before every image is opened.
+        # Report errors in the request before opening every image.
         plan = earlier_plan(folder / PLAN, request)
         gpu = resolve_device(runtime.device).type == "cuda"
         draft = make_draft(dataset, request, gpu) if plan is None else None
@@ -137,7 +137,7 @@ def fit(
 
 
 def folder_name(name: str) -> str:
-    """The name of a dataset as one of a folder: letters of any script stay, so that two names give two folders."""
+    """A folder name for a dataset: keeps letters of any script, so that two names give two folders."""
     return re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "data"
 
 
@@ -147,7 +147,7 @@ def _fit(
 ) -> FitResult:  # fmt: skip
     if plan.fingerprint != dataset.manifest.fingerprint():
         raise LongshiftError(
-            f"the files of {dataset.manifest.name} changed since the fit in {folder} began. Choose another --out, or "
+            f"The files of {dataset.manifest.name} changed since the fit in {folder} started. Choose another --out, or "
             "remove that folder, and run again."
         )
     jobs = plan.jobs(dataset, folder, compare)
@@ -155,7 +155,7 @@ def _fit(
     say(plan.training(len(jobs)))
     finished = sum(RunFolder(job.folder).finished() for job in jobs)
     if finished:
-        say(f"{finished} of the {counted(len(jobs), 'run')} were finished before and are kept.")
+        say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
     results = _train_all(jobs, tasks, runtime, bar, stop, folder)
     scores = _scores(jobs, results)
     summary = summarise(look, plan, scores, results[jobs[-1].folder])
@@ -170,7 +170,7 @@ def _fit(
 
 
 def _keep_record(final: RunFolder, summary: Summary) -> None:
-    """The model's own files say how it did at unseen sites: they may be copied without the rest."""
+    """Keep the accuracy at unseen sites in the model's own files, which may be copied without the rest."""
     try:
         keep_unseen(final.description, summary.unseen)
     except LongshiftError as error:
@@ -193,7 +193,7 @@ def _make_plan(
     dataset: OpenDataset, draft: Draft, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool,
     folder: Path,
 ) -> Plan:  # fmt: skip
-    """How many steps: by the size of the data, or by the time that is given."""
+    """Choose the number of steps, by the size of the data or by the given time."""
     manifest = dataset.manifest
     usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
     name = draft.config.method_class.info.name
@@ -220,7 +220,7 @@ def _train_all(
     for job in jobs:
         if RunFolder(job.folder).finished():
             results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
-    # Only what is left is counted, so that the time left is not reckoned from what took none.
+    # Count only the remaining steps, so that finished runs do not distort the remaining time.
     left = sum(job.config.steps for job in jobs if job.folder not in results)
     with bar("fitting", left) as tick, _threads(1 if vectors else 0):
         for number, job in enumerate(jobs, start=1):
@@ -238,24 +238,24 @@ def _train_all(
                     results[job.folder] = trainer.run(_noted(tick, f"{number}/{len(jobs)} {job.label}"), resume=True)
             except Interrupted:
                 raise Interrupted(
-                    f"stopped in run {number} of {len(jobs)}; nothing is lost. "
-                    f"Go on with the same command: it finds what is done in {out}"
+                    f"stopped in run {number} of {len(jobs)}; everything is saved in {out}. "
+                    "Resume with the same command"
                 ) from None
     for job in jobs:
         if not results[job.folder]["selected"]:
             raise LongshiftError(
                 f"{job.label}: the loss became infinite or NaN before the first evaluation; "
-                f"try a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
+                f"use a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
             )
     return results
 
 
 @contextmanager
 def _threads(number: int) -> Iterator[None]:
-    """Inside, PyTorch computes with this many threads (0: as before).
+    """Use this many PyTorch threads (0: unchanged).
 
-    The products of a small network on vectors are too small to share out: on a machine that has other work to do,
-    two threads that wait for each other took ten times as long as one.
+    The products of a small network on vectors are too small for several threads: on a busy machine, two threads took
+    ten times as long as one.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)
@@ -266,7 +266,7 @@ def _threads(number: int) -> Iterator[None]:
 
 
 def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
-    """A bar over work before the training, which has nothing to save and can stop anywhere."""
+    """A bar for work before the training, which has nothing to save and can stop anywhere."""
 
     @contextmanager
     def stoppable(label: str, total: int) -> Iterator[Tick]:
@@ -274,7 +274,9 @@ def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
 
             def checked(done: int = 1, note: str = "") -> None:
                 if stop():
-                    raise Interrupted(f"stopped while {label}; nothing was trained yet. The same command starts again")
+                    raise Interrupted(
+                        f"stopped while {label}; nothing was trained yet. Run the same command to start again"
+                    )
                 tick(done, note)
 
             yield checked
@@ -290,7 +292,7 @@ def _noted(tick: Tick, label: str) -> Tick:
 
 
 def _scores(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> dict[str, list[SiteScore]]:
-    """Scores by the name of the model as printed: "NDCL", "NDCL + EMA", "ERM"."""
+    """Scores by the printed name of the model: "NDCL", "NDCL + EMA", "ERM"."""
     scores: dict[str, list[SiteScore]] = {}
     for job in jobs:
         if job.site == NO_TARGET:
@@ -304,13 +306,13 @@ def _scores(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> dict[str
 
 
 def _need_room(folder: Path) -> None:
-    """Refuse early what would fail late."""
+    """Check the free disk space before a fit starts."""
     place = folder.resolve()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free
     if free < SPARE_BYTES:
         raise LongshiftError(
-            f"only {free / 2**20:.0f} MiB are free in {place}, a fit needs at least {SPARE_BYTES / 2**20:.0f}; "
-            "free some space or choose another --out"
+            f"Expected at least {SPARE_BYTES / 2**20:.0f} MiB of free space in {place}, got {free / 2**20:.0f}. Free "
+            "some space or choose another --out"
         )

@@ -1,4 +1,4 @@
-"""The model card: one Markdown page that should travel with the model."""
+"""The model card: one Markdown page to keep with the model."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
     lines = [
         f"# Model card: {escape(look.name)}",
         "",
-        f"A classifier of {len(look.classes)} classes of {look.noun}, trained on {len(look.sites)} sites, for a site "
-        "not among them.",
+        f"This model classifies {look.noun} into {len(look.classes)} classes. It was trained on {len(look.sites)} "
+        "sites and is meant for a new site.",
         "",
         *([f"**{summary.warning}**", ""] if summary.warning else []),
         "## Data",
@@ -48,12 +48,12 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         f"- {info.title} ({escape(info.paper)}): {escape(info.idea)}.",
         f"- {escape(plan.reason)} {run['steps']} steps, seed {run['train_seed']}, longshift "
         f"{final['environment']['longshift']}, torch {final['environment']['torch']}.",
-        "- Weights were chosen on a validation set with the same number of samples of each class where there are "
-        "enough; probabilities are calibrated on it (temperature scaling).",
+        "- The weights were selected on a validation set with the same number of samples per class where there are "
+        "enough. Probabilities are calibrated on it (temperature scaling).",
         "",
         "## Expected accuracy at a new site",
         "",
-        f"- right: **{summary.accuracy.words()}**",
+        f"- accuracy: **{summary.accuracy.words()}**",
         f"- averaged over classes: **{summary.balanced.words()}**",
         "",
         _how_measured(summary),
@@ -64,21 +64,21 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         "",
         "## Weak points",
         "",
-        f"- Lowest site while unseen: {escape(summary.worst_site.site)} "
-        f"({100 * summary.worst_site.accuracy:.0f} % right).",
+        f"- Hardest site: {escape(summary.worst_site.site)} ({100 * summary.worst_site.accuracy:.0f} % accuracy when "
+        "held out).",
         *[
-            f"- Not measured: {escape(c.name)}. Only {escape(c.alone)} has it, and while that site was held out "
-            "nothing was left to learn it from; its samples count as wrong."
+            f"- Not measured: {escape(c.name)}. Only {escape(c.alone)} has it, so no training samples were left while "
+            "that site was held out; its samples count as misclassified."
             for c in alone[:MOST]
         ],
         *([f"- And {len(alone) - MOST} more classes that only one site has."] if len(alone) > MOST else []),
         *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak[:MOST]],
         *([f"- And {len(summary.weak) - MOST} more weak classes: see the table."] if len(summary.weak) > MOST else []),
-        *([] if summary.weak else ["- No class stands out."]),
+        *([] if summary.weak else ["- No class is clearly weak."]),
         "",
         f"{CLASS_ACCURACY}:",
         "",
-        "| class | samples | right | % |",
+        "| class | samples | correct | % |",
         "|---|---|---|---|",
         *[f"| {escape(c.name)} | {c.n} | {c.right} | {100 * c.recall:.0f} |" for c in summary.classes],
         *(["", "## Compared with other methods", "", escape(summary.verdict)] if summary.verdict else []),
@@ -95,22 +95,24 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         f"found = longshift.predict({str(folder)!r}, [{look.new_site!r}])",
         "```",
         "",
-        "Probabilities are calibrated for the sites above; at a new site they tend to be too high. Look at what is "
-        "marked unsure, and label a few samples of the new site to check the estimate. Not for decisions without "
-        "a person where a mistake does harm.",
+        "Probabilities are calibrated for the sites above; at a new site they tend to be too high. Check predictions "
+        "that are marked unsure, and label a few samples from the new site to check the estimate. Where a mistake does "
+        "harm, a person must make the decision.",
         "",
     ]
     return "\n".join(lines)
 
 
 def _how_measured(summary: Summary) -> str:
-    """Where the expected accuracy comes from, and what its interval means."""
+    """How the expected accuracy was measured, and what its interval means."""
     if len(summary.own) == 1:
         return (
             f"Only {escape(summary.own[0].site)} was held out, and a model trained on the other sites was measured "
-            "there. The interval knows nothing of how sites differ: at another site the accuracy may lie well outside."
+            "there. The interval does not cover differences between sites: at another site the accuracy may be far "
+            "outside."
         )
     return (
-        "Each site was held out in turn, and a model trained on the others was measured there. The interval holds "
-        f"for one further site with probability {100 * LEVEL:.0f} %, if that site is drawn like these."
+        "Each site was held out in turn, and a model trained on the others was measured there. The interval contains "
+        f"the accuracy at one more site with probability {100 * LEVEL:.0f} %, if that site comes from the same "
+        "population."
     )

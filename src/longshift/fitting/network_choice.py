@@ -1,4 +1,4 @@
-"""Which network suits the data and the machine, and the sentence that says why."""
+"""Choose a network for the data and the machine, with a sentence that explains the choice."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from longshift.nn import SMALL_CONV, VECTOR_MLP, make_backbone, weights_availabl
 from longshift.training import SMALL_IMAGE, RunConfig
 
 UNREACHED = (
-    " No pretrained weights can be reached from here; with --weights FILE.safetensors, or with internet, results on "
-    "photographs are usually far better."
+    " Pretrained weights cannot be downloaded here. With internet access or --weights FILE.safetensors, results on "
+    "photographs are usually much better."
 )
 Choice = tuple[dict[str, Any], str]  # values for RunConfig, and why
 
@@ -27,15 +27,16 @@ def choose_network(
     pretrained: bool | None = None,
     image_size: int = 0,
 ) -> Choice:
-    """Backbone, starting weights and image size; what the user states stays as stated."""
+    """Choose backbone, starting weights and image size where the user did not."""
     if manifest.vectors:
-        return {"backbone": backbone}, "Vectors go through one hidden layer (256 units)."
+        return {"backbone": backbone}, "The network for vectors has one hidden layer (256 units)."
     size = image_size or (224 if gpu else 128)
     if weights is not None:
         name = backbone if backbone != "auto" else network_of(Path(weights))
         if not name:
             raise UsageError(
-                f"{weights} does not say which network it is for; name it with --backbone, as in --backbone resnet50"
+                f"Expected the name of a network in the header or the name of {weights}, got none. Add --backbone, for "
+                "example --backbone resnet50"
             )
         size = image_size or only_size(name) or size
         return (
@@ -63,14 +64,14 @@ def choose_network(
             f"{name} starts from pretrained weights, on {size}x{size} pixels.",
         )
     size = image_size or fitting_size(manifest, SMALL_IMAGE)
-    reason = f"A small network is trained from nothing, on {size}x{size} pixels."
+    reason = f"A small network starts from random weights, on {size}x{size} pixels."
     if not small and pretrained is None:
         reason += UNREACHED
     return {"backbone": "small_conv", "image_size": size}, reason
 
 
 def network_of(weights: Path) -> str:
-    """The network that a file of weights says it is for, in its header or by its name; "" if neither does."""
+    """The network of a file of weights, from its header or its name; "" if neither tells."""
     import timm
 
     stem = weights.name.removesuffix(".safetensors")
@@ -78,10 +79,10 @@ def network_of(weights: Path) -> str:
 
 
 def try_network(config: RunConfig, manifest: Manifest) -> None:
-    """Build the network once, with its starting weights, and show it one picture.
+    """Build the network with its starting weights and run it on one image.
 
-    A name that does not exist, a network for other data, weights that do not fit or cannot be reached, and an image
-    size it does not take are all found here, before the images are decoded.
+    This finds unknown names, networks for other data, weights that do not match or cannot be downloaded and unsupported
+    image sizes before the images are decoded.
     """
     name = config.backbone_name
     length = ordered_vectors(manifest)[0].shape[1] if manifest.vectors else 0
@@ -95,13 +96,13 @@ def try_network(config: RunConfig, manifest: Manifest) -> None:
         except (AssertionError, RuntimeError, ValueError) as error:
             hint = f"--image-size {only_size(name)}" if only_size(name) else "a larger --image-size or another network"
             raise UsageError(
-                f"backbone {name} does not take images of {config.size}x{config.size} pixels "
-                f"({str(error).splitlines()[0]}); try {hint}"
+                f"Expected an image size that {name} supports, got {config.size}x{config.size} pixels "
+                f"({str(error).splitlines()[0]}). Try {hint}"
             ) from error
 
 
 def only_size(name: str) -> int:
-    """The one image size that a network takes (vision transformers are made for one); 0 where any will do."""
+    """The only image size that a network supports (most vision transformers have one); 0 if it has no fixed size."""
     import timm
 
     if name in (SMALL_CONV, VECTOR_MLP) or "/" in name:

@@ -1,4 +1,4 @@
-"""What a fit will train: one run per site held out (and method compared), then the final model on all sites."""
+"""What a fit trains: one run per held-out site and method, then the final model on all sites."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ SCHEMA = 1
 COMPARED = ("erm", "bsoftmax", "ndcl_plus")
 # Passes over the training samples, the least and the most steps, and the most where time is given, by kind of network.
 EFFORT = {"mlp": (20, 200, 300, 1000), "small_conv": (40, 300, 1500, 3000), "timm": (20, 200, 3000, 5000)}
-LONGER = 3  # with time to spare, this many times the usual steps; weights are selected on the way, so it does no harm
-FEWEST = 20  # steps; below this nothing is learnt
+LONGER = 3  # times the usual steps if there is time; harmless, since weights are selected during training
+FEWEST = 20  # steps; with fewer, nothing is learned
 WARM, TIMED = 3, 5
 
 
@@ -37,7 +37,7 @@ class Job:
 
     @property
     def label(self) -> str:
-        """What the progress bar says."""
+        """For the progress bar."""
         return f"{self.method} without {self.site}" if self.site else "final model on all sites"
 
 
@@ -50,14 +50,14 @@ class Plan:
     base: dict[str, Any]  # values of RunConfig that all runs share
     reason: str  # why this network
     fingerprint: str  # of the manifest
-    pace: str = ""  # what is done with the time that was given
+    pace: str = ""  # how the given time is used
 
     def training(self, runs: int) -> str:
-        """How long the runs are, and why where time was given."""
+        """The length of the runs, with the reason if --minutes was given."""
         return self.pace or f"{counted(runs, 'run')} of {counted(self.base['steps'], 'step')}."
 
     def job(self, dataset: OpenDataset, method: str, site: str, out: Path) -> Job:
-        """A run; methods that are only compared share the common hyper-parameters and keep their own defaults."""
+        """One run; methods to compare with use the common hyper-parameters and their own defaults for the others."""
         values = {**self.base, "method": method, "target": site}
         if method != self.method:
             values["hparams"] = {k: v for k, v in self.base["hparams"].items() if k in MethodConfig.hyper_parameters()}
@@ -75,25 +75,25 @@ class Plan:
 
 
 def usual_steps(samples: int, domains: int, config: RunConfig) -> int:
-    """How long to train: some passes over the data, within limits."""
+    """The usual number of steps: some passes over the data, within limits."""
     passes, least, most, _ = EFFORT.get(config.backbone_name, EFFORT["timm"])
     batch = config.method_config().batch_size * domains
     return min(max(round(passes * samples / batch), least), most)
 
 
 def longest_steps(usual: int, config: RunConfig) -> int:
-    """How many steps are still of use when there is time."""
+    """The largest useful number of steps."""
     return max(usual, min(LONGER * usual, EFFORT.get(config.backbone_name, EFFORT["timm"])[3]))
 
 
 def usual_batch(samples: int, domains: int, config: RunConfig) -> int:
-    """Samples per site in a step: the method's default, but not more than about half of a typical site."""
+    """Samples per site and step: the default of the method, but at most about half of a typical site."""
     half = max(samples // (2 * domains), 1)
     return max(min(config.method_config().batch_size, 1 << (half.bit_length() - 1)), 8)
 
 
 def seconds_per_step(config: RunConfig, task: Task, runtime: Runtime) -> float:
-    """The median of a few steps: one step during which the machine was busy must not halve the training."""
+    """The median of a few steps, so that one slow step does not distort the plan."""
     timer = StepTimer(Trainer(config, task, "not written", runtime))
     try:
         return timer.median(WARM, TIMED)
@@ -103,7 +103,7 @@ def seconds_per_step(config: RunConfig, task: Task, runtime: Runtime) -> float:
 
 @dataclass(frozen=True)
 class Pace:
-    """Steps of each run, and a sentence that says what becomes of the time."""
+    """Steps per run, and a sentence on how the time is used."""
 
     steps: int
     words: str
@@ -112,9 +112,9 @@ class Pace:
 def pace_within(
     minutes: float, runs: int, per_step: float, usual: int, longest: int, asked: bool = False, share: float = 0.75
 ) -> Pace:
-    """As many steps as fit into the time, up to the longest that is of use; `asked`: the user named the steps.
+    """As many steps as fit into the time, at most `longest`; `asked`: the user gave the number of steps.
 
-    A share of the time is for steps, the rest for evaluation, loading and the report.
+    Steps may use `share` of the time; the rest is for loading, evaluation and the report.
 
     >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
     '10 minutes allow 900 steps in each of the 5 runs; the usual number for this data is 300.'
@@ -124,15 +124,16 @@ def pace_within(
     if affordable < FEWEST:
         needed = FEWEST * per_step * runs / (60 * share)
         raise LongshiftError(
-            f"{given} allow {counted(affordable, 'step')} for each of the {runs} runs, at least {FEWEST} are needed: "
-            f"give {_minutes(needed)}, fewer sites (--target SITE) or a smaller network (--backbone small_conv)"
+            f"Expected time for at least {FEWEST} steps in each of the {runs} runs, got {given}, enough for "
+            f"{counted(affordable, 'step')}. Allow {_minutes(needed)} (--minutes), hold out one site (--target SITE) "
+            "or use a smaller network (--backbone small_conv)"
         )
     steps = min(affordable, longest)
-    what = f"the {usual} asked for" if asked else f"the usual {usual}"
+    what = f"the requested {usual}" if asked else f"the usual {usual}"
     if steps < usual:
         return Pace(
             steps,
-            f"{given} allow {steps} steps in each of the {runs} runs, fewer than {what}; more time may give a better "
+            f"{given} allow {steps} steps in each of the {runs} runs, fewer than {what}. More time may give a better "
             "model.",
         )
     if affordable <= longest:
@@ -142,18 +143,18 @@ def pace_within(
         )
     about = _minutes(steps * per_step * runs / (60 * share))
     more = "" if asked or steps == usual else f", more than the usual {usual}"
-    why = "as asked for" if asked else "and further ones would hardly change this model"
+    why = "as requested" if asked else "and more would hardly change this model"
     return Pace(steps, f"{steps} steps in each of the {runs} runs{more}, {why}: about {about} of the {given}.")
 
 
 def _minutes(number: float) -> str:
-    """To half a minute or better, never less than is needed."""
+    """Rounded up, to a tenth of a minute below ten."""
     rounded = math.ceil(10 * number) / 10 if number < 10 else math.ceil(number)
     return f"{rounded:g} minute{'s' * (rounded != 1)}"
 
 
 def earlier_plan(path: Path, request: dict[str, Any]) -> Plan | None:
-    """The plan of a broken-off fit in the same folder; an error if that fit was another one, None if there is none."""
+    """The plan of an interrupted fit in the same folder, or None; raise if that fit had another request."""
     if not path.exists():
         return None
     asked, plan = _read_plan(path)
@@ -167,29 +168,29 @@ def earlier_plan(path: Path, request: dict[str, Any]) -> Plan | None:
 
 
 def _same_name(value: Any) -> Any:
-    """Paths with and without a slash at their end are the same."""
+    """Paths with and without a trailing slash are equal."""
     return os.path.normpath(value) if isinstance(value, str) else value
 
 
 def keep_plan(path: Path, request: dict[str, Any], plan: Plan) -> None:
-    """Write the plan, for a fit that is broken off."""
+    """Write the plan, so that an interrupted fit can resume."""
     kept = {"request": request, "plan": {**vars(plan), "sites": list(plan.sites)}}
     write_json(path, {"schema": SCHEMA, "hash": content_hash(kept), **kept})
 
 
 def _read_plan(path: Path) -> tuple[dict[str, Any], Plan]:
-    """What was asked for, and the plan that was made of it."""
+    """The request and its plan."""
     try:
         value = read_json(path)
         if value["schema"] != SCHEMA:
-            raise ValueError(f"expected schema {SCHEMA}, found {value['schema']!r}")
+            raise ValueError(f"expected schema {SCHEMA}, got {value['schema']!r}")
         kept = {"request": value["request"], "plan": value["plan"]}
         if value["hash"] != content_hash(kept):
-            raise ValueError("its values are not those that were saved")
+            raise ValueError("expected the values that were saved, got others")
         request: dict[str, Any] = dict(kept["request"])
         return request, Plan(**{**kept["plan"], "sites": tuple(kept["plan"]["sites"])})
     except (LongshiftError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise LongshiftError(
-            f"{path} is not the plan of a fit: {error}. Choose another --out, or remove that file and run the same "
-            "command: runs that are finished are kept."
+            f"{path} is not a valid plan of a fit: {error}. Choose another --out, or remove that file and run the same "
+            "command again; finished runs are kept."
         ) from error

@@ -1,4 +1,4 @@
-"""What a request amounts to, and what is wrong with it: said before any time is spent on the images."""
+"""Turn a request into a draft of the plan and report its errors, before images are opened."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from longshift.settings import NO_TARGET, find_target
 from longshift.text import some
 from longshift.training import OpenDataset, RunConfig
 
-VALIDATION = 5  # samples of a class and site; small classes give a third
+VALIDATION = 5  # samples per class and site; a third of the samples of small classes
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan that lacks only the number of steps."""
+    """A plan without the number of steps."""
 
     sites: tuple[str, ...]  # held out in turn
     base: dict[str, Any]  # values of RunConfig that all runs share
@@ -27,7 +27,7 @@ class Draft:
 
 
 def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draft:
-    """Check sites, method, hyper-parameters and network, the quick things first."""
+    """Check sites, method, hyper-parameters and network, quick checks first."""
     manifest = dataset.manifest
     sites = manifest.domain_names
     if request["target"] is not None:
@@ -58,7 +58,7 @@ def _held_out(manifest: Manifest, target: str) -> str:
     try:
         return find_target(manifest, target)
     except UsageError as error:
-        # A person with four hospitals is helped more by their names than by the one closest in spelling.
+        # Someone with four hospitals needs all their names, not only the most similar one.
         hint = unknown_name(f"site of {manifest.name}", target, manifest.domain_names)
         more = "" if "known:" in hint else f" The sites are {some(manifest.domain_names, 20)}."
         raise UsageError(f"--target: {hint}{more}") from error

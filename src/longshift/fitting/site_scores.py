@@ -1,4 +1,4 @@
-"""What held-out sites say about a site nobody has seen: estimates, weak points, whether a method was worth it."""
+"""What held-out sites tell about a new site: estimates, weak classes, whether the method is better than others."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import numpy as np
 from scipy import stats
 
 from longshift.report import LEVEL, share_interval, weak_below, weak_indices
-from longshift.text import counted
 
 WORTH = 0.005  # half a point
 MOST = 5  # weak classes that are named
-CLASS_ACCURACY = "Of all samples of a class at the held-out sites together, the share that is recognised"
+CLASS_ACCURACY = "Share of the samples of a class, over all held-out sites, that is classified correctly"
 
 
 @dataclass(frozen=True)
 class SiteScore:
-    """How a model that never saw a site does there."""
+    """Scores at a site of a model that was trained without it."""
 
     site: str
     n: int
@@ -49,7 +48,7 @@ def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
 
 @dataclass(frozen=True)
 class Estimate:
-    """An expected value for a new site with an interval that holds with probability `LEVEL`."""
+    """An expected value for a new site with an interval that contains it with probability `LEVEL`."""
 
     mean: float
     low: float
@@ -68,8 +67,8 @@ class Estimate:
 def expect(values: Sequence[float], n: int) -> Estimate:
     """A prediction interval for one more site: Student's t over sites, but not narrower than n samples allow (Wilson).
 
-    A few sites may agree by chance; the number of samples in all then still bounds what can be known. With one site
-    nothing is known of how sites differ, so its interval is too narrow; the words must say so.
+    A few sites may agree by chance; the total number of samples then still limits the precision. One site does not
+    show how sites differ, so its interval is too narrow; the sentences must say so.
 
     >>> expect([0.7, 0.8, 0.85, 0.6], n=400).words()
     '74 % (80 % interval 53 to 94 %, from 4 sites)'
@@ -86,25 +85,25 @@ def expect(values: Sequence[float], n: int) -> Estimate:
 
 @dataclass(frozen=True)
 class ClassScore:
-    """How a class is recognised at unseen sites, all of them together."""
+    """How well a class is recognized, over all held-out sites together."""
 
     name: str
     n: int
     recall: float
     taken_for: str  # the class it is most often mistaken for; "" if never
-    alone: str = ""  # the only site that has it: while that is held out, nothing is left to learn it from
+    alone: str = ""  # the only site that has it: the class cannot be learned while that site is held out
     unsure: bool = False  # so few samples that it may be called weak by chance
 
     @property
     def right(self) -> int:
-        """How many of the n."""
+        """How many of the n are correct."""
         return round(self.recall * self.n)
 
     def words(self) -> str:
-        """Such as "recognised 4 of 12 times (33 %), mostly taken for naevus"."""
-        taken = f", mostly taken for {self.taken_for}" if self.taken_for else ""
-        chance = ", too few to rule out chance" if self.unsure else ""
-        return f"recognised {self.right} of {counted(self.n, 'time')} ({100 * self.recall:.0f} %{chance}){taken}"
+        """Such as "4 of 12 correct (33 %), most often misclassified as naevus"."""
+        taken = f", most often misclassified as {self.taken_for}" if self.taken_for else ""
+        chance = ", too few samples to rule out chance" if self.unsure else ""
+        return f"{self.right} of {self.n} correct ({100 * self.recall:.0f} %{chance}){taken}"
 
 
 def class_scores(
@@ -126,11 +125,11 @@ def class_scores(
 def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
     """The weak ones, by the rule of all reports: under one half or 15 points below the mean, and not the best.
 
-    A class that could not be learnt while its only site was held out is not called weak: nothing is known of it.
+    A class that could not be learned while its only site was held out does not count as weak: it was not measured.
     """
-    learnt = [score for score in scores if not score.alone]
-    shares = [score.recall for score in learnt]
-    weak = [learnt[k] for k in weak_indices(shares)]
+    learned = [score for score in scores if not score.alone]
+    shares = [score.recall for score in learned]
+    weak = [learned[k] for k in weak_indices(shares)]
     return [replace(score, unsure=share_interval(score.recall, score.n)[1] >= weak_below(shares)) for score in weak]
 
 
@@ -143,7 +142,7 @@ def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_o
 
 
 def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
-    """Whether the method was worth it, in words; the measure is accuracy averaged over classes, at unseen sites."""
+    """Whether the method is better than the others, by accuracy averaged over classes at unseen sites."""
     own = [score.balanced for score in scores[method]]
     others = {name: [s.balanced for s in rows] for name, rows in scores.items() if name != method}
     if not others:
@@ -152,27 +151,27 @@ def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
     gains = np.array(own) - np.array(others[best])
     mean, wins, k = float(gains.mean()), int((gains > 0).sum()), len(gains)
     numbers = (
-        f"{100 * float(np.mean(own)):.1f} % against {100 * float(np.mean(others[best])):.1f} % for {best}, the best of "
-        f"the others (mean over classes, at sites not seen in training); better at {wins} of {k} sites"
+        f"{100 * float(np.mean(own)):.1f} % against {100 * float(np.mean(others[best])):.1f} % for {best}, the best "
+        f"other method (accuracy averaged over classes, at unseen sites); better at {wins} of {k} sites"
     )
-    # A method may win on rare classes and lose more samples of common ones; who reads one number must see both.
-    samples = f" Counting samples, {method} is right {_right(scores[method])}, {best} {_right(scores[best])}."
+    # A method may gain on rare classes and lose more samples of common ones: show both numbers.
+    samples = f" Accuracy over samples: {method} {_accuracy(scores[method])}, {best} {_accuracy(scores[best])}."
     if mean > WORTH and wins * 2 > k:
-        return f"{method} was worth it: {numbers}.{_certainty(gains)}{samples}"
+        return f"{method} is better here: {numbers}.{_certainty(gains)}{samples}"
     if mean < -WORTH:
         again = f"To use {best}, fit again with --method {best.lower()} and another --out."
-        return f"{method} was not worth it here: {numbers}.{_certainty(gains)}{samples} {again}"
-    return f"{method} made no clear difference: {numbers}.{samples} The simpler method would do."
+        return f"{method} is worse here: {numbers}.{_certainty(gains)}{samples} {again}"
+    return f"{method} makes no reliable difference: {numbers}.{samples} The simpler method is enough."
 
 
-def _right(scores: Sequence[SiteScore]) -> str:
+def _accuracy(scores: Sequence[SiteScore]) -> str:
     return f"{100 * float(np.mean([score.accuracy for score in scores])):.1f} %"
 
 
 def _certainty(gains: np.ndarray[Any, Any]) -> str:
     if len(gains) < 3 or float(np.std(gains)) == 0:
-        return " So few sites cannot rule out chance."
+        return " With so few sites, chance cannot be ruled out."
     p = float(stats.ttest_1samp(gains, 0.0).pvalue)
     return f" A paired t-test over sites gives p = {p:.2g}" + (
-        "." if p < 0.05 else ": with so few sites this may still be chance."
+        "." if p < 0.05 else ": with so few sites, this may be chance."
     )

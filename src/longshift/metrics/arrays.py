@@ -34,7 +34,7 @@ def finite_rows(values: Array, what: str, source: str | None = None) -> FloatArr
     """Return a non-empty (N, K) matrix of finite numbers as float64; raise an error for anything else."""
     owner = f"{source}: " if source else ""
     if len(values.shape) != 2 or values.shape[0] < 1 or values.shape[1] < 1:
-        raise LongshiftError(f"{owner}expected {what} of shape (N, K) with N, K >= 1, found {tuple(values.shape)}")
+        raise LongshiftError(f"{owner}expected {what} of shape (N, K) with N, K >= 1, got {tuple(values.shape)}")
     rows = floats(values)
     refuse_not_finite(np.asarray(np.isfinite(rows).all(axis=1)), what, source)
     return rows
@@ -55,8 +55,8 @@ def indices(values: Array, n: int, below: int, what: str, source: str | None = N
     """Return `n` indices in [0, below) as int64."""
     owner = f"{source}: " if source else ""
     if tuple(values.shape) != (n,):
-        raise LongshiftError(f"{owner}expected {n} {what} (one per row of logits), found shape {tuple(values.shape)}")
+        raise LongshiftError(f"{owner}expected {n} {what} (one per row of logits), got shape {tuple(values.shape)}")
     result = integers(values)
     if result.size and (result.min() < 0 or result.max() >= below):
-        raise LongshiftError(f"{owner}expected {what} in 0..{below - 1}, found {result.min()}..{result.max()}")
+        raise LongshiftError(f"{owner}expected {what} in 0..{below - 1}, got {result.min()}..{result.max()}")
     return result

@@ -103,7 +103,7 @@ def f1_mean(confusion: IntArray) -> float:
 def shot_means(per_class: FloatArray, shots: Sequence[str | None]) -> dict[str, float]:
     """Compute the mean class accuracy of many, medium and few, ignoring NaN."""
     if len(shots) != len(per_class):
-        raise LongshiftError(f"expected a shot group for each of {len(per_class)} classes, found {len(shots)}")
+        raise LongshiftError(f"expected a shot group for each of {len(per_class)} classes, got {len(shots)}")
     result: dict[str, float] = {}
     for shot in SHOTS:
         values = per_class[np.array([s == shot for s in shots], dtype=bool)]

@@ -85,7 +85,7 @@ def evaluate_predictions(
     scores = score_samples(logits, labels, source)
     if len(classes) != scores.classes:
         owner = f"{source}: " if source else ""
-        raise LongshiftError(f"{owner}expected logits of {len(classes)} classes, found {scores.classes}")
+        raise LongshiftError(f"{owner}expected logits of {len(classes)} classes, got {scores.classes}")
     correct = scores.predicted == scores.labels
     confusion = count_pairs(scores.labels, scores.predicted, scores.classes)
     per_class = recalls(confusion)

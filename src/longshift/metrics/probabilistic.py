@@ -30,7 +30,7 @@ def expected_calibration_error(logits: Array, labels: Array, bins: int = ECE_BIN
 def calibration_error(confidence: FloatArray, correct: Array, bins: int = ECE_BINS) -> float:
     """Compute the ECE from confidences and whether each prediction is correct."""
     if bins < 1:
-        raise UsageError(f"expected at least one calibration bin, found {bins}")
+        raise UsageError(f"expected at least one calibration bin, got {bins}")
     # Rounding up makes bins closed on the right; max p >= 1 / K > 0, so no value is below the first bin.
     index = np.clip(np.ceil(confidence * bins).astype(np.int64) - 1, 0, bins - 1)
     gap = np.bincount(index, weights=np.asarray(correct, dtype=np.float64) - confidence, minlength=bins)

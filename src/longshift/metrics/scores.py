@@ -46,7 +46,7 @@ def score_samples(logits: Array, labels: Array, source: str | None = None) -> Sc
     """Compute the scores of all samples; error messages start with `source`, the name of the run."""
     if len(logits.shape) != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
         owner = f"{source}: " if source else ""
-        raise LongshiftError(f"{owner}expected logits (N >= 1, K >= 2), found shape {tuple(logits.shape)}")
+        raise LongshiftError(f"{owner}expected logits (N >= 1, K >= 2), got shape {tuple(logits.shape)}")
     n, classes = int(logits.shape[0]), int(logits.shape[1])
     truth = indices(labels, n, classes, "labels", source)
     predicted = np.empty(n, dtype=np.int64)

@@ -31,9 +31,9 @@ def explicit_setting(
     mistakes = list(_mistakes(counts))
     for option, value in (("many", many), ("few", few)):
         if value is not None and (not _is_number(value) or value < 0):
-            mistakes.append(f"{option}: expected a number that is not negative, but found {value!r}")
+            mistakes.append(f"{option}: expected a number that is not negative, got {value!r}")
     if not _is_count(validation):
-        mistakes.append(f"validation: expected a whole number that is not negative, but found {validation!r}")
+        mistakes.append(f"validation: expected a whole number that is not negative, got {validation!r}")
     if not mistakes and not any(source != target for source in counts):
         mistakes.append(f"no source domain besides the target {target!r}")
     if mistakes:
@@ -56,9 +56,7 @@ def read_counts(path: Path) -> dict[str, Any]:
         return {"counts": _read_csv(path), "name": path.stem, "origin": str(path)}
     document = read_json(path)
     if not isinstance(document, dict):
-        raise ConfigError(
-            [f"expected an object {{domain: {{class: n}}}}, but found {type(document).__name__}"], str(path)
-        )
+        raise ConfigError([f"expected an object {{domain: {{class: n}}}}, got {type(document).__name__}"], str(path))
     if "counts" not in document:
         return {"counts": document, "name": path.stem, "origin": str(path)}
     unknown = [key for key in document if key not in ("counts", *_OPTIONS)]
@@ -81,7 +79,7 @@ def _read_csv(path: Path) -> dict[str, dict[str, int]]:
             for row in reader:
                 domain, label, count = (row[column] or "" for column in COLUMNS)
                 if not count.strip().isdecimal():
-                    mistakes.append(f"line {reader.line_num}: expected a whole number as count, but found {count!r}")
+                    mistakes.append(f"line {reader.line_num}: expected a whole number as count, got {count!r}")
                 elif label in counts.setdefault(domain, {}):
                     mistakes.append(f"line {reader.line_num}: {domain}, {label} is there twice")
                 else:
@@ -95,15 +93,15 @@ def _read_csv(path: Path) -> dict[str, dict[str, int]]:
 
 def _mistakes(counts: Any) -> Iterator[str]:
     if not isinstance(counts, Mapping) or not counts:
-        yield f"expected counts {{domain: {{class: n}}}}, but found {counts!r}"
+        yield f"expected counts {{domain: {{class: n}}}}, got {counts!r}"
         return
     for domain, row in counts.items():
         if not isinstance(row, Mapping) or not row:
-            yield f"{domain}: expected {{class: n}}, but found {row!r}"
+            yield f"{domain}: expected {{class: n}}, got {row!r}"
             continue
         for name, n in row.items():
             if not _is_count(n):
-                yield f"{domain}, {name}: expected a whole number that is not negative, but found {n!r}"
+                yield f"{domain}, {name}: expected a whole number that is not negative, got {n!r}"
 
 
 def _is_count(value: object) -> bool:

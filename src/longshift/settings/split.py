@@ -255,13 +255,13 @@ def _check(manifest: Manifest, setting: Setting) -> None:
     if setting.target in setting.sources:
         mistakes.append(f"{setting.target} is the target and cannot be a source as well")
     mistakes += [
-        f"{source}, {name}: expected a number of samples that is not negative, but found {n}"
+        f"{source}, {name}: expected a number of samples that is not negative, got {n}"
         for source, row in setting.counts.items()
         for name, n in row.items()
         if n < 0
     ]
     if setting.validation < 0:
-        mistakes.append(f"validation: expected a number that is not negative, but found {setting.validation}")
+        mistakes.append(f"validation: expected a number that is not negative, got {setting.validation}")
     if mistakes:
         raise ConfigError(mistakes, f"the setting {setting.name}")
 
@@ -292,7 +292,7 @@ def _differences(recipe: SplitRecipe, manifest: Manifest) -> list[str]:
         lost = [name for name in recipe.classes if name not in manifest.classes]
         new = [name for name in manifest.classes if name not in recipe.classes]
         return [
-            f"expected the {len(recipe.classes)} classes of the split, but found {len(manifest.classes)}; "
+            f"expected the {len(recipe.classes)} classes of the split, got {len(manifest.classes)}; "
             f"missing: {', '.join(lost) or 'none'}; new: {', '.join(new) or 'none'}"
         ]
     named = (*recipe.sources, recipe.target) if recipe.target != NO_TARGET else recipe.sources
@@ -302,7 +302,7 @@ def _differences(recipe: SplitRecipe, manifest: Manifest) -> list[str]:
     usable, whole = usable_table(manifest), manifest.count_table()
     expected = list(zip(named, [*recipe.available, recipe.target_available], strict=False))
     return [
-        f"{domain}, {name}: expected {row[k]} samples, but found {found}"
+        f"{domain}, {name}: expected {row[k]} samples, got {found}"
         for domain, row in expected
         for k, name in enumerate(recipe.classes)
         if (found := (whole if domain == recipe.target else usable)[manifest.domain_names.index(domain), k]) != row[k]

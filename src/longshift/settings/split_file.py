@@ -99,7 +99,7 @@ def read_recipe(path: Path) -> SplitRecipe:
         raise DamagedRecipe(str(error)) from error
     found = document.get("format") if isinstance(document, dict) else None
     if found != FORMAT:
-        raise DamagedRecipe(f"{path} is not a split file: expected the format {FORMAT!r}, but found {found!r}")
+        raise DamagedRecipe(f"{path} is not a split file: expected the format {FORMAT!r}, got {found!r}")
     try:
         sources: dict[str, dict[str, list[int]]] = document["sources"]
         classes = tuple(document["classes"])
@@ -133,13 +133,13 @@ def read_recipe(path: Path) -> SplitRecipe:
 def _texts(*values: object) -> None:
     for value in values:
         if not isinstance(value, str):
-            raise TypeError(f"expected a name, found {value!r}")
+            raise TypeError(f"expected a name, got {value!r}")
 
 
 def _numbers(name: str, values: object, shape: tuple[int, ...]) -> IntArray:
     found: IntArray = np.array(values, dtype=np.int64)
     if found.shape != shape or (found < 0).any():
-        raise ValueError(f"{name}: expected {' x '.join(map(str, shape))} numbers of samples, found {str(values)[:80]}")
+        raise ValueError(f"{name}: expected {' x '.join(map(str, shape))} numbers of samples, got {str(values)[:80]}")
     return found
 
 
