@@ -20,7 +20,10 @@ import pandas as pd
 from results.numbers import (
     ACCURACY,
     BOTH,
+    CHOICE,
+    CONFIRM,
     DUALITY,
+    FINALISTS,
     FROZEN,
     GINIDG,
     LARGE,
@@ -29,6 +32,7 @@ from results.numbers import (
     SETTINGS,
     TAIL,
     TUNED,
+    UNSTYLED,
     bold_best,
     chosen,
     correlations,
@@ -47,16 +51,19 @@ from results.numbers import (
     table,
     text,
 )
+from scipy import stats
 
 from longshift.analysis import friedman, nemenyi_critical_difference
 from longshift.paper import overall_results
 from longshift.report import method_title, order_methods
 from longshift.results import run_columns
+from longshift.toml import read_toml
 
 ROOT = RESULTS.parent
 SERIES = {"600 steps, 160 px": TUNED, "300 steps, 224 px": LARGE, "frozen features": FROZEN}
 NO_CON = "NDCL, domain prior, no con"
 FEW = "few-shot classes"
+CONFIRMED = ("ndcl_plus", "bsoftmax")  # of the four methods of the confirmation, those that have been run
 
 
 def columns() -> str:
@@ -75,17 +82,25 @@ def readme() -> str:
     """Four methods, two settings."""
     names = {
         "erm": "ERM", "ndcl": "NDCL, as published", "bsoftmax": "BSoftmax, counts per domain",
-        "ndcl_plus": "[NDCL-plus](docs/ndcl-plus.md), our preset",
+        UNSTYLED: "NDCL-plus without style mixing",
     }  # fmt: skip
     rows = [[title, *_pairs_of_means(TUNED, name, BOTH)] for name, title in names.items()]
     return markdown(["", TAIL, FEW, DUALITY, FEW], rows)
+
+
+def readme_confirmed() -> str:
+    """NDCL-plus and BSoftmax on seeds that no choice has seen."""
+    names = {"bsoftmax": "BSoftmax, counts per domain", "ndcl_plus": "[NDCL-plus](docs/ndcl-plus.md), our method"}
+    rows = [[title, *_pairs_of_means(CONFIRM, name, SETTINGS)] for name, title in names.items()]
+    gained = [gap(CONFIRM, *CONFIRMED, measure, (setting,)) for setting in SETTINGS for measure in ACCURACY]
+    return markdown(["", *_with_few(SETTINGS)], [*rows, ["difference, 12 pairs", *gained]])
 
 
 def over_erm() -> str:
     """Points over ERM in three series of runs."""
     rows = [
         [f"{method_title(method)}: {setting}", *(_over_erm(folder, method, setting) for folder in SERIES.values())]
-        for method in ("ndcl", "bsoftmax", "ndcl_plus")
+        for method in ("ndcl", "bsoftmax", UNSTYLED)
         for setting in SETTINGS
     ]
     return markdown(["points over ERM", *SERIES], rows)
@@ -145,9 +160,9 @@ def _pairs_of_means(folder: str, method: str, settings: Iterable[str], draws: in
 
 def fine_tuned_pairs() -> str:
     """Paired differences with three trials."""
-    single = [("ndcl", "erm"), ("ndcl_plus", "ndcl"), ("ndcl_plus", "bsoftmax")]
+    single = [("ndcl", "erm"), (UNSTYLED, "ndcl"), (UNSTYLED, "bsoftmax")]
     rows: list[tuple[str, str, Sequence[str]]] = [(*pair, (setting,)) for pair in single for setting in SETTINGS]
-    rows += [("ndcl_plus", name, BOTH) for name in ("bsoftmax", NO_CON, "erm")]
+    rows += [(UNSTYLED, name, BOTH) for name in ("bsoftmax", NO_CON, "erm")]
     for one, other in (("ndcl", "bsoftmax"), ("bsoftmax", "erm")):
         rows += [(one, other, BOTH), (one, other, (GINIDG,))]
     rows += [(name, "erm", BOTH) for name in ("reweight", "groupdro", "coral", "sagnet")]
@@ -166,7 +181,7 @@ def _pair_table(folder: str, rows: Iterable[tuple[str, str, Sequence[str]]]) -> 
 
 def shots() -> str:
     """Frequent, medium and few-shot classes under TotalHeavyTail."""
-    names = ("erm", "ndcl", "bsoftmax", NO_CON, "ndcl_plus")
+    names = ("erm", "ndcl", "bsoftmax", NO_CON, UNSTYLED)
     groups = ("target_many", "target_medium", "target_few")
     rows = [[method_title(name), *(mean(TUNED, name, TAIL, group) for group in groups)] for name in names]
     return markdown(["TotalHeavyTail", "many", "medium", "few"], rows)
@@ -231,7 +246,7 @@ def large_images() -> str:
 def large_pairs() -> str:
     """Paired differences at 224 px."""
     pairs = [("ndcl", "erm"), ("bsoftmax", "erm"), ("ndcl", "bsoftmax"), (NO_CON, "bsoftmax")]
-    pairs += [("ndcl_plus", "bsoftmax"), (NO_CON, "ndcl"), ("ndcl_plus", "ndcl")]
+    pairs += [(UNSTYLED, "bsoftmax"), (NO_CON, "ndcl"), (UNSTYLED, "ndcl")]
     return _pair_table(LARGE, [(*pair, settings) for pair in pairs for settings in ((TAIL,), (DUALITY,), BOTH)])
 
 
@@ -239,7 +254,7 @@ def paper() -> str:
     """ERM, BSoftmax, NDCL and the lead of NDCL, with the published numbers."""
     rows = []
     for setting in SETTINGS:
-        for method in ("erm", "bsoftmax", "ndcl", "ndcl_plus"):
+        for method in ("erm", "bsoftmax", "ndcl", UNSTYLED):
             ours = [_mean_or_blank(folder, method, setting) for folder in SERIES.values()]
             rows.append([f"{method_title(method)}: {setting}", _paper(method, setting), *ours])
     for setting in SETTINGS:
@@ -268,7 +283,7 @@ def _with_few(settings: Iterable[str]) -> list[str]:
 
 def frozen_average() -> str:
     """Averaged weights of the same runs."""
-    names = [f"{name}{end}" for name in ("erm", "bsoftmax", "ndcl", "ndcl_plus") for end in ("", "+ema")]
+    names = [f"{name}{end}" for name in ("erm", "bsoftmax", "ndcl", UNSTYLED) for end in ("", "+ema")]
     rows = [[method_title(name), *_pairs_of_means(FROZEN, name, SETTINGS)] for name in names]
     return markdown(["method", *_with_few(SETTINGS)], rows)
 
@@ -277,7 +292,7 @@ def frozen_pairs(draws: int) -> Callable[[], str]:
     """Paired differences on frozen features, with or without a search of hyper-parameters."""
 
     def build() -> str:
-        pairs = [("ndcl", "erm"), ("bsoftmax", "erm"), ("ndcl", "bsoftmax"), ("ndcl_plus", "bsoftmax")]
+        pairs = [("ndcl", "erm"), ("bsoftmax", "erm"), ("ndcl", "bsoftmax"), (UNSTYLED, "bsoftmax")]
         rows = [
             [pair_title(*pair), *(gap(FROZEN, *pair, measure, (s,), draws) for s in SETTINGS for measure in ACCURACY)]
             for pair in pairs
@@ -338,7 +353,7 @@ def frozen_changes() -> str:
     folder = f"{FROZEN}/study"
     pairs = [("ndcl", "erm"), ("NDCL, no con", "ndcl"), ("NDCL, no weight", "ndcl")]
     pairs += [("NDCL, equal weights in a class", "ndcl"), ("NDCL, no const", "ndcl"), ("NDCL, no aug", "ndcl")]
-    pairs += [("NDCL, domain prior", "ndcl"), (NO_CON, "bsoftmax"), ("ndcl_plus", "bsoftmax")]
+    pairs += [("NDCL, domain prior", "ndcl"), (NO_CON, "bsoftmax"), (UNSTYLED, "bsoftmax")]
     rows = [[pair_title(*pair), *(gap(folder, *pair, m, digits=2) for m in SELECTING)] for pair in pairs]
     return markdown(["points, n = 12", "validation", "target", "few"], rows)
 
@@ -368,28 +383,27 @@ def two_changes() -> str:
 
 
 def plus_series() -> str:
-    """NDCL-plus minus BSoftmax in three series."""
+    """NDCL-plus without style minus BSoftmax in three series."""
     rows = [
-        [name, *(gap(folder, "ndcl_plus", "bsoftmax", measure) for measure in SELECTING)]
+        [name, *(gap(folder, UNSTYLED, "bsoftmax", measure) for measure in SELECTING)]
         for name, folder in SERIES.items()
     ]
     joined = [
-        pd.concat([gaps(folder, "ndcl_plus", "bsoftmax", measure) for folder in SERIES.values()])
-        for measure in SELECTING
+        pd.concat([gaps(folder, UNSTYLED, "bsoftmax", measure) for folder in SERIES.values()]) for measure in SELECTING
     ]
     rows.append([f"all three ({len(joined[0])} pairs)", *map(spread, joined)])
-    header = "NDCL-plus minus BSoftmax, TotalHeavyTail and Duality, 24 pairs each"
+    header = f"{UNSTYLED}, minus BSoftmax, TotalHeavyTail and Duality, 24 pairs each"
     return markdown([header, "validation", "target", "few"], rows)
 
 
 def plus_twenty() -> str:
-    """NDCL-plus minus BSoftmax with twenty trials."""
+    """NDCL-plus without style minus BSoftmax with twenty trials."""
     folder = f"{FROZEN}/twenty-trials"
     rows = [
-        [setting, *(gap(folder, "ndcl_plus", "bsoftmax", measure, (setting,), digits=2) for measure in FOUR)]
+        [setting, *(gap(folder, UNSTYLED, "bsoftmax", measure, (setting,), digits=2) for measure in FOUR)]
         for setting in SETTINGS
     ]
-    header = "NDCL-plus minus BSoftmax, frozen features, 80 pairs each"
+    header = f"{UNSTYLED}, minus BSoftmax, frozen features, 80 pairs each"
     return markdown([header, "validation", "target", "many", "few"], rows)
 
 
@@ -397,33 +411,98 @@ def plus_neighbors() -> str:
     """NDCL-plus minus its neighbors in three series: all classes, and frequent ones."""
     series = {**SERIES, "frozen features": f"{FROZEN}/candidates"}
     rows = [
-        [pair_title("ndcl_plus", other)]
-        + [gap(folder, "ndcl_plus", other, m) for folder in series.values() for m in ("target_accuracy", "target_many")]
+        [pair_title(UNSTYLED, other)]
+        + [gap(folder, UNSTYLED, other, m) for folder in series.values() for m in ("target_accuracy", "target_many")]
         for other in ("erm", "ndcl", NO_CON, "bsoftmax")
     ]
     header = [cell for name in series for cell in (name, "many")]
     return markdown(["TotalHeavyTail and Duality, 24 pairs", *header], rows)
 
 
-def plus_by_case() -> str:
-    """NDCL-plus minus BSoftmax, fine-tuned: each setting and target, and each trial."""
-    found = gaps(TUNED, "ndcl_plus", "bsoftmax", "target_accuracy")
-    targets = sorted(set(found.index.get_level_values("target")))
+def style_choice() -> str:
+    """Validation accuracy of the candidates for NDCL-plus, in order of simplicity; targets play no part."""
+    names = methods(CHOICE)
+    order = [variant["name"] for variant in read_toml(RESULTS / CHOICE / "sweep.toml")["variants"]]
     rows = []
-    for setting in BOTH:
-        part = found[found.index.get_level_values("setting") == setting]
-        cells = [part[part.index.get_level_values("target") == target].mean() for target in targets]
-        cells += [part[part.index.get_level_values("trial") == trial].mean() for trial in range(3)]
-        rows.append([setting, *(text(value, sign=True) for value in cells)])
-    return markdown(["NDCL-plus - BSoftmax, 600 steps", *targets, "trial 0", "trial 1", "trial 2"], rows)
+    for name in sorted(names, key=order.index):
+        cells = [_validation(folder, row) for folder in (CHOICE, FINALISTS) for row in (name, f"{name}+ema")]
+        rows.append([f"**{name}**" if name == "both, half the images" else name, *cells])
+    rounds = ["round 1, 8 runs", "averaged weights", "rounds 1 and 2, 24 runs", "averaged weights"]
+    return markdown(["validation accuracy, %", *rounds], rows)
 
 
-def seconds() -> str:
-    """Median time of a run; runs of one commit shared the GPU in the same way."""
-    frame = table(TUNED)
-    part = frame[frame["commit"] == "311dec4"].groupby("method")["seconds_total"].median()
-    names = ("erm", "bsoftmax", "ndcl_plus", "ndcl")
-    return markdown(["", *map(method_title, names)], [["seconds per run", *(text(part[name]) for name in names)]])
+def _validation(folder: str, method: str) -> str:
+    frame = table(folder)
+    part = frame.loc[frame["method"] == method, "validation_accuracy"]
+    return text(100 * part.mean(), digits=2) if len(part) else "-"
+
+
+def confirmation() -> str:
+    """NDCL-plus minus BSoftmax on fresh seeds: mean, tests, and the pairs in which it is ahead."""
+    series = {
+        title: gaps(CONFIRM, *CONFIRMED, "target_accuracy", settings)
+        for title, settings in _confirmed_settings().items()
+    }
+    both = next(iter(series.values()))
+    series["both without sketch (not planned)"] = both[both.index.get_level_values("target") != "sketch"]
+    rows = []
+    for title, found in series.items():
+        tests = [stats.ttest_1samp(found, 0).pvalue, stats.wilcoxon(found).pvalue]
+        ahead = f"{(found > 0).sum()} of {len(found)}"
+        rows.append([title, spread(found, 2), *(f"{p:.2g}" for p in tests), ahead])
+    header = ["NDCL-plus - BSoftmax, points on the target", "mean", "t-test, p", "Wilcoxon, p", "pairs ahead"]
+    return markdown(header, rows)
+
+
+def _confirmed_settings() -> dict[str, Sequence[str]]:
+    return {"TotalHeavyTail and Duality": BOTH, **{setting: (setting,) for setting in SETTINGS}}
+
+
+def confirmation_shots() -> str:
+    """NDCL-plus minus BSoftmax on fresh seeds: validation, and frequent, medium and few-shot classes of the target."""
+    measures = ("validation_accuracy", "target_many", "target_medium", "target_few")
+    rows = [
+        [title, *(gap(CONFIRM, *CONFIRMED, measure, settings) for measure in measures)]
+        for title, settings in _confirmed_settings().items()
+    ]
+    return markdown(["NDCL-plus - BSoftmax, points", "validation", "many", "medium", "few"], rows)
+
+
+def confirmation_targets() -> str:
+    """NDCL-plus minus BSoftmax on fresh seeds: each target, mean over three trials."""
+    rows = []
+    for setting in SETTINGS:
+        found = gaps(CONFIRM, *CONFIRMED, "target_accuracy", (setting,)).groupby("target").mean()
+        rows.append([setting, *(text(value, sign=True) for value in found)])
+    return markdown(["NDCL-plus - BSoftmax, points on the target", *found.index], rows)
+
+
+def confirmation_theory() -> str:
+    """The posterior discrepancies and the margin of the theory on fresh seeds."""
+    names = ("posterior_sources", "posterior_target", "target_margin")
+    rows = []
+    for setting in SETTINGS:
+        frame = chosen(CONFIRM)
+        part = frame[frame["setting"] == setting].groupby("method")[list(names)].mean()
+        cells = [f"{part[name]['bsoftmax']:.3f} → {part[name]['ndcl_plus']:.3f}" for name in names]
+        rows.append([setting, *cells])
+    return markdown(["BSoftmax → NDCL-plus", *(QUANTITIES[name] for name in names)], rows)
+
+
+def confirmation_means() -> str:
+    """Accuracy on fresh seeds."""
+    rows = [[method_title(name), *_pairs_of_means(CONFIRM, name, SETTINGS)] for name in reversed(CONFIRMED)]
+    return markdown(["seeds 3 to 5", *_with_few(SETTINGS)], rows)
+
+
+def confirmation_seconds() -> str:
+    """Median time of a step and of a run, three runs at a time on one GPU."""
+    found = table(CONFIRM).groupby("method")[["seconds_per_step", "seconds_total"]].median()
+    rows = [
+        [method_title(name), text(1000 * found["seconds_per_step"][name]), text(found["seconds_total"][name])]
+        for name in reversed(CONFIRMED)
+    ]
+    return markdown(["", "milliseconds per step", "seconds per run"], rows)
 
 
 def probe() -> str:
@@ -500,6 +579,7 @@ def rank_tests() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "columns": columns,
     "readme": readme,
+    "readme-confirmed": readme_confirmed,
     "over-erm": over_erm,
     "runs": runs,
     "fine-tuned": fine_tuned,
@@ -527,8 +607,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "plus-series": plus_series,
     "plus-twenty": plus_twenty,
     "plus-neighbors": plus_neighbors,
-    "plus-by-case": plus_by_case,
-    "seconds": seconds,
+    "style-choice": style_choice,
+    "confirmation": confirmation,
+    "confirmation-shots": confirmation_shots,
+    "confirmation-targets": confirmation_targets,
+    "confirmation-theory": confirmation_theory,
+    "confirmation-means": confirmation_means,
+    "confirmation-seconds": confirmation_seconds,
     "probe": probe,
     "theory-fine-tuned": theory(TUNED),
     "theory-large-images": theory(LARGE),

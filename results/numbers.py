@@ -16,6 +16,8 @@ RESULTS = Path(__file__).parent
 TUNED, LARGE, FROZEN = "pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pacs-frozen"
 TAIL, DUALITY, GINIDG = SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
 BOTH = (TAIL, DUALITY)
+CHOICE, FINALISTS, CONFIRM = f"{TUNED}/style-choice", f"{TUNED}/style-choice/finalists", f"{TUNED}/style-confirm"
+UNSTYLED = "NDCL-plus, no style"  # what NDCL-plus was before style mixing
 ACCURACY = ("target_accuracy", "target_few")
 SELECTING = ("validation_accuracy", *ACCURACY)
 PAIR = ["setting", "target", "trial"]

@@ -32,7 +32,8 @@ def test_published_runs_are_of_their_sweep(file: Path) -> None:
     assert not frame.duplicated(["fingerprint", "method"]).any()
     assert named <= wanted
     assert set(frame.setting) <= set(sweep["settings"])
-    assert set(frame.trial) <= set(range(sweep["trials"]))
+    trials = sweep["trials"]
+    assert set(frame.trial) <= set(trials if isinstance(trials, list) else range(trials))
     assert set(frame.steps) == {sweep["run"]["steps"]}
     assert (frame.status == "done").all()
     assert (frame.selected_step > 0).all()
@@ -108,7 +109,7 @@ def test_paired_differences_by_another_route(name: str, folder: str, measures: t
 
 def test_ranks_by_another_route() -> None:
     frame = runs("pacs-mobilenetv2")
-    own = frame[~frame.method.str.contains("NDCL-plus|,")]
+    own = frame[~frame.method.str.contains(",")]
     cases = own.pivot_table(index="method", columns=["setting", "target"], values="target_accuracy")
     expected = cases.rank(ascending=False).mean(axis=1)
     found = {method: cells[-1] for method, cells in rows("fine-tuned").items() if cells[-1] != "-"}

@@ -43,7 +43,9 @@ def fine_tuned() -> pd.DataFrame:
     return pd.concat(pd.read_parquet(file).assign(folder=file.parent.name) for file in FINE_TUNED.rglob("runs.parquet"))
 
 
-@pytest.mark.parametrize("folder", [".", "study", "long", "five-at-224px"])
+@pytest.mark.parametrize(
+    "folder", [".", "study", "long", "five-at-224px", "style-choice", "style-choice/finalists", "style-confirm"]
+)
 def test_a_sweep_file_plans_the_published_runs(clone: Path, folder: str) -> None:
     _, plan = make_plan(clone / FINE_TUNED.relative_to(ROOT) / folder)
     planned = {(job.fingerprint, job.method, job.trial, job.draw) for job in plan.jobs}
@@ -74,7 +76,7 @@ def test_commands_of_the_page_run_published_rows(clone: Path, monkeypatch: pytes
     assert [row.folder for row in found[-2:]] == ["study", "five-at-224px"]
     assert [(row.method, row.setting, row.target, row.trial) for row in found] == [
         ("sagnet", "Duality", "sketch", 0),
-        ("ndcl_plus", "Duality", "sketch", 2),
+        ("NDCL-plus, no style", "Duality", "sketch", 2),
         ("NDCL, uniform", "Duality", "sketch", 1),
         ("NDCL, domain prior, no con", "Duality", "sketch", 1),
     ]

@@ -24,6 +24,8 @@ from tests.sweep.small import small_plan
 from tests.training.small_runs import CPU, config, train
 
 VALUES: dict[str, Any] = {"prior": "domain", "weights": "none", "alpha": 0.0}
+STYLE: dict[str, Any] = {"style": "both", "style_share": 0.5}
+LARGE: dict[str, Any] = {"image_size": 96}  # more than 64 pixels: the defaults are those of fine-tuning
 
 
 def alignment(p: Tensor, y: list[int], d: list[int]) -> Tensor:
@@ -68,7 +70,7 @@ def test_it_is_a_run_of_ndcl_under_its_fingerprint(tmp_path: Path) -> None:
     results = [train(one, tmp_path / one.method) for one in (plus, ndcl)]
     assert results[0]["run"]["method"] == "ndcl_plus"
     assert results[0]["selected"] == results[1]["selected"]
-    assert results[0]["hparams"] == results[1]["hparams"]
+    assert results[0]["hparams"] == {"style": "none", **results[1]["hparams"]}
 
 
 @pytest.mark.parametrize("given", [{"alpha": 0.1}, {"weights": "adaptive"}, {"prior": "none"}, {"preset": "released"}])
@@ -85,6 +87,31 @@ def test_a_search_keeps_what_makes_it_the_preset() -> None:
     drawn = [get_method("ndcl_plus").Config.sample(np.random.default_rng(seed)).fields() for seed in range(5)]
     assert all(VALUES.items() <= values.items() for values in drawn)
     assert len({values["beta"] for values in drawn}) == 5
+
+
+def test_images_are_styled_by_default_and_small_ones_and_vectors_are_not(tmp_path: Path) -> None:
+    styled = config(method="ndcl_plus", **LARGE)
+    assert styled.method_config().fields().items() >= {**VALUES, **STYLE}.items()
+    assert styled.fingerprint() == config(method="ndcl", hparams={**VALUES, **STYLE}, **LARGE).fingerprint()
+    plain = config(method="ndcl_plus", hparams={"style": "none"}, **LARGE)
+    assert plain.fingerprint() == config(method="ndcl", hparams=VALUES, **LARGE).fingerprint()
+    assert config(method="ndcl_plus").method_config().style == "none"
+    np.savez(tmp_path / "v.npz", x=np.zeros((4, 3), np.float32), y=["a", "b"] * 2, d=["p", "p", "q", "q"])
+    assert config(data=str(tmp_path / "v.npz"), method="ndcl_plus").method_config().style == "none"
+
+
+def test_a_search_draws_the_style_of_images_only() -> None:
+    sample = get_method("ndcl_plus").Config.sample
+    drawn = [sample(np.random.default_rng(seed)) for seed in range(40)]
+    assert {one.style for one in drawn} == {"none", "amplitude", "both"}
+    assert len({one.style_share for one in drawn if one.style != "none"}) > 10
+    assert {sample(np.random.default_rng(seed), ("small",)).style for seed in range(10)} == {"none"}
+
+
+@pytest.mark.parametrize("style", ["none", "amplitude", "both"])
+def test_what_is_written_gives_the_same_config(style: str) -> None:
+    made = config(method="ndcl_plus", hparams={"style": style}, **LARGE).method_config()
+    assert type(made).make(made.to_dict()) == made == type(made).restore(made.to_dict())
 
 
 def test_all_means_methods_and_a_preset_is_named(tmp_path: Path) -> None:
@@ -141,8 +168,8 @@ def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path)
 def test_a_preset_has_nothing_of_its_own_but_defaults() -> None:
     base = get_method("ndcl")
     described: dict[str, Any] = {"title": "x", "family": "idg", "paper": "x", "idea": "x"}
-    with pytest.raises(LongshiftError, match="not a subclass"):
+    with pytest.raises(LongshiftError, match="to be a subclass"):
         registry.register("mine", **described, preset_of="ndcl")(get_method("erm"))
-    with pytest.raises(LongshiftError, match="more of its own than other defaults"):
+    with pytest.raises(LongshiftError, match="to differ only in defaults"):
         registry.register("mine", **described, preset_of="ndcl")(type("Mine", (base,), {"loss": lambda *_: None}))
     assert "mine" not in all_methods()

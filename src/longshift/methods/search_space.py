@@ -160,9 +160,17 @@ def unused(name: str, instead: str) -> Any:
     return dataclasses.field(default=info.default, metadata={"hp": info}, compare=False)
 
 
-def kept_at(config: type[MethodConfig], name: str, default: T) -> T:
-    """Declare a hyper-parameter of another config with another default and no search, for presets."""
-    info = dataclasses.replace(config.hyper_parameters()[name], default=default, space=fixed(), variants={})
+def with_default(
+    config: type[MethodConfig],
+    name: str,
+    default: T,
+    *,
+    space: Space | None = None,
+    variants: Mapping[str, tuple[Value, Space]] | None = None,
+) -> T:
+    """Declare a hyper-parameter of another config with another default, for presets; without a space: not searched."""
+    known = config.hyper_parameters()[name]
+    info = dataclasses.replace(known, default=default, space=space or fixed(), variants=variants or {})
     result: T = dataclasses.field(default=default, metadata={"hp": info})
     return result
 
