@@ -20,25 +20,25 @@ totals_of_two = st.lists(st.tuples(st.integers(9, 3000), st.integers(9, 3000)), 
 @given(totals_of_two)
 def test_mirrored_tails_fit_the_data_and_run_against_each_other(totals: dict[str, dict[str, int]]) -> None:
     found = mirrored_counts(totals, ("a", "b"))
-    for counts in (found.tail, found.level):
+    for counts in (found.uneven, found.level):
         for domain, row in counts.items():
             for name, n in row.items():
                 assert n >= 1
                 assert n + found.validation + 1 <= totals[domain][name]
-    head = found.tail["a"][found.classes[0]]
-    assert head == found.tail["b"][found.classes[-1]]
+    head = found.uneven["a"][found.classes[0]]
+    assert head == found.uneven["b"][found.classes[-1]]
     assert found.ratio == min(400, head)
     # What each class would have without a cap falls; a class that holds less may only have less.
     ideal = [head * found.ratio ** (-i / (len(found.classes) - 1)) for i in range(len(found.classes))]
-    assert all(found.tail["a"][k] <= max(1, round(n)) for k, n in zip(found.classes, ideal, strict=True))
-    assert found.tail["a"][found.classes[-1]] <= max(1, round(head / found.ratio))
+    assert all(found.uneven["a"][k] <= max(1, round(n)) for k, n in zip(found.classes, ideal, strict=True))
+    assert found.uneven["a"][found.classes[-1]] <= max(1, round(head / found.ratio))
 
 
 def test_mirrored_ratio_is_the_papers_where_the_data_allow_it() -> None:
     totals = {d: {str(k): 1000 for k in range(7)} for d in ("art", "cartoon", "photo")}
     found = mirrored_counts(totals, ("art", "cartoon", "photo"))
-    first = [found.tail["art"][k] for k in found.classes]
-    second = [found.tail["cartoon"][k] for k in found.classes]
+    first = [found.uneven["art"][k] for k in found.classes]
+    second = [found.uneven["cartoon"][k] for k in found.classes]
     assert found.ratio == 400
     assert first == sorted(first, reverse=True)
     assert first == second[::-1]

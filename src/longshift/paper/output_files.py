@@ -39,11 +39,11 @@ def write_overview(recipes: Sequence[Recipe], made: dict[str, list[str]], notes:
         lines += [f"## {recipe.label}: {escape(recipe.title)} (`{recipe.name}`)", ""]
         if recipe.name in notes:
             lines += [f"Not made: {escape(notes[recipe.name])}", ""]
-        for name in made.get(recipe.name, []):
+        for name in dict.fromkeys(made.get(recipe.name, [])):
             path = folder / f"{name}.md"
             if path.exists():
                 lines += [path.read_text(encoding="utf-8").strip(), ""]
-        if recipe.name not in notes and recipe.name not in made:
+        if recipe.name not in notes and not made.get(recipe.name):
             lines += [f"Not made yet: `longshift reproduce {recipe.name}`.", ""]
     write_text(folder / "README.md", "\n".join(lines))
     return folder / "README.md"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from longshift.paper.output_files import write_output, write_overview
 from longshift.paper.published_tables import paper_rows
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipe_list import all_recipes
-from longshift.paper.recipe_runs import left_over, run_jobs, split_jobs, unique, without_predictions
+from longshift.paper.recipe_runs import Stop, left_over, run_jobs, split_jobs, unique, without_predictions
 from longshift.paper.recipe_status import read_ledger, write_ledger
 from longshift.paper.workspace import Workspace
 from longshift.sweep import Slot, SweepStopped, clear_failures, read_failure
+from longshift.text import counted
 from longshift.training import Bar, Runtime, no_bar
 
 
@@ -35,7 +36,7 @@ def reproduce(
     recipes: Sequence[Recipe],
     slots: Sequence[Slot],
     runtime: Runtime,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
     bar: Bar = no_bar,
 ) -> Made:
     """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest."""
@@ -47,7 +48,7 @@ def reproduce(
             tick(1, recipe.name)
     write_overview(
         all_recipes(),
-        {name: _stems(entry["files"]) for name, entry in read_ledger(workspace).items() if entry["files"]},
+        {name: [Path(file).stem for file in entry["files"]] for name, entry in read_ledger(workspace).items()},
         {**made.failed, **made.impossible},
         workspace.out,
     )
@@ -69,12 +70,7 @@ def retry(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
 
 
 def run_missing(
-    workspace: Workspace,
-    recipes: Sequence[Recipe],
-    slots: Sequence[Slot],
-    runtime: Runtime,
-    stop: Callable[[], bool] = lambda: False,
-    bar: Bar = no_bar,
+    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], runtime: Runtime, stop: Stop, bar: Bar
 ) -> None:
     """All runs of the recipes; then, once more, the chosen ones whose predictions are needed and were not kept."""
     asked = left_over(workspace, unique(job for recipe in recipes for job in recipe.jobs(workspace)))
@@ -83,17 +79,15 @@ def run_missing(
     with bar("runs", len(asked)) as tick:
         for jobs, predictions in ((kept, True), (others, False)):
             if jobs:
-                job_queue = run_jobs(workspace.store, jobs, slots, _runtime(runtime, predictions), stop, tick)
+                now = replace(runtime, keep_model=False, save_predictions=predictions)
+                job_queue = run_jobs(workspace.store, jobs, slots, now, stop, tick)
                 _check(job_queue.trouble, len(left_over(workspace, asked)) if stop() else 0)
     again = without_predictions(workspace, recipes)
     if again:
         with bar("runs for their predictions", len(again)) as tick:
-            job_queue = run_jobs(workspace.again, again, slots, _runtime(runtime, True), stop, tick)
+            now = replace(runtime, keep_model=False, save_predictions=True)
+            job_queue = run_jobs(workspace.again, again, slots, now, stop, tick)
             _check(job_queue.trouble, job_queue.total - job_queue.done - job_queue.failed)
-
-
-def _runtime(runtime: Runtime, predictions: bool) -> Runtime:
-    return replace(runtime, keep_model=False, save_predictions=predictions)
 
 
 def _check(trouble: str, left: int) -> None:
@@ -136,13 +130,9 @@ def with_origin(output: Output, results: Results) -> Output:
     frame, scale = results.frame, results.workspace.scale
     trials, draws = frame["trial"].nunique(), frame["draw"].nunique()
     steps = sorted({int(job.run["steps"]) for job in results.jobs})
-    shape = ", ".join(f"{n} {word if n == 1 else word + 's'}" for n, word in ((trials, "trial"), (draws, "draw")))
+    shape = f"{counted(trials, 'trial')}, {counted(draws, 'draw')}"
     made_by = [name for name in (*sorted(set(frame["device"])), *sorted(set(frame["commit"]))) if name]
     line = f"Runs of {' or '.join(map(str, steps))} steps, {shape} ({scale.name} scale); {', '.join(made_by)}."
     if isinstance(output, Picture):
         return replace(output, caption=f"{output.caption} {line}")
     return replace(output, notes=(*output.notes, line))
-
-
-def _stems(files: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(Path(name).stem for name in files))

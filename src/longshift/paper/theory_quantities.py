@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,51 +12,44 @@ from longshift.metrics import FloatArray
 from longshift.paper.chosen_runs import Results
 
 DELTA = 0.0  # the paper's
-PRIOR_LIMIT = 1_000  # samples a domain up to which the distance is exact; beyond, sliced
-
-
-@dataclass(frozen=True, eq=False)
-class ClassQuantities:
-    """Means of one run per class; NaN where a class has no sample."""
-
-    margin: FloatArray  # (K,) on the target
-    posterior: FloatArray  # (K,) sources against the target
+PRIOR_LIMIT = 1_000  # samples per domain up to which the distance is exact; beyond, sliced
 
 
 def with_quantities(results: Results) -> pd.DataFrame:
     """The chosen runs with the columns margin, small_margin and posterior (target; sources: held-out samples)."""
-    rows = []
-    for fingerprint in results.chosen["fingerprint"]:
-        if pd.isna(fingerprint):
-            rows.append((np.nan, np.nan, np.nan))
-            continue
-        sources, target = results.outputs(str(fingerprint))
-        margins = margin_summary(target.logits, target.labels, DELTA, results.name(str(fingerprint)))
-        rows.append((margins.average, margins.small, posterior_discrepancy(sources, target).average))
-    columns = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return results.chosen.assign(
-        margin=columns[:, 0], small_margin=columns[:, 1], posterior=columns[:, 2]
-    )  # fmt: skip
+
+    def measure(fingerprint: str) -> tuple[float, ...]:
+        sources, target = results.outputs(fingerprint)
+        margins = margin_summary(target.logits, target.labels, DELTA, results.name(fingerprint))
+        return margins.average, margins.small, posterior_discrepancy(sources, target).average
+
+    return _with_columns(results, ("margin", "small_margin", "posterior"), measure)
 
 
 def with_prior(results: Results) -> tuple[pd.DataFrame, set[str]]:
     """The chosen runs with the columns source_source and source_target, and how the distances were measured."""
-    rows: list[tuple[float, float]] = []
     kinds: set[str] = set()
-    for fingerprint in results.chosen["fingerprint"]:
-        if pd.isna(fingerprint):
-            rows.append((np.nan, np.nan))
-            continue
-        sources, target = results.outputs(str(fingerprint))
-        found = prior_discrepancy(sources, target, limit=PRIOR_LIMIT)
+
+    def measure(fingerprint: str) -> tuple[float | None, ...]:
+        found = prior_discrepancy(*results.outputs(fingerprint), limit=PRIOR_LIMIT)
         kinds.add(found.kind)
-        rows.append((np.nan if found.source_source is None else found.source_source, found.source_target))
-    columns = np.array(rows, dtype=np.float64).reshape(-1, 2)
-    return results.chosen.assign(source_source=columns[:, 0], source_target=columns[:, 1]), kinds
+        return found.source_source, found.source_target
+
+    return _with_columns(results, ("source_source", "source_target"), measure), kinds
 
 
-def class_quantities(results: Results, fingerprint: str) -> ClassQuantities:
-    """Margin and posterior discrepancy of each class."""
+def _with_columns(
+    results: Results, names: Sequence[str], measure: Callable[[str], tuple[float | None, ...]]
+) -> pd.DataFrame:
+    """The chosen runs with what `measure` returns for each; NaN for a trial without a run."""
+    empty = (None,) * len(names)
+    rows = [empty if pd.isna(name) else measure(str(name)) for name in results.chosen["fingerprint"]]
+    columns = np.array(rows, dtype=np.float64).reshape(-1, len(names))
+    return results.chosen.assign(**dict(zip(names, columns.T, strict=True)))
+
+
+def class_quantities(results: Results, fingerprint: str) -> dict[str, FloatArray]:
+    """Margin on the target and posterior discrepancy of each class; NaN where a class has no sample."""
     sources, target = results.outputs(fingerprint)
     margins = margin_summary(target.logits, target.labels, DELTA, results.name(fingerprint))
-    return ClassQuantities(margins.per_class, posterior_discrepancy(sources, target).per_class)
+    return {"margin": margins.per_class, "posterior": posterior_discrepancy(sources, target).per_class}

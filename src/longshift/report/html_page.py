@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -125,14 +126,8 @@ def fold(title: str, body: Markup, opened: bool = False) -> Markup:
 
 def table_html(table: Table) -> Markup:
     """Return one table that sorts when a heading is clicked."""
-    starts, position = {0}, 0
-    for _, span in table.groups():
-        starts.add(position)
-        position += span
-    breaks, row = set(), 0
-    for _, rows in table.families()[:-1]:
-        row += len(rows)
-        breaks.add(row)
+    starts = {0, *accumulate(span for _, span in table.groups()[:-1])}
+    breaks = set(accumulate(len(rows) for _, rows in table.families()[:-1]))
     grouped = any(name for name, _ in table.groups())
     return fragment("table.html.j2", table=table, starts=starts, breaks=breaks, grouped=grouped)
 
@@ -145,19 +140,8 @@ def table_section(title: str, tables: Sequence[Table], intro: str = "", name: st
 
 def run_section(records: Sequence[Record], page: Path, total: int) -> Section:
     """Return a table of the runs behind the figures; links are relative to the page, so that both can move together."""
-    rows = [
-        {
-            "method": record.title,
-            "dataset": record.dataset,
-            "setting": record.setting,
-            "target": record.target,
-            "trial": record.trial,
-            "accuracy": 100 * float(record.chosen["target"]["accuracy"]),
-            "href": quote(Path(os.path.relpath(record.folder / "result.json", page.parent)).as_posix()),
-            "name": record.folder.name,
-        }
-        for record in records
-    ]
+    links = [os.path.relpath(record.folder / "result.json", page.parent) for record in records]
+    rows = [(record, quote(Path(link).as_posix())) for record, link in zip(records, links, strict=True)]
     number = counted(len({record.folder for record in records}), "run")  # two rows may share a run
     intro = f"{number} behind the figures, out of {total} finished."
     return Section("Run records", fold(number, fragment("runs.html.j2", rows=rows)), intro, "runs")

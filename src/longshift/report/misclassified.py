@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from longshift.data import BadImage, Manifest, decode, load_dataset, open_source, open_store
@@ -30,17 +29,6 @@ class Misclassified:
     domain: str
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A misclassified sample with its image."""
-
-    uri: str
-    true: str
-    predicted: str
-    confidence: float
-    domain: str
-
-
 def misclassified_samples(record: Record, manifest: Manifest, part: str = "target") -> list[Misclassified]:
     """Return the misclassified samples of a set, most confident first; an error if the dataset is not the run's.
 
@@ -56,20 +44,16 @@ def misclassified_samples(record: Record, manifest: Manifest, part: str = "targe
         or list(manifest.classes) != record.classes
     ):
         raise LongshiftError(f"the dataset {manifest.name} has changed since the run")
-    shares: npt.NDArray[np.float64] = np.asarray(probabilities(found[f"{part}_logits"] / record.temperature(found)))
-    predicted = shares.argmax(axis=1)
-    sure = shares.max(axis=1)
-    order = [int(i) for i in np.argsort(-sure, kind="stable") if predicted[i] != labels[i]]
+    shares = np.asarray(probabilities(found[f"{part}_logits"] / record.temperature(found)), dtype=np.float64)
+    predicted, sure = shares.argmax(axis=1), shares.max(axis=1)
     return [
         Misclassified(
-            int(indices[i]),
-            manifest.classes[int(labels[i])],
-            manifest.classes[int(predicted[i])],
-            float(sure[i]),
+            int(indices[i]), manifest.classes[int(labels[i])], manifest.classes[int(predicted[i])], float(sure[i]),
             manifest.domain_names[int(manifest.domains[indices[i]])],
         )
-        for i in order
-    ]
+        for i in np.argsort(-sure, kind="stable")
+        if predicted[i] != labels[i]
+    ]  # fmt: skip
 
 
 def load_manifest(data: str) -> Manifest:
@@ -80,31 +64,26 @@ def load_manifest(data: str) -> Manifest:
         raise LongshiftError(f"the images of {data} are not there ({str(error).splitlines()[0]})") from error
 
 
-def pictures(samples: Sequence[Misclassified], manifest: Manifest) -> list[Picture]:
-    """Thumbnails; images that cannot be read are left out."""
+def pictures(samples: Sequence[Misclassified], manifest: Manifest) -> list[tuple[str, Misclassified]]:
+    """Samples with their thumbnails as data URIs; images that cannot be read are left out."""
     if manifest.root is None:
         pixels = open_store(manifest, 32).inputs
-        return [_picture(sample, Image.fromarray(pixels[sample.index])) for sample in samples]
+        return [(_thumbnail(Image.fromarray(pixels[sample.index])), sample) for sample in samples]
     made = []
     with open_source(manifest) as source:
         for sample in samples:
             try:
-                made.append(_picture(sample, decode(source.read(manifest.paths[sample.index]))))
+                made.append((_thumbnail(decode(source.read(manifest.paths[sample.index]))), sample))
             except BadImage:
                 continue
     return made
 
 
-def _picture(sample: Misclassified, image: Image.Image) -> Picture:
+def _thumbnail(image: Image.Image) -> str:
     image = image.convert("RGB")
     image.thumbnail((SIDE, SIDE))
-    out = io.BytesIO()
     # Small drawings stay sharp as PNG; photographs are a tenth of the size as JPEG.
-    if max(image.size) < SIDE:
-        image.save(out, "PNG", optimize=True)
-        kind = "png"
-    else:
-        image.save(out, "JPEG", quality=80)
-        kind = "jpeg"
-    uri = f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode('ascii')}"
-    return Picture(uri, sample.true, sample.predicted, sample.confidence, sample.domain)
+    kind, options = ("png", {"optimize": True}) if max(image.size) < SIDE else ("jpeg", {"quality": 80})
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode('ascii')}"

@@ -42,28 +42,15 @@ def save_tables(
 
 
 def as_json(table: Table) -> dict[str, object]:
-    """A table for machines: full precision, names beside numbers."""
-    return {
-        "name": table.name,
-        "kind": table.kind,
-        "title": table.title,
-        "selection": table.rule,
-        "notes": list(table.notes),
-        "cells": [
-            {
-                **column.key,
-                "method": row.name,
-                "mean": cell.value,
-                "stderr": cell.stderr,
-                "place": cell.place,
-                "trials": cell.trials,
-                "runs": cell.runs,
-                "note": cell.note,
-            }
-            for row in table.rows
-            for column, cell in zip(table.columns, row.cells, strict=True)
-        ],
-    }
+    """A table for machines: full precision, names next to numbers."""
+    cells = [
+        {**column.key, "method": row.name, "mean": cell.value}
+        | {name: getattr(cell, name) for name in ("stderr", "place", "trials", "runs", "note")}
+        for row in table.rows
+        for column, cell in zip(table.columns, row.cells, strict=True)
+    ]
+    head = {"name": table.name, "kind": table.kind, "title": table.title, "selection": table.rule}
+    return {**head, "notes": list(table.notes), "cells": cells}
 
 
 def csv_tables(tables: Iterable[Table]) -> str:

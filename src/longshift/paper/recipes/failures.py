@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,20 +50,24 @@ def toy_domains(workspace: Workspace) -> tuple[list[str], str]:
     return names[:-1], names[-1]
 
 
-def _jobs(workspace: Workspace, rows: Sequence[ToyRow], name: str, tail: Counts, level: Counts, val: int) -> list[Job]:
-    _, target = toy_domains(workspace)
-    files = {False: workspace.counts_file(name, tail, val), True: workspace.counts_file(f"{name}-balanced", level, val)}
-    every = max(1, workspace.scale.steps // CURVE_POINTS)
+def toy_jobs(
+    workspace: Workspace, rows: Sequence[ToyRow], name: str, find: Callable[[Workspace], Mirrored | Absorbed]
+) -> list[Job]:
+    """One run per row of a study; none where the data do not hold its counts."""
+    try:
+        counts = find(workspace)
+    except Impossible:
+        return []
+    uneven = workspace.counts_file(name, counts.uneven, counts.validation)
+    level = workspace.counts_file(f"{name}-balanced", counts.level, counts.validation)
     return [
-        workspace.job(row.method, files[row.balanced], target, label=row.label, eval_every=every)
+        workspace.job(
+            row.method, level if row.balanced else uneven, toy_domains(workspace)[1], label=row.label,
+            eval_every=max(1, workspace.scale.steps // CURVE_POINTS),
+        )
         for row in rows
         if row.method in workspace.methods
-    ]
-
-
-def _run_of(results: Results, label: str) -> str | None:
-    found = results.chosen.loc[results.chosen["method"] == label, "fingerprint"].dropna()
-    return str(found.iloc[0]) if len(found) else None
+    ]  # fmt: skip
 
 
 def _found(results: Results, rows: Sequence[ToyRow]) -> dict[str, str]:
@@ -71,8 +75,8 @@ def _found(results: Results, rows: Sequence[ToyRow]) -> dict[str, str]:
         raise Impossible(
             f"none of the methods that it compares takes part; they are {', '.join(r.method for r in rows)}"
         )
-    runs = {row.label: _run_of(results, row.label) for row in rows}
-    return {label: run for label, run in runs.items() if run is not None}
+    chosen = results.chosen.dropna(subset="fingerprint").drop_duplicates("method").set_index("method")["fingerprint"]
+    return {row.label: str(chosen[row.label]) for row in rows if row.label in chosen}
 
 
 # -- training counts, scaled to what a dataset has -----------------------------------------------------------------
@@ -92,7 +96,7 @@ class Mirrored:
     second: str
     classes: tuple[str, ...]  # from the first domain's largest to the second's
     ratio: float
-    tail: Counts
+    uneven: Counts
     level: Counts
     validation: int
 
@@ -183,15 +187,6 @@ def _mirrored(workspace: Workspace) -> Mirrored:
     return mirrored_counts(workspace.totals, toy_domains(workspace)[0])
 
 
-def mirrored_jobs(workspace: Workspace) -> list[Job]:
-    """One run per row."""
-    try:
-        counts = _mirrored(workspace)
-    except Impossible:
-        return []
-    return _jobs(workspace, ALIGNED, "mirrored", counts.tail, counts.level, counts.validation)
-
-
 def class_rates(domain: DomainOutputs, order: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """One-against-rest ROC of each class at common false positive rates, and its area; NaN without both kinds."""
     p = probabilities(domain.logits, domain.name)
@@ -224,9 +219,10 @@ def misalignment(results: Results, fingerprint: str, counts: Mirrored) -> Misali
 def _misaligned(results: Results) -> list[Output]:
     counts = _mirrored(results.workspace)
     rows = {label: misalignment(results, run, counts) for label, run in _found(results, ALIGNED).items()}
+    samples = {row.label: counts.level if row.balanced else counts.uneven for row in ALIGNED}
     table = [
         {
-            "method": label, "domain": domain, "class": name, "training_samples": _counts(counts, label)[domain][name],
+            "method": label, "domain": domain, "class": name, "training_samples": samples[label][domain][name],
             "auc": row.rates[domain][2][k], "centroid_distance": row.centroids[domain][k],
             "distance_of_domains": row.between_domains, "distance_of_largest_classes": row.between_heads,
         }
@@ -248,10 +244,6 @@ def _misaligned(results: Results) -> list[Output]:
     return [Picture("failure-misaligned", heading, drawing, caption, pd.DataFrame(table))]
 
 
-def _counts(counts: Mirrored, label: str) -> Counts:
-    return counts.level if label == ALIGNED[0].label else counts.tail
-
-
 # -- small domains among large ones --------------------------------------------------------------------------------
 
 ABSORBED = toy_rows(("erm", "tcri"))
@@ -259,15 +251,6 @@ ABSORBED = toy_rows(("erm", "tcri"))
 
 def _absorbed(workspace: Workspace) -> Absorbed:
     return absorbed_counts(workspace.totals, toy_domains(workspace)[0])
-
-
-def absorbed_jobs(workspace: Workspace) -> list[Job]:
-    """One run per row."""
-    try:
-        counts = _absorbed(workspace)
-    except Impossible:
-        return []
-    return _jobs(workspace, ABSORBED, "absorbed", counts.uneven, counts.level, counts.validation)
 
 
 def absorption(results: Results, fingerprint: str, counts: Absorbed) -> Absorption:
@@ -320,10 +303,10 @@ def failure_recipes() -> list[Recipe]:
     return [
         Recipe(
             "failure-misaligned", "Fig. 8", "failure mode: long tails that run against each other", "figure",
-            mirrored_jobs, _misaligned, predictions=True,
+            lambda workspace: toy_jobs(workspace, ALIGNED, "mirrored", _mirrored), _misaligned, predictions=True,
         ),
         Recipe(
             "failure-absorbed", "Fig. 9", "failure mode: small domains absorbed by large ones", "figure",
-            absorbed_jobs, _absorbing, predictions=True,
+            lambda workspace: toy_jobs(workspace, ABSORBED, "absorbed", _absorbed), _absorbing, predictions=True,
         ),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
 from longshift.paper.published_tables import averages_beside
 from longshift.paper.recipe import Impossible, Output, Recipe
-from longshift.paper.recipes.variants import ABLATIONS, ablation_jobs
+from longshift.paper.recipes.variants import ABLATIONS, variant_jobs
 from longshift.paper.workspace import Workspace
 from longshift.report import Table, average_tables, cost_tables, target_tables, worst_tables
 from longshift.settings import published_settings, setting_for
@@ -88,7 +88,7 @@ def cost_jobs(workspace: Workspace) -> list[Job]:
     """The paper's eight methods and three ablations under TotalHeavyTail: runs that other tables need as well."""
     parts = [v for v in ABLATIONS if v.label in ("NDCL-NoCon", "NDCL-NoAug", "NDCL-NoConst")]
     return workspace.grid(workspace.chosen_methods(COSTLY), ["TotalHeavyTail"]) + [
-        job for job in ablation_jobs(workspace, parts) if job.run["setting"] == "TotalHeavyTail"
+        job for job in variant_jobs(workspace, parts) if job.run["setting"] == "TotalHeavyTail"
     ]
 
 

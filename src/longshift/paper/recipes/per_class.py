@@ -51,7 +51,7 @@ def _make(results: Results) -> list[Output]:
                 continue
             found = [class_quantities(results, str(f)) for f in runs]
             for quantity in LABELS:
-                values = nan_mean(np.stack([getattr(one, quantity) for one in found]))[order]
+                values = nan_mean(np.stack([one[quantity] for one in found]))[order]
                 panels[quantity].setdefault(setting, {})[method_title(method)] = values
                 absent |= {names[setting][i] for i in np.flatnonzero(np.isnan(values))}
                 rows += [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -78,7 +78,7 @@ def quantity_table(
 
 
 def _prior(results: Results) -> list[Output]:
-    _some(results, "methods")
+    _check_methods(results)
     frame, kinds = with_prior(results)
     measures = {"source_source": ("SS", None), "source_target": ("ST", None)}
     if frame["source_source"].isna().all():
@@ -93,7 +93,7 @@ def _prior(results: Results) -> list[Output]:
 
 
 def _quantitative(results: Results) -> list[Output]:
-    _some(results, "methods")
+    _check_methods(results)
     caption = (
         "Margin gamma(h) = p_y - max p_k over k != y on the target; PD: Jensen-Shannon divergence (nats) between the "
         f"mean posteriors of a class in a source and in the target, averaged over classes and sources. {HELD_OUT}"
@@ -104,7 +104,7 @@ def _quantitative(results: Results) -> list[Output]:
 
 
 def _pearson(results: Results) -> list[Output]:
-    _some(results, "methods")
+    _check_methods(results)
     frame = with_quantities(results)
     found = averages(frame, [*QUANTITIES, "target_accuracy"]).dropna(subset=[*QUANTITIES, "target_accuracy"])
     points = found.set_index([found["setting"], found["method"]])
@@ -141,20 +141,16 @@ def _cell(value: float, digits: int, why: str, least: float = 0.0) -> Cell:
     return Cell(note=why) if np.isnan(value) else Cell(float(value), digits=digits, least=least)
 
 
-def _some(results: Results, what: str) -> None:
+def _check_methods(results: Results) -> None:
     if not results.jobs:
-        raise Impossible(f"none of the {what} that it compares takes part; they are {', '.join(PRIOR_METHODS)}")
+        raise Impossible(f"none of the methods that it compares takes part; they are {', '.join(PRIOR_METHODS)}")
 
 
 def theory_recipes() -> list[Recipe]:
     """Those in this file."""
-
-    parts: tuple[tuple[str, str, str, Callable[[Workspace], list[Job]], Callable[[Results], list[Output]]], ...] = (
+    parts = (
         ("prior", "Tab. 7", "prior discrepancy in learned embeddings", prior_jobs, _prior),
         ("quantitative", "Tab. 10", "margin and posterior discrepancy", margin_jobs, _quantitative),
         ("pearson", "Tab. 11", "correlation of these with target accuracy", margin_jobs, _pearson),
     )
-    return [
-        Recipe(name, label, title, "table", jobs, make, predictions=True, paper=name)
-        for name, label, title, jobs, make in parts
-    ]
+    return [Recipe(*part[:3], "table", *part[3:], predictions=True, paper=part[0]) for part in parts]

@@ -9,7 +9,7 @@ from typing import Any
 from longshift.paper.chosen_runs import Results
 from longshift.paper.recipe import Impossible, Output, Recipe
 from longshift.paper.workspace import Workspace
-from longshift.report import Column, Row, Table, average_tables
+from longshift.report import Row, average_tables
 from longshift.sweep import Job
 
 SETTINGS = ("TotalHeavyTail", "Duality")
@@ -58,38 +58,25 @@ def variant_jobs(workspace: Workspace, variants: Sequence[Variant]) -> list[Job]
     ]
 
 
-def ablation_jobs(workspace: Workspace, variants: Sequence[Variant] = ABLATIONS) -> list[Job]:
-    """The runs of the ablation."""
-    return variant_jobs(workspace, variants)
-
-
 def variant_table(results: Results, variants: Sequence[Variant], name: str, title: str, note: str) -> list[Output]:
     """One table with the settings side by side, its rows in the order of the variants."""
     if not results.jobs:
         raise Impossible(f"it is a study of {variants[-1].method}, which does not take part")
     tables = average_tables(results.chosen, results.missing)
-    return [side_by_side(tables, [(v.label, v.block) for v in variants], name, title, note)]
-
-
-def side_by_side(
-    tables: Sequence[Table], rows: Sequence[tuple[str, str]], name: str, title: str, note: str
-) -> Table:  # fmt: skip
-    """Tables of several settings as one; the setting becomes the heading of its columns."""
-    columns: list[Column] = []
-    for table in tables:
-        columns += [replace(column, group=column.key["setting"]) for column in table.columns]
+    columns = [replace(column, group=column.key["setting"]) for table in tables for column in table.columns]
     # Every variant is planned under every setting, so each table has its row, if only with dashes.
     found = [{row.name: row.cells for row in table.rows} for table in tables]
-    made = tuple(
-        Row(label, label, block, tuple(cell for part in found for cell in part[label]))
-        for label, block in rows
-        if all(label in part for part in found)
+    rows = tuple(
+        Row(v.label, v.label, v.block, tuple(cell for part in found for cell in part[v.label]))
+        for v in variants
+        if all(v.label in part for part in found)
     )
-    notes = dict.fromkeys(text for table in tables for text in table.notes)
-    return replace(
-        tables[0], name=name, title=title, columns=tuple(columns), rows=made, head="Variant",
-        notes=(*notes, note) if note else tuple(notes),
-    )  # fmt: skip
+    notes = dict.fromkeys([*(text for table in tables for text in table.notes), *filter(None, [note])])
+    return [
+        replace(
+            tables[0], name=name, title=title, columns=tuple(columns), rows=rows, head="Variant", notes=tuple(notes)
+        )
+    ]
 
 
 def variant_recipes() -> list[Recipe]:

@@ -18,7 +18,6 @@ DASHES: tuple[Any, ...] = (
 )  # fmt: skip
 MARKS = ("o", "D", "s", "^", "v", "P", "X", "h")
 Place = Literal["outside upper left", "outside lower left"]
-ABOVE: Place = "outside upper left"
 BELOW: Place = "outside lower left"
 LETTER = 0.62  # width of a letter, in font sizes
 
