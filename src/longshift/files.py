@@ -16,9 +16,19 @@ from typing import Any
 from longshift.errors import LongshiftError
 
 
+class FileIn:
+    """A path in a folder, as an attribute of the class that describes the folder by its `path`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: Any, owner: type) -> Path:
+        return Path(folder.path / self.name)
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success it replaces `path`, on failure it is removed."""
+    """Yield a temporary path next to `path`; on success it replaces `path`, on failure it is removed."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,30 +20,6 @@ from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
 
 Kind = Literal["uniform", "normal", "beta", "permutation", "integers"]
-
-
-class Draws(Protocol):
-    """What methods, augmentation and batch sampling ask for their random numbers."""
-
-    def uniform(self, *shape: int) -> Tensor:
-        """Uniform on [0, 1)."""
-        ...
-
-    def normal(self, *shape: int) -> Tensor:
-        """Standard normal."""
-        ...
-
-    def beta(self, a: float, b: float, *shape: int) -> Tensor:
-        """Beta(a, b)."""
-        ...
-
-    def permutation(self, n: int) -> Tensor:
-        """A permutation of 0..n-1 (int64)."""
-        ...
-
-    def integers(self, low: IntArray, high: IntArray, *shape: int) -> Tensor:
-        """Integers (int64) on [low, high), both broadcast against `shape`."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +36,8 @@ class Request:
         return self.kind in ("permutation", "integers")
 
 
-class RequestedDraws:
-    """The five kinds of draws, each put into a `Request` and handed to `answer`."""
+class Draws:
+    """What methods, augmentation and batch sampling ask for random numbers; `answer` makes them."""
 
     def answer(self, request: Request) -> Tensor:
         """The numbers asked for."""
@@ -80,11 +56,11 @@ class RequestedDraws:
         return self.answer(Request("beta", shape, (a, b)))
 
     def permutation(self, n: int) -> Tensor:
-        """A permutation of 0..n-1."""
+        """A permutation of 0..n-1 (int64)."""
         return self.answer(Request("permutation", (n,)))
 
     def integers(self, low: IntArray, high: IntArray, *shape: int) -> Tensor:
-        """Integers on [low, high)."""
+        """Integers (int64) on [low, high), both broadcast against `shape`."""
         return self.answer(Request("integers", shape, (low, high)))
 
 
@@ -108,7 +84,7 @@ def draw(rng: np.random.Generator, request: Request) -> npt.NDArray[Any]:
     return np.asarray(rng.integers(low, high, request.shape))
 
 
-class HostDraws(RequestedDraws):
+class HostDraws(Draws):
     """Draws on the host and moves the numbers to the device; call `begin(step)` before each step."""
 
     def __init__(
@@ -128,7 +104,7 @@ class HostDraws(RequestedDraws):
         return torch.as_tensor(draw(self.rng, request), dtype=dtype).to(self.device)
 
 
-class GivenDraws(RequestedDraws):
+class GivenDraws(Draws):
     """Hands out values made elsewhere, in order, one queue per kind: `GivenDraws({"beta": [0.3, 0.1]})`."""
 
     def __init__(self, values: Mapping[str, Iterable[Any]], dtype: torch.dtype = torch.float64) -> None:
@@ -139,11 +115,10 @@ class GivenDraws(RequestedDraws):
         """The next given value of that kind, which must have the shape asked for."""
         queue = self._queues.get(request.kind)
         if not queue:
-            raise LongshiftError(f"a {request.kind} draw of shape {request.shape} was asked for, but none is left")
+            raise LongshiftError(f"Expected a {request.kind} draw of shape {request.shape}, but none is left.")
         value = torch.as_tensor(queue.popleft(), dtype=torch.int64 if request.whole else self.dtype)
         if tuple(value.shape) != request.shape:
-            found = tuple(value.shape)
-            raise LongshiftError(f"a {request.kind} draw of shape {request.shape} was asked for, given is {found}")
+            raise LongshiftError(f"Expected a {request.kind} draw of shape {request.shape}, got {tuple(value.shape)}.")
         return value
 
     @property

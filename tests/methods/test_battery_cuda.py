@@ -13,7 +13,7 @@ from torch import Tensor
 from longshift.methods import all_methods
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
-from longshift.rng import Draws, HostDraws, Request, RequestedDraws
+from longshift.rng import Draws, HostDraws, Request
 from longshift.training.graph_rng import TapedDraws
 from longshift.training.loss_log import LossLog
 from longshift.training.steppers import GraphStepper, PlainStepper
@@ -115,7 +115,7 @@ def test_cpu_and_gpu_train_alike_and_a_state_moves_between_them(name: str) -> No
     assert_close(here, back)
 
 
-class Recorded(RequestedDraws):
+class Recorded(Draws):
     """Keeps what another source of draws answered."""
 
     def __init__(self, draws: HostDraws) -> None:
@@ -126,7 +126,7 @@ class Recorded(RequestedDraws):
         return self.answers[-1]
 
 
-class Repeated(RequestedDraws):
+class Repeated(Draws):
     """Gives recorded answers, which are on the device already."""
 
     def __init__(self, answers: list[Tensor]) -> None:

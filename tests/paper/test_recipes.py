@@ -30,7 +30,7 @@ from longshift.paper.reproducing import Made, reproduce
 from longshift.paper.scale import FULL, Scale, quick_scale
 from longshift.paper.workspace import Workspace, open_workspace
 from longshift.report.table import Cell, Column, Row, Table
-from longshift.sweep.worker_slots import Slot
+from longshift.sweep.local_launcher import Slot
 from longshift.training.run_config import Runtime, parse_run_config
 
 SLOTS = [Slot("cpu", 1)]

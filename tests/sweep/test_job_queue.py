@@ -9,9 +9,8 @@ import pytest
 
 from longshift.paper import recipe_runs as running
 from longshift.sweep.job_queue import make_queue
-from longshift.sweep.local_launcher import Pool, Worker
-from longshift.sweep.run_job import Outcome
-from longshift.sweep.worker_slots import Slot
+from longshift.sweep.job_store import Outcome
+from longshift.sweep.local_launcher import Pool, Slot, Worker
 from longshift.training.run_config import Runtime
 from tests.sweep.small import small_plan
 

@@ -14,8 +14,9 @@ import torch
 from longshift.errors import LongshiftError
 from longshift.results import BadResult, read_summary
 from longshift.sweep import job_claims as claims, job_store as store
+from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import Job, Plan
-from longshift.sweep.run_job import Outcome, disk_full, execute
+from longshift.sweep.run_job import disk_full, execute
 from longshift.training import checkpoint
 from longshift.training.run_config import Runtime
 from longshift.training.task_cache import TaskCache
@@ -172,7 +173,7 @@ def test_a_stopped_job_goes_on_to_the_same_numbers(plan: Plan, damaged: bool) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writer", ["save_resume", "save_weights"])
+@pytest.mark.parametrize("writer", ["checkpoint.save_resume", "model_file.save_weights"])
 def test_a_full_disk_stops_and_loses_nothing(plan: Plan, monkeypatch: pytest.MonkeyPatch, writer: str) -> None:
     place, job = plan.folder.store, plan.jobs[0]
     shutil.rmtree(place.job(job.fingerprint))
@@ -181,7 +182,7 @@ def test_a_full_disk_stops_and_loses_nothing(plan: Plan, monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, writer, full)
+        patch.setattr(f"longshift.training.{writer}", full)
         outcome = execute(job, place, Runtime(device="cpu", keep_model=True), TaskCache())
     assert outcome.kind == "full"
     assert "the disk is full" in outcome.message

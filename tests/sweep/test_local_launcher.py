@@ -16,15 +16,17 @@ from typing import Any
 import pytest
 import torch
 
+from longshift.plugins import use_plugin
 from longshift.sweep import local_launcher as local
 from longshift.sweep.job_queue import JobQueue, make_queue
+from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import Plan, make_plan
-from longshift.sweep.local_launcher import run_local
-from longshift.sweep.run_job import Outcome, execute
-from longshift.sweep.worker_slots import Slot, make_slots
+from longshift.sweep.local_launcher import Slot, make_slots, run_local
+from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
 from longshift.training.task_cache import TaskCache
 from tests.commands import CONTEXT, Command, wait_for
+from tests.registries import restore_registries
 from tests.sweep.small import small_plan, table_bytes, write_sweep
 
 RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)
@@ -177,7 +179,7 @@ def test_a_killed_worker_is_replaced_and_its_job_goes_on(tmp_path: Path) -> None
     assert table_bytes(tmp_path / "s") == table_bytes(tmp_path / "calm")
 
 
-def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path) -> None:
+def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A method of the user's that ends the process, as running out of memory does."""
     plugin = tmp_path / "deadly.py"
     plugin.write_text(
@@ -189,7 +191,9 @@ def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path) -> None:
         "    def loss(self, batch):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    plan = small_plan(tmp_path / "s", draws=1, targets=["ink"], methods=[f"{plugin}:Deadly"])
+    restore_registries(monkeypatch)
+    use_plugin(plugin)
+    plan = small_plan(tmp_path / "s", draws=1, targets=["ink"], methods=["deadly"])
     job_queue = make_queue(plan)
     run_local(job_queue, TWO[:1], RUNTIME)
     assert (job_queue.done, job_queue.failed) == (0, 1)
@@ -257,7 +261,7 @@ def test_a_full_disk_stops_with_a_message_and_nothing_is_lost(tmp_path: Path) ->
 
 
 def test_slots_respect_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshift.sweep.worker_slots.cores", lambda: 8)
+    monkeypatch.setattr("longshift.sweep.local_launcher.cores", lambda: 8)
     assert make_slots("cpu") == [Slot("cpu", 1)] * 8
     assert make_slots("cpu", threads=3) == [Slot("cpu", 3)] * 2
     assert make_slots("cpu", workers=5) == [Slot("cpu", 1)] * 5

@@ -14,9 +14,8 @@ from longshift.data import benchmarks
 from longshift.errors import ConfigError, UsageError
 from longshift.methods import get_method
 from longshift.sweep import jobs as plan_module
-from longshift.sweep.jobs import load_plan, make_plan
+from longshift.sweep.jobs import draw_of, hparam_seed, load_plan, make_plan
 from longshift.sweep.sweep_file import read_sweep
-from longshift.sweep.trial_seeds import draw_of, hparam_seed
 from longshift.training.run_config import RunConfig, Runtime, hparam_rng
 from tests.sweep.small import small_plan, write_sweep
 
@@ -208,7 +207,7 @@ def test_a_plan_is_made_anew_when_the_vectors_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["sweep/trial_seeds.py", "training/resolve_run.py", "data/image_size.py", "training/run_config.py"]
+    "name", ["sweep/sweep_file.py", "training/resolve_run.py", "data/image_size.py", "training/run_config.py"]
 )
 def test_the_list_of_jobs_is_made_anew_when_code_that_names_jobs_changes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,8 +13,7 @@ from benchmarks.agreement import config_for, largest_difference, term_values
 
 from longshift.sweep.collecting import collect
 from longshift.sweep.job_queue import make_queue
-from longshift.sweep.local_launcher import run_local
-from longshift.sweep.worker_slots import make_slots
+from longshift.sweep.local_launcher import make_slots, run_local
 from longshift.training.run_config import Runtime
 from longshift.training.task import Task, make_task
 from tests.sweep.small import small_plan

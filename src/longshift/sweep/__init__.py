@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         FINISHED as FINISHED,
         STATES as STATES,
         Entry as Entry,
+        Outcome as Outcome,
         clear_failures as clear_failures,
         read_failure as read_failure,
         scan_jobs as scan_jobs,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from longshift.sweep.jobs import (
         Job as Job,
         Plan as Plan,
+        hparam_seed as hparam_seed,
         load_plan as load_plan,
         make_plan as make_plan,
         never_started as never_started,
@@ -47,16 +49,14 @@ if TYPE_CHECKING:
         LaunchOptions as LaunchOptions,
         register_launcher as register_launcher,
     )
-    from longshift.sweep.local_launcher import run_local as run_local
-    from longshift.sweep.run_job import Outcome as Outcome, execute as execute
-    from longshift.sweep.run_keys import common_values as common_values
+    from longshift.sweep.local_launcher import Slot as Slot, make_slots as make_slots, run_local as run_local
+    from longshift.sweep.run_job import execute as execute
+    from longshift.sweep.sweep_file import common_values as common_values
     from longshift.sweep.sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
     from longshift.sweep.time_estimate import (
         count_kinds as count_kinds,
         estimate as estimate,
         measure_cost as measure_cost,
     )
-    from longshift.sweep.trial_seeds import hparam_seed as hparam_seed
-    from longshift.sweep.worker_slots import Slot as Slot, make_slots as make_slots
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from longshift.errors import LongshiftError
 from longshift.files import write_text
 from longshift.sweep.job_status import job_entries
-from longshift.sweep.job_store import FINISHED, state_of, write_failure
+from longshift.sweep.job_store import FINISHED, Outcome, state_of, write_failure
 from longshift.sweep.jobs import Job, Plan
-from longshift.sweep.run_job import Outcome
 from longshift.sweep.sweep_folder import StoreFolder, SweepFolder
 
 LOOK_AGAIN = 1.0  # seconds until a job that runs elsewhere is looked at again

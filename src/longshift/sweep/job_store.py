@@ -43,6 +43,14 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """The outcome of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, disk full."""
+
+    kind: Literal["done", "failed", "stopped", "busy", "full"]
+    message: str = ""
+
+
+@dataclass(frozen=True)
 class Indexed:
     """A line of the index."""
 

@@ -2,6 +2,13 @@
 
 Naming 20,000 jobs takes seconds and needs every method imported; `status` must not wait for that. The list is
 therefore kept in plan.jsonl, under a key made from the sweep file and the code that names jobs.
+
+Trials and draws become seeds in the same way for everybody:
+
+Trial t:            split_seed = t and train_seed = t (other files, other initial weights, other batches).
+Draw 0:             hparam_seed = 0, the defaults.
+Draw i of trial t:  hparam_seed = 1000 t + i for 1 <= i <= 999; the hyper-parameters follow from the method's name
+                    and this seed alone (`longshift.training.run_config.hparam_rng`).
 """
 
 from __future__ import annotations
@@ -19,11 +26,24 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.files import file_hash, replacing
 from longshift.plugins import plugin_files
 from longshift.sweep.sweep_folder import SweepFolder, job_id
-from longshift.sweep.trial_seeds import hparam_seed
 
 if TYPE_CHECKING:
     from longshift.sweep.sweep_file import Sweep
     from longshift.training import RunConfig
+
+PER_TRIAL = 1000  # most draws, so that the seeds of two trials never meet
+
+
+def hparam_seed(trial: int, draw: int) -> int:
+    """The seed of draw `draw` of trial `trial`."""
+    if not 0 <= draw < PER_TRIAL:
+        raise ValueError(f"Expected a draw from 0 to {PER_TRIAL - 1}, got {draw}.")
+    return 0 if draw == 0 else trial * PER_TRIAL + draw
+
+
+def draw_of(seed: int) -> int:
+    """The draw that a hyper-parameter seed stands for."""
+    return seed % PER_TRIAL
 
 
 @dataclass(frozen=True)

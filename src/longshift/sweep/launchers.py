@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from longshift.plugins import Registry
 from longshift.sweep.job_queue import JobQueue
-from longshift.sweep.local_launcher import run_local
+from longshift.sweep.local_launcher import make_slots, run_local
 from longshift.sweep.ray_launcher import Cluster, run_ray
-from longshift.sweep.worker_slots import make_slots
 from longshift.training import Runtime, TrackerKind
 
 

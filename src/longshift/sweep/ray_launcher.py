@@ -25,9 +25,9 @@ from longshift.files import replacing
 from longshift.plugins import VARIABLE, plugin_files
 from longshift.sweep import job_claims as claims
 from longshift.sweep.job_queue import JobQueue
-from longshift.sweep.job_store import FINISHED, quarantine, record_finished, state_of, write_failure
+from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job
-from longshift.sweep.run_job import Outcome, disk_full, execute
+from longshift.sweep.run_job import disk_full, execute
 from longshift.sweep.sweep_folder import StoreFolder
 from longshift.training import Runtime, TaskCache, TrackerKind
 

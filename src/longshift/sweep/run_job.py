@@ -8,16 +8,14 @@ import gc
 import shutil
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 
 from longshift.errors import LongshiftError
 from longshift.files import cannot_write
 from longshift.sweep import job_claims as claims
-from longshift.sweep.job_store import FINISHED, quarantine, record_finished, state_of, write_failure
+from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job
 from longshift.sweep.sweep_folder import StoreFolder
 from longshift.training import (
@@ -31,16 +29,6 @@ from longshift.training import (
     open_tracker,
     resolve_device,
 )
-
-Kind = Literal["done", "failed", "stopped", "busy", "full"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The outcome of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, disk full."""
-
-    kind: Kind
-    message: str = ""
 
 
 def execute(

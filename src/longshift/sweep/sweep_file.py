@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.methods import all_methods, get_method, methods_without_presets
 from longshift.settings import find_target
-from longshift.sweep.run_keys import common_values, merged
 from longshift.sweep.sweep_folder import SweepFolder
 from longshift.sweep.sweep_tables import ALL, DatasetTable, SweepTable, read_tables
 from longshift.toml import read_toml
@@ -135,6 +134,22 @@ def _rows(table: SweepTable, methods: Iterable[str]) -> Iterator[Row]:
         above = own.get(get_method(variant.method).info.name, {})
         values = merged(common_values(run, variant.method), above, variant.given(), {"method": variant.method})
         yield Row(variant.name, values, f"[[variants]] {variant.name}:")
+
+
+def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Run keys with later tables on top of earlier ones, hyper-parameters one by one."""
+    hparams: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for one in tables:
+        hparams |= one.get("hparams", {})
+        values |= one
+    return {**values, "hparams": hparams}
+
+
+def common_values(run: Mapping[str, Any], method: str) -> dict[str, Any]:
+    """[run] as it is for one method: without those of the common hyper-parameters that have no effect on it."""
+    unused = get_method(method).Config.not_used()
+    return {**run, "hparams": {name: v for name, v in run.get("hparams", {}).items() if name not in unused}}
 
 
 def _good_rows(rows: list[Row], mistakes: list[str]) -> list[Row]:

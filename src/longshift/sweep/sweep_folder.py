@@ -1,11 +1,11 @@
-"""Where things lie: the sweep's folder and the store of jobs, which several sweeps may share.
+"""Paths of a sweep: the sweep's folder and the store of jobs, which several sweeps may share.
 
 DIR/sweep.toml        the sweep
 DIR/plan.jsonl        its jobs, written by `plan` and `run`
 DIR/runs.parquet      a table of runs made elsewhere or collected earlier (or runs.csv): its jobs count as finished
 DIR/cancel            changes when `cancel` is called
 STORE/jobs/ID/        the folder of a run, as `longshift train` writes it; failure.json if it raised an error
-STORE/claims/ID       names the process that runs the job, which holds ID.lock beside it
+STORE/claims/ID       names the process that runs the job, which holds ID.lock next to it
 STORE/index.tsv       one line per finished job: a cache, made again where it is missing or stale
 STORE/quarantine/     results that could not be trusted
 """
@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from longshift.files import FileIn
 
 ID_LENGTH = 16  # hex digits of the fingerprint in a folder's name
 
@@ -36,26 +38,15 @@ class SweepFolder:
     path: Path
     store_path: Path | None = None
 
-    @property
-    def file(self) -> Path:
-        """sweep.toml."""
-        return self.path / "sweep.toml"
-
-    @property
-    def plan(self) -> Path:
-        """plan.jsonl."""
-        return self.path / "plan.jsonl"
+    file = FileIn("sweep.toml")
+    plan = FileIn("plan.jsonl")
+    cancel = FileIn("cancel")
 
     @property
     def table(self) -> Path:
         """runs.parquet; or runs.csv where only that exists."""
         names = [name for name in ("runs.parquet", "runs.csv") if (self.path / name).exists()]
         return self.path / (names or ["runs.parquet"])[0]
-
-    @property
-    def cancel(self) -> Path:
-        """The cancel mark."""
-        return self.path / "cancel"
 
     @property
     def store(self) -> StoreFolder:
@@ -69,25 +60,10 @@ class StoreFolder:
 
     path: Path
 
-    @property
-    def jobs(self) -> Path:
-        """All job folders."""
-        return self.path / "jobs"
-
-    @property
-    def claims(self) -> Path:
-        """The locks of running jobs."""
-        return self.path / "claims"
-
-    @property
-    def index(self) -> Path:
-        """Summaries of finished jobs."""
-        return self.path / "index.tsv"
-
-    @property
-    def quarantine(self) -> Path:
-        """Results that could not be trusted."""
-        return self.path / "quarantine"
+    jobs = FileIn("jobs")
+    claims = FileIn("claims")
+    index = FileIn("index.tsv")
+    quarantine = FileIn("quarantine")
 
     def job(self, fingerprint: str) -> Path:
         """The folder of a job."""

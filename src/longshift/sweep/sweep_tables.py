@@ -24,10 +24,10 @@ from longshift.data import DIGITS, get_benchmark
 from longshift.errors import LongshiftError, unknown_name
 from longshift.methods import get_method
 from longshift.settings import canonical_setting
+from longshift.sweep.jobs import PER_TRIAL
 from longshift.sweep.sweep_folder import absolute
 from longshift.training import RunConfig, Runtime, expected
 
-MOST_DRAWS = 1000  # so that the hyper-parameter seeds of two trials never meet, see `trial_seeds.hparam_seed`
 MOST_TRIALS = 1000
 ALL = "all"
 # What the expansion decides; a table of run keys may not.
@@ -175,7 +175,7 @@ class SweepTable(BaseModel):
     methods: Annotated[list[MethodName], BeforeValidator(_names)] = Field(default_factory=lambda: [ALL])
     variants: list[VariantTable] = Field(default_factory=list)
     trials: Annotated[tuple[TrialNumber, ...], BeforeValidator(_numbered)] = Field((0, 1, 2), min_length=1)
-    draws: int = Field(10, ge=1, le=MOST_DRAWS)
+    draws: int = Field(10, ge=1, le=PER_TRIAL)
     store: FilePath = Field(".", validate_default=True)
     run: RunTable = Field(default_factory=RunTable)
     overrides: dict[MethodName, RunTable] = Field(default_factory=dict)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longshift.rng import HostDraws, Request, RequestedDraws, draw, generator
+from longshift.rng import Draws, HostDraws, Request, draw, generator
 
 
 def sizes(program: Sequence[Request]) -> tuple[int, int]:
@@ -21,7 +21,7 @@ def sizes(program: Sequence[Request]) -> tuple[int, int]:
     return fractions, sum(int(np.prod(r.shape)) for r in program if r.whole)
 
 
-class TapedDraws(RequestedDraws):
+class TapedDraws(Draws):
     """Draws for eager steps (recorded) and for captured ones (read from the tape)."""
 
     def __init__(self, seed: int, stream: int, device: torch.device, block: int = 64) -> None:

@@ -8,6 +8,7 @@ result.json        the outcome; present only when the run is finished
 model.safetensors  the selected weights
 model.json         how to use them: structure, preprocessing, classes, temperature (of a fit: accuracy at unseen sites)
 averaged.safetensors  the selected averaged weights, where weights were averaged
+predictions.npz    logits, features, labels and domains of each set, where they are kept
 resume.pt          everything needed to resume; removed when the run is finished
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_json, write_text
+from longshift.files import FileIn, read_json, write_json, write_text
 
 if TYPE_CHECKING:  # reading results must not wait for torch
     from longshift.methods import Value
@@ -36,55 +37,16 @@ class RunFolder:
 
     path: Path
 
-    @property
-    def config(self) -> Path:
-        """config.json."""
-        return self.path / "config.json"
-
-    @property
-    def environment(self) -> Path:
-        """environment.json."""
-        return self.path / "environment.json"
-
-    @property
-    def split(self) -> Path:
-        """split.json."""
-        return self.path / "split.json"
-
-    @property
-    def metrics(self) -> Path:
-        """metrics.jsonl."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def result(self) -> Path:
-        """result.json."""
-        return self.path / "result.json"
-
-    @property
-    def model(self) -> Path:
-        """model.safetensors."""
-        return self.path / "model.safetensors"
-
-    @property
-    def description(self) -> Path:
-        """model.json."""
-        return self.path / "model.json"
-
-    @property
-    def averaged(self) -> Path:
-        """averaged.safetensors."""
-        return self.path / "averaged.safetensors"
-
-    @property
-    def resume(self) -> Path:
-        """resume.pt."""
-        return self.path / "resume.pt"
-
-    @property
-    def predictions(self) -> Path:
-        """predictions.npz."""
-        return self.path / "predictions.npz"
+    config = FileIn("config.json")
+    environment = FileIn("environment.json")
+    split = FileIn("split.json")
+    metrics = FileIn("metrics.jsonl")
+    result = FileIn("result.json")
+    model = FileIn("model.safetensors")
+    description = FileIn("model.json")
+    averaged = FileIn("averaged.safetensors")
+    resume = FileIn("resume.pt")
+    predictions = FileIn("predictions.npz")
 
     def finished(self) -> bool:
         """Whether the run has a result."""
@@ -134,7 +96,7 @@ def _read_config(folder: RunFolder) -> dict[str, Any]:
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise LongshiftError(
             f"{folder.config} is not the configuration of a run: expected schema {SCHEMA} and the run's values, "
-            f"found {found!r}. {_again(folder)}"
+            f"got {found!r}. {_again(folder)}"
         )
     return value
 
@@ -189,11 +151,11 @@ def read_result(folder: RunFolder, fingerprint: str = "", recount: bool = True) 
 
 def _result_mistake(value: Any, fingerprint: str) -> str:
     if value["schema"] != SCHEMA:
-        return f"expected schema {SCHEMA}, found {value['schema']!r}"
+        return f"expected schema {SCHEMA}, got {value['schema']!r}"
     if fingerprint and value["fingerprint"] != fingerprint:
-        return f"expected the run {fingerprint[:12]}, found {str(value['fingerprint'])[:12]}"
+        return f"expected the run {fingerprint[:12]}, got {str(value['fingerprint'])[:12]}"
     if value["status"] not in ("done", "diverged"):
-        return f"expected the status done or diverged, found {value['status']!r}"
+        return f"expected the status done or diverged, got {value['status']!r}"
     if value["status"] == "done" and not (value["last"] and value["selected"]):
         return "it has no evaluation"
     return ""
@@ -229,7 +191,7 @@ def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
             if line:
                 row = json.loads(line)
                 if not isinstance(row, dict) or not {"step", "validation"} <= row.keys():
-                    raise ValueError(f"line {number}: expected an evaluation, found {line[:40]!r}")
+                    raise ValueError(f"line {number}: expected an evaluation, got {line[:40]!r}")
                 rows.append(row)
     except (OSError, ValueError, RecursionError) as error:
         raise LongshiftError(
