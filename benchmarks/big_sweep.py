@@ -22,7 +22,7 @@ import torch
 from longshift.sweep.jobs import make_plan
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import TaskCache
 
 SWEEP = """
 settings = ["TotalHeavyTail", "Duality", "Balanced"]

@@ -19,7 +19,7 @@ from longshift.sweep.jobs import load_plan
 from longshift.sweep.run_job import execute
 from longshift.toml import read_toml
 from longshift.training.run_config import Runtime, parse_run_config
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import TaskCache
 from tests.sweep.small import small_plan, write_sweep
 
 

@@ -16,8 +16,9 @@ from longshift.errors import LongshiftError
 from longshift.files import read_json
 from longshift.inference.evaluate_run import evaluate
 from longshift.inference.loading import load_model
+from longshift.training.interrupt import Interrupted
 from longshift.training.run_folder import RunFolder, read_metrics, read_result
-from longshift.training.trainer import Interrupted, Trainer
+from longshift.training.trainer import Trainer
 from tests.commands import Command, wait_for
 from tests.faults.tools import (
     DAMAGES,

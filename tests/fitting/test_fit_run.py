@@ -33,8 +33,8 @@ from longshift.fitting.site_scores import (
 )
 from longshift.inference.evaluate_run import evaluate
 from longshift.inference.prediction import predict
+from longshift.training.interrupt import Interrupted
 from longshift.training.run_config import RunConfig
-from longshift.training.trainer import Interrupted
 from tests.report.chromium import needs_browser, open_page
 from tests.training.runs import CPU
 

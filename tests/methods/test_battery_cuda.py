@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor
@@ -14,9 +12,9 @@ from longshift.methods import all_methods
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.rng import Draws, HostDraws, Request
+from longshift.training.batch_source import Source
 from longshift.training.graph_rng import TapedDraws
-from longshift.training.loss_log import LossLog
-from longshift.training.steppers import GraphStepper, PlainStepper
+from longshift.training.steppers import GraphStepper, LossLog, PlainStepper
 from tests.methods.tiny import Tiny
 
 pytestmark = pytest.mark.gpu
@@ -46,7 +44,7 @@ def assert_close(method: Method, other: Method) -> None:
         assert worst <= ATOL, f"{key}: differs by {gap.max():.2e}"
 
 
-class TinySource:
+class TinySource(Source):
     """Batches in fixed places on the GPU, as a captured step needs them."""
 
     def __init__(self, tiny: Tiny) -> None:
@@ -63,12 +61,6 @@ class TinySource:
         draws.permutation(2)
         draws.uniform(1)
         return self.placed
-
-    def rows(self, indices: npt.NDArray[np.int64]) -> Tensor:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize("name", CAPTURABLE)

@@ -15,9 +15,10 @@ from longshift.inference.evaluate_run import evaluate
 from longshift.methods import all_methods, get_method, methods_without_presets, registry
 from longshift.report.titles import is_variant, method_title
 from longshift.rng import HostDraws
+from longshift.training.interrupt import Interrupted
 from longshift.training.run_config import RunConfig
 from longshift.training.task import make_task
-from longshift.training.trainer import Interrupted, Trainer
+from longshift.training.trainer import Trainer
 from tests.losses.loops import similarity
 from tests.methods.tiny import Tiny
 from tests.sweep.small import small_plan

@@ -19,7 +19,7 @@ from longshift.sweep.jobs import Job, Plan
 from longshift.sweep.run_job import disk_full, execute
 from longshift.training import checkpoint
 from longshift.training.run_config import Runtime
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import TaskCache
 from tests.sweep.small import small_plan
 
 RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)

@@ -24,7 +24,7 @@ from longshift.sweep.jobs import Plan, make_plan
 from longshift.sweep.local_launcher import Slot, make_slots, run_local
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import TaskCache
 from tests.commands import CONTEXT, Command, wait_for
 from tests.registries import restore_registries
 from tests.sweep.small import small_plan, table_bytes, write_sweep

@@ -12,7 +12,7 @@ from longshift.sweep.job_queue import make_queue
 from longshift.sweep.ray_launcher import Cluster, node_store, run_ray
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import TaskCache
 from tests.sweep.small import small_plan, table_bytes
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")

@@ -33,7 +33,7 @@ from longshift.sweep.jobs import Plan, load_plan
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
 from longshift.training.run_folder import RunFolder, read_metrics
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import TaskCache
 from tests.sweep.small import small_plan, table_bytes
 
 # Four runs: one under two names, one with averaged weights (two rows), one that diverges, one more.

@@ -7,8 +7,7 @@ import pytest
 
 from longshift.sweep.time_estimate import measure_cost, thinned
 from longshift.training.run_config import Runtime
-from longshift.training.task import Task
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import Task, TaskCache
 from tests.training.runs import digits_config
 
 

@@ -19,7 +19,7 @@ from longshift.sweep.jobs import load_plan
 from longshift.sweep.run_job import execute
 from longshift.sweep.sweep_file import read_sweep
 from longshift.training.run_config import RunConfig, Runtime, hparam_rng
-from longshift.training.task_cache import TaskCache
+from longshift.training.task import TaskCache
 from tests.sweep.small import small_plan, write_sweep
 
 PRIOR = {"name": "ndcl_prior", "method": "NDCL", "hparams": {"prior": "domain", "alpha": 0.0}}

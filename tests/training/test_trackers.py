@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from longshift.errors import UsageError
+from longshift.training.interrupt import Interrupted
 from longshift.training.run_config import RunConfig, Runtime, parse_run_config
 from longshift.training.run_folder import RunFolder, read_metrics
 from longshift.training.task import make_task
 from longshift.training.trackers import TrackerKind, open_tracker, scalars, tracker_kind
-from longshift.training.trainer import Interrupted, Trainer
+from longshift.training.trainer import Trainer
 
 
 def _config() -> RunConfig:

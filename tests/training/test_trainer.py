@@ -19,9 +19,10 @@ from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.progress import Stage
 from longshift.results.run_summary import summarize
 from longshift.training.batch_source import ResidentSource
+from longshift.training.interrupt import Interrupted
 from longshift.training.run_folder import RunFolder
 from longshift.training.task import Task, make_task
-from longshift.training.trainer import Interrupted, Trainer
+from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config, train
 
 

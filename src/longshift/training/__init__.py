@@ -18,14 +18,12 @@ if TYPE_CHECKING:
     )
     from longshift.training.checkpoint import load_resume as load_resume
     from longshift.training.device import resolve_device as resolve_device
-    from longshift.training.interrupt import graceful_stop as graceful_stop
+    from longshift.training.interrupt import Interrupted as Interrupted, graceful_stop as graceful_stop
     from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
-    from longshift.training.predictions_file import read_predictions as read_predictions
     from longshift.training.resolve_run import (
         OpenDataset as OpenDataset,
         Request as Request,
         ResolvedRun as ResolvedRun,
-        describe_network as describe_network,
         resolve as resolve,
     )
     from longshift.training.run_config import (
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
         RunFolder as RunFolder,
         read_config as read_config,
         read_metrics as read_metrics,
+        read_predictions as read_predictions,
         read_result as read_result,
     )
     from longshift.training.score_sets import SETS as SETS, Evaluator as Evaluator, evaluate_set as evaluate_set
@@ -48,17 +47,16 @@ if TYPE_CHECKING:
     from longshift.training.task import (
         Bar as Bar,
         Task as Task,
+        TaskCache as TaskCache,
         make_task as make_task,
         no_bar as no_bar,
     )
-    from longshift.training.task_cache import TaskCache as TaskCache
     from longshift.training.trackers import (
         TrackerKind as TrackerKind,
         open_tracker as open_tracker,
         tracker_kind as tracker_kind,
     )
     from longshift.training.train_run import TrainedRun as TrainedRun, train as train
-    from longshift.training.trainer import Interrupted as Interrupted, Trainer as Trainer
-    from longshift.training.warmup import start_warmup as start_warmup
+    from longshift.training.trainer import Trainer as Trainer
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

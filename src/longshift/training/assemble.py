@@ -16,10 +16,9 @@ from longshift.training.batch_source import ResidentSource, Source, StreamedSour
 from longshift.training.batches import Inputs, channel_tensor, training_set
 from longshift.training.device import compiles, resolve_precision, tune, use_graphs
 from longshift.training.graph_rng import TapedDraws
-from longshift.training.loss_log import LossLog
 from longshift.training.model_file import ModelFile
 from longshift.training.run_config import RunConfig, Runtime
-from longshift.training.steppers import GraphStepper, PlainStepper, Stepper
+from longshift.training.steppers import GraphStepper, LossLog, PlainStepper, Stepper
 from longshift.training.style import Style
 from longshift.training.task import Task
 from longshift.training.warmup import keep_compiled

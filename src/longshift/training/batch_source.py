@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 import warnings
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,28 +20,29 @@ from longshift.training.batches import Inputs, TrainingSet, draw_positions
 Arrived = tuple[int, Tensor, Tensor, torch.cuda.Event | None]  # step, samples, labels, when the copies are done
 
 
-class Rows(Protocol):
-    """Gives evaluation inputs."""
+class EvaluationSource:
+    """Samples for evaluation: they stay on the host and move over in chunks."""
+
+    def __init__(self, pool: Tensor, device: torch.device) -> None:
+        self.pool, self.device = pool, device
 
     def rows(self, indices: IntArray) -> Tensor:
-        """Stored samples on the device, for evaluation."""
-        ...
+        """Stored samples, moved to the device."""
+        return self.pool.index_select(0, torch.as_tensor(indices, device=self.pool.device)).to(self.device)
 
 
-class Source(Rows, Protocol):
+class Source(EvaluationSource):
     """Gives training batches and evaluation inputs."""
 
     def prepare(self, step: int) -> None:
         """Do the work on the host that the batch of `step` needs."""
-        ...
 
     def batch(self, draws: Draws) -> Batch:
         """The batch of the current step; static shapes, no host work."""
-        ...
+        raise NotImplementedError
 
     def close(self) -> None:
         """Stop background work."""
-        ...
 
 
 def host_tensor(inputs: npt.NDArray[np.generic]) -> Tensor:
@@ -65,17 +65,14 @@ def resident_pool(pool: Tensor, key: str, device: torch.device) -> Tensor:
     return _RESIDENT[key, device]
 
 
-class ResidentSource:
+class ResidentSource(Source):
     """All samples on the device (on the CPU: the memory map itself)."""
 
     def __init__(self, pool: Tensor, train: TrainingSet, per_domain: int, inputs: Inputs, device: torch.device) -> None:
-        self.pool = pool
-        self.train, self.per_domain, self.inputs, self.device = train, per_domain, inputs, device
+        super().__init__(pool, device)
+        self.train, self.per_domain, self.inputs = train, per_domain, inputs
         self.indices = torch.as_tensor(train.indices, device=device)
         self.y = torch.as_tensor(train.y, device=device)
-
-    def prepare(self, step: int) -> None:
-        """Nothing to do."""
 
     def batch(self, draws: Draws) -> Batch:
         """Gather, augment, mix styles, normalize."""
@@ -83,15 +80,8 @@ class ResidentSource:
         stored = self.pool.index_select(0, self.indices.index_select(0, positions))
         return self.inputs.batch(stored, self.y.index_select(0, positions), self.train.domains, draws)
 
-    def rows(self, indices: IntArray) -> Tensor:
-        """Gather."""
-        return self.pool.index_select(0, torch.as_tensor(indices, device=self.device))
 
-    def close(self) -> None:
-        """Nothing to stop."""
-
-
-class StreamedSource:
+class StreamedSource(Source):
     """Samples stay on the host; a thread gathers coming batches into pinned memory and copies them ahead of time.
 
     Which samples a step sees depends on the seed and the step alone, so the thread can prepare them in advance.
@@ -107,8 +97,8 @@ class StreamedSource:
         seed: int,
         ahead: int = 4,
     ) -> None:
-        self.pool, self.train, self.per_domain, self.inputs, self.device = pool, train, per_domain, inputs, device
-        self.seed, self.ahead = seed, ahead
+        super().__init__(pool, device)
+        self.train, self.per_domain, self.inputs, self.seed = train, per_domain, inputs, seed
         count = train.domains * per_domain
         self.stored = torch.zeros(count, *pool.shape[1:], dtype=pool.dtype, device=device)
         self.y = torch.zeros(count, dtype=torch.int64, device=device)
@@ -122,7 +112,7 @@ class StreamedSource:
     def _produce(self, step: int) -> None:
         try:
             self._stream_from(step)
-        except BaseException as error:  # told to the training loop, which waits for samples
+        except BaseException as error:  # raised again in the training loop, which waits for samples
             self._failure = error
             self._stop.set()
 
@@ -183,10 +173,6 @@ class StreamedSource:
         draw_positions(self.train, self.per_domain, draws)  # keeps the draws of both sources in step
         return self.inputs.batch(self.stored, self.y.clone(), self.train.domains, draws)
 
-    def rows(self, indices: IntArray) -> Tensor:
-        """Gather on the host, move over."""
-        return self.pool.index_select(0, torch.as_tensor(indices)).to(self.device)
-
     def close(self) -> None:
         """Stop the thread."""
         self._stop.set()
@@ -194,17 +180,6 @@ class StreamedSource:
             self._queue.get_nowait()
         if self._thread is not None:
             self._thread.join(timeout=10)
-
-
-class EvaluationSource:
-    """Samples for evaluation only: they stay on the host and move over in chunks."""
-
-    def __init__(self, pool: Tensor, device: torch.device) -> None:
-        self.pool, self.device = pool, device
-
-    def rows(self, indices: IntArray) -> Tensor:
-        """Gather on the host, move over."""
-        return self.pool.index_select(0, torch.as_tensor(indices)).to(self.device)
 
 
 def fits(pool: Tensor, device: torch.device, share: float = 0.4) -> bool:

@@ -12,6 +12,14 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+from longshift.errors import LongshiftError
+
+
+class Interrupted(LongshiftError):
+    """The run was asked to stop and has saved its state."""
+
+    exit_code = 130
+
 
 @contextlib.contextmanager
 def graceful_stop(announce: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:

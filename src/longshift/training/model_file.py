@@ -6,10 +6,11 @@ It holds plain values only. Together with model.safetensors it is a model: no pi
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from longshift.errors import LongshiftError
@@ -19,11 +20,11 @@ from longshift.metrics import fit_temperature
 from longshift.nn import weights_header
 from longshift.training.batches import Inputs
 from longshift.training.checkpoint import save_weights
-from longshift.training.run_config import RunConfig
+from longshift.training.run_config import RunConfig, key_mistakes
 from longshift.training.run_folder import RunFolder
 from longshift.training.score_sets import Evaluator
 from longshift.training.task import Task
-from longshift.training.weight_averaging import Averager
+from longshift.training.weight_selection import Averager
 
 SCHEMA = 1
 
@@ -91,12 +92,8 @@ def save_model(
         with averager.swapped(averager.best.weights):
             save_weights(folder.averaged, evaluator.method.state_dict())
             averaged = fit_temperature(evaluator.predict("validation"), labels)
-    write_model_file(folder.description, replace(described, temperature=selected, averaged_temperature=averaged))
-
-
-def write_model_file(path: Path, model: ModelFile) -> None:
-    """Write model.json by rename."""
-    write_json(path, {"schema": SCHEMA, **asdict(model)})
+    described = replace(described, temperature=selected, averaged_temperature=averaged)
+    write_json(folder.description, {"schema": SCHEMA, **asdict(described)})
 
 
 def read_model_file(path: Path) -> ModelFile:
@@ -104,35 +101,16 @@ def read_model_file(path: Path) -> ModelFile:
     value = read_json(path)
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
-        raise LongshiftError(f"{path} is not a model description: expected schema {SCHEMA}, found {found!r}")
-    lacking = [f.name for f in fields(ModelFile) if f.name not in value]
-    if lacking:
-        raise LongshiftError(f"{path} is damaged: it lacks {', '.join(lacking)}")
+        raise LongshiftError(f"{path} is not a model description: expected schema {SCHEMA}, got {found!r}")
     try:
-        found = ModelFile(
-            method=str(value["method"]),
-            predictor="network" if value["predictor"] == "network" else "method",
-            backbone=str(value["backbone"]),
-            pad_type=str(value["pad_type"]),
-            freeze_bn=bool(value["freeze_bn"]),
-            input_dim=int(value["input_dim"]),
-            size=int(value["size"]),
-            mean=tuple(float(v) for v in value["mean"]),
-            std=tuple(float(v) for v in value["std"]),
-            classes=tuple(str(name) for name in value["classes"]),
-            sources=tuple(str(name) for name in value["sources"]),
-            counts=tuple(tuple(int(n) for n in row) for row in value["counts"]),
-            steps=int(value["steps"]),
-            hparams=dict(value["hparams"]),
-            temperature=float(value["temperature"]),
-            averaged_temperature=float(value["averaged_temperature"]),
-        )
-    except (TypeError, ValueError, OverflowError) as error:
-        raise LongshiftError(f"{path} is damaged: {error}") from error
-    wrong = _mistakes(found)
+        model = TypeAdapter(ModelFile).validate_python(value)
+    except ValidationError as error:
+        wrong = [text for _, text in key_mistakes(error, ())]
+    else:
+        wrong = _mistakes(model)
     if wrong:
         raise LongshiftError(f"{path} is damaged: {'; '.join(wrong)}")
-    return found
+    return model
 
 
 def _mistakes(model: ModelFile) -> list[str]:

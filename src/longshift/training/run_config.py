@@ -55,97 +55,58 @@ class RunConfig(BaseModel):
         ('small_conv', 32)
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, use_attribute_docstrings=True)
 
-    data: str = Field(
-        default="digits", min_length=1, json_schema_extra=_DATA,
-        description="Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), or 'digits'.",
-    )  # fmt: skip
-    benchmark: str | None = Field(
-        default=None, json_schema_extra=_DATA,
-        description="Use the published counts of this benchmark (VLCS, PACS, OfficeHome, DomainNet, or a plugin's); "
-        "by default recognized by the names in the data.",
-    )  # fmt: skip
-    setting: str = Field(
-        default="TotalHeavyTail", json_schema_extra=_DATA,
-        description="TotalHeavyTail, Duality, GINIDG, Cross, Balanced, Natural, or a .json or .csv file of counts.",
-    )  # fmt: skip
-    target: str = Field(
-        ..., json_schema_extra=_DATA, description="Domain to hold out; '' holds out none, for a final model."
-    )
-    ratio: float | None = Field(
-        default=None, gt=1, json_schema_extra=_DATA, description="Imbalance ratio of a generated setting."
-    )
-    shrink: bool = Field(
-        default=False, json_schema_extra=_DATA, description="Take fewer samples where the data has too few."
-    )
-    validation: int | None = Field(
-        default=None, ge=1, json_schema_extra=_DATA,
-        description="Validation samples per class and source domain; with shrink, at most a third of a class.",
-    )  # fmt: skip
-    method: str = Field(
-        default="ndcl", json_schema_extra=_MODEL,
-        description="A name from `longshift methods`.",
-    )  # fmt: skip
-    hparams: dict[str, float | int | str | bool] = Field(
-        default_factory=dict, json_schema_extra=_MODEL, description="Set a hyper-parameter of the method; repeatable."
-    )
-    backbone: str = Field(
-        default="auto", json_schema_extra=_MODEL,
-        description="Any timm model, torchvision/NAME, small_conv or mlp; "
-        "auto: resnet50, small_conv for small images, mlp for vectors.",
-    )  # fmt: skip
-    pretrained: bool = Field(
-        default=False, json_schema_extra=_MODEL, description="Start from the published weights of the backbone."
-    )
-    weights: str | None = Field(
-        default=None, json_schema_extra=_MODEL, description="Start from the weights in a .safetensors file."
-    )
-    freeze_bn: bool = Field(
-        default=True,
-        json_schema_extra=_MODEL,
-        description="Freeze the statistics of batch norms, as the protocol does.",
-    )
-    image_size: int = Field(
-        default=0, ge=0, le=1024, json_schema_extra=_MODEL,
-        description="Pixels; 0: 224, 32 for digits, images of up to 64 pixels at their own size.",
-    )  # fmt: skip
-    augment: str = Field(
-        default="auto", json_schema_extra=_TRAINING,
-        description="Augmentation of training images: domainbed, a plugin's, or off; auto: off for small images.",
-    )  # fmt: skip
-    sampling: Literal["domain", "pooled"] = Field(
-        default="domain", json_schema_extra=_TRAINING,
-        description="domain: as many samples from each source; pooled: all sources are one domain.",
-    )  # fmt: skip
-    steps: int = Field(default=PROTOCOL_STEPS, ge=1, json_schema_extra=_TRAINING, description="Training steps.")
-    schedules: Literal["given", "scaled"] = Field(
-        default="given", json_schema_extra=_TRAINING,
-        description="scaled: shorten the schedules of the method with the steps, as parts of 5,000.",
-    )  # fmt: skip
-    eval_every: int = Field(default=300, ge=1, json_schema_extra=_TRAINING, description="Steps between validations.")
-    evaluate: Literal["selected", "full"] = Field(
-        default="selected", json_schema_extra=_TRAINING,
-        description="selected: measure test and target at the end; full: at each validation.",
-    )  # fmt: skip
-    average: Literal["none", "ema", "swa"] = Field(
-        default="none", json_schema_extra=_TRAINING,
-        description="Also average the weights over the steps, as a second model.",
-    )  # fmt: skip
-    average_from: int = Field(
-        default=0, ge=0, json_schema_extra=_TRAINING,
-        description="First step of the average; 0: the first step for ema, half of the steps for swa.",
-    )  # fmt: skip
-    split_seed: int = Field(
-        default=0, ge=0, json_schema_extra=_SEEDS, description="Choose the files of training, validation and test."
-    )
-    hparam_seed: int = Field(
-        default=0, ge=0, json_schema_extra=_SEEDS,
-        description="0: default hyper-parameters; n > 0: random draw n of them.",
-    )  # fmt: skip
-    train_seed: int = Field(
-        default=0, ge=0, json_schema_extra=_SEEDS, description="Choose initial weights, batches and augmentation."
-    )
+    data: str = Field(default="digits", min_length=1, json_schema_extra=_DATA)
+    """Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), or 'digits'."""
+    benchmark: str | None = Field(default=None, json_schema_extra=_DATA)
+    """Use the counts of VLCS, PACS, OfficeHome, DomainNet or a plugin's benchmark; by default recognized by names."""
+    setting: str = Field(default="TotalHeavyTail", json_schema_extra=_DATA)
+    """TotalHeavyTail, Duality, GINIDG, Cross, Balanced, Natural, or a .json or .csv file of counts."""
+    target: str = Field(..., json_schema_extra=_DATA)
+    """Domain to hold out; '' holds out none, for a final model."""
+    ratio: float | None = Field(default=None, gt=1, json_schema_extra=_DATA)
+    """Imbalance ratio of a generated setting."""
+    shrink: bool = Field(default=False, json_schema_extra=_DATA)
+    """Take fewer samples where the data has too few."""
+    validation: int | None = Field(default=None, ge=1, json_schema_extra=_DATA)
+    """Validation samples per class and source domain; with shrink, at most a third of a class."""
+    method: str = Field(default="ndcl", json_schema_extra=_MODEL)
+    """A name from `longshift methods`."""
+    hparams: dict[str, float | int | str | bool] = Field(default_factory=dict, json_schema_extra=_MODEL)
+    """Set a hyper-parameter of the method; repeatable."""
+    backbone: str = Field(default="auto", json_schema_extra=_MODEL)
+    """Any timm model, torchvision/NAME, small_conv or mlp; auto: resnet50 (small images: small_conv; vectors: mlp)."""
+    pretrained: bool = Field(default=False, json_schema_extra=_MODEL)
+    """Start from the published weights of the backbone."""
+    weights: str | None = Field(default=None, json_schema_extra=_MODEL)
+    """Start from the weights in a .safetensors file."""
+    freeze_bn: bool = Field(default=True, json_schema_extra=_MODEL)
+    """Freeze the statistics of batch norms, as the protocol does."""
+    image_size: int = Field(default=0, ge=0, le=1024, json_schema_extra=_MODEL)
+    """Pixels; 0: 224, 32 for digits, images of up to 64 pixels at their own size."""
+    augment: str = Field(default="auto", json_schema_extra=_TRAINING)
+    """Augmentation of training images: domainbed, a plugin's, or off; auto: off for small images."""
+    sampling: Literal["domain", "pooled"] = Field(default="domain", json_schema_extra=_TRAINING)
+    """domain: as many samples from each source; pooled: all sources are one domain."""
+    steps: int = Field(default=PROTOCOL_STEPS, ge=1, json_schema_extra=_TRAINING)
+    """Training steps."""
+    schedules: Literal["given", "scaled"] = Field(default="given", json_schema_extra=_TRAINING)
+    """scaled: shorten the schedules of the method with the steps, as parts of 5,000."""
+    eval_every: int = Field(default=300, ge=1, json_schema_extra=_TRAINING)
+    """Steps between validations."""
+    evaluate: Literal["selected", "full"] = Field(default="selected", json_schema_extra=_TRAINING)
+    """selected: measure test and target at the end; full: at each validation."""
+    average: Literal["none", "ema", "swa"] = Field(default="none", json_schema_extra=_TRAINING)
+    """Also average the weights over the steps, as a second model."""
+    average_from: int = Field(default=0, ge=0, json_schema_extra=_TRAINING)
+    """First step of the average; 0: the first step for ema, half of the steps for swa."""
+    split_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
+    """Choose the files of training, validation and test."""
+    hparam_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
+    """0: default hyper-parameters; n > 0: random draw n of them."""
+    train_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
+    """Choose initial weights, batches and augmentation."""
 
     @field_validator("benchmark")
     @classmethod
@@ -395,37 +356,28 @@ def _style_mistakes(config: RunConfig) -> dict[str, list[str]]:
     return {}
 
 
-@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Runtime:
     """How a run is executed; none of it is part of what the run is."""
 
-    device: str = Field(default="auto", json_schema_extra=_EXECUTION, description="auto, cpu, cuda, cuda:1 ...")
-    precision: Literal["auto", "fp32", "bf16"] = Field(
-        default="auto", json_schema_extra=_EXECUTION, description="Arithmetic; auto: bf16 on GPUs that have it."
-    )
-    graphs: Literal["auto", "on", "off"] = Field(
-        default="auto", json_schema_extra=_EXECUTION, description="Capture each step as a CUDA graph."
-    )
-    compile: Literal["auto", "on", "off"] = Field(
-        default="auto", json_schema_extra=_EXECUTION,
-        description="Compile backbone and augmentation; auto: in long runs on a GPU.",
-    )  # fmt: skip
-    stream: bool = Field(
-        default=False, json_schema_extra=_EXECUTION,
-        description="Keep the images on the host even if they fit on the GPU.",
-    )  # fmt: skip
-    cache: Path | None = Field(
-        default=None, json_schema_extra=_EXECUTION,
-        description="Folder of decoded images; by default $LONGSHIFT_CACHE.",
-    )  # fmt: skip
-    checkpoint_every: int = Field(
-        default=0, ge=0, json_schema_extra=_EXECUTION,
-        description="Steps between checkpoints; 0: at each validation.",
-    )  # fmt: skip
-    keep_model: bool = Field(default=True, json_schema_extra=_EXECUTION, description="Keep the selected weights.")
-    save_predictions: bool = Field(
-        default=False, json_schema_extra=_EXECUTION, description="Keep the logits of validation, test and target."
-    )
+    device: str = Field(default="auto", json_schema_extra=_EXECUTION)
+    """auto, cpu, cuda, cuda:1 ..."""
+    precision: Literal["auto", "fp32", "bf16"] = Field(default="auto", json_schema_extra=_EXECUTION)
+    """Arithmetic; auto: bf16 on GPUs that have it."""
+    graphs: Literal["auto", "on", "off"] = Field(default="auto", json_schema_extra=_EXECUTION)
+    """Capture each step as a CUDA graph."""
+    compile: Literal["auto", "on", "off"] = Field(default="auto", json_schema_extra=_EXECUTION)
+    """Compile backbone and augmentation; auto: in long runs on a GPU."""
+    stream: bool = Field(default=False, json_schema_extra=_EXECUTION)
+    """Keep the images on the host even if they fit on the GPU."""
+    cache: Path | None = Field(default=None, json_schema_extra=_EXECUTION)
+    """Folder of decoded images; by default $LONGSHIFT_CACHE."""
+    checkpoint_every: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
+    """Steps between checkpoints; 0: at each validation."""
+    keep_model: bool = Field(default=True, json_schema_extra=_EXECUTION)
+    """Keep the selected weights."""
+    save_predictions: bool = Field(default=False, json_schema_extra=_EXECUTION)
+    """Keep the logits of validation, test and target."""
 
 
 def parse_runtime(values: Mapping[str, Any], source: str = "the options") -> Runtime:

@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longshift.errors import LongshiftError
-from longshift.files import FileIn, read_json, write_json, write_text
+from longshift.files import FileIn, read_json, replacing, write_json, write_text
 
 if TYPE_CHECKING:  # reading results must not wait for torch
+    import numpy.typing as npt
+
     from longshift.methods import Value
     from longshift.settings import Split
     from longshift.training.run_config import RunConfig
@@ -174,6 +176,25 @@ def _miscounted(value: dict[str, Any]) -> str:
                     f"but its confusion matrix has {right} right of {n}"
                 )
     return ""
+
+
+def write_predictions(folder: RunFolder, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write predictions.npz by rename."""
+    import numpy as np
+
+    with replacing(folder.predictions) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def read_predictions(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a predictions.npz by name, such as "target_logits"; sets without samples have none."""
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
+        raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
 
 
 def write_metrics(folder: RunFolder, rows: list[dict[str, Any]]) -> None:

@@ -23,7 +23,7 @@ from longshift.metrics import (
     probabilities,
 )
 from longshift.nn import without_kernel_tuning
-from longshift.training.batch_source import Rows
+from longshift.training.batch_source import EvaluationSource
 from longshift.training.batches import Inputs
 from longshift.training.task import Task
 
@@ -70,20 +70,28 @@ def _mean(gaps: Sequence[FloatArray]) -> float | None:
     return value if np.isfinite(value) else None
 
 
+def brief(found: Mapping[str, Evaluation]) -> dict[str, Any]:
+    """Evaluations by set as a row of metrics.jsonl has them: without the confusion matrices."""
+    rows = {name: evaluation.to_dict() for name, evaluation in found.items()}
+    for row in rows.values():
+        del row["confusion"]
+    return rows
+
+
 class Evaluator:
     """Predicts and measures the sets of a task with the current weights of a method; `name` is the run's."""
 
-    def __init__(self, task: Task, method: Method, source: Rows, inputs: Inputs, name: str = "") -> None:
+    def __init__(self, task: Task, method: Method, source: EvaluationSource, inputs: Inputs, name: str = "") -> None:
         self.task, self.method, self.source, self.inputs, self.name = task, method, source, inputs, name
         self.sets: dict[str, IntArray] = {name: task.split.part(name) for name in SETS}
 
     def predict(self, name: str) -> Tensor:
         """Logits (N, classes) of one of the sets, in float32 on the CPU."""
-        return predict_rows(self.method, self.source, self.inputs, self.sets[name])
+        return self._over_chunks(self.method.predict, self.sets[name]).cpu()
 
     def features(self, indices: IntArray) -> Tensor:
         """Features (N, feature_dim) of samples, on the device of the method."""
-        return _over_chunks(self.method, self.method.network.features, self.source, self.inputs, indices)
+        return self._over_chunks(self.method.network.features, indices)
 
     def measure(self, names: Sequence[str]) -> dict[str, Evaluation]:
         """Metrics of each of the sets that has samples; none at all if a prediction is not finite."""
@@ -116,27 +124,19 @@ class Evaluator:
     def _logits(self, names: Sequence[str]) -> dict[str, Tensor]:
         return {name: self.predict(name) for name in names if len(self.sets[name])}
 
-
-def predict_rows(method: Method, source: Rows, inputs: Inputs, indices: IntArray) -> Tensor:
-    """Logits (N, classes) in float32 on the CPU, in the order of `indices`."""
-    return _over_chunks(method, method.predict, source, inputs, indices).cpu()
-
-
-@torch.no_grad()
-def _over_chunks(
-    method: Method, function: Callable[[Tensor], Tensor], source: Rows, inputs: Inputs, indices: IntArray
-) -> Tensor:
-    training = method.training
-    method.eval()
-    results = []
-    chunk = min(CHUNK, len(indices))
-    try:
-        with without_kernel_tuning():  # trying out kernels would take longer than all evaluations of a run together
-            for start in range(0, len(indices), max(chunk, 1)):
-                part = indices[start : start + chunk]
-                # The last chunk is filled up, so that a GPU sees only one shape.
-                padded = np.concatenate([part, np.repeat(part[-1:], chunk - len(part))])
-                results.append(function(inputs.evaluation(source.rows(padded)))[: len(part)].float())
-    finally:
-        method.train(training)
-    return torch.cat(results)
+    @torch.no_grad()
+    def _over_chunks(self, function: Callable[[Tensor], Tensor], indices: IntArray) -> Tensor:
+        training = self.method.training
+        self.method.eval()
+        results = []
+        chunk = min(CHUNK, len(indices))
+        try:
+            with without_kernel_tuning():  # trying out kernels would take longer than all evaluations of a run together
+                for start in range(0, len(indices), max(chunk, 1)):
+                    part = indices[start : start + chunk]
+                    # The last chunk is filled up, so that a GPU sees only one shape.
+                    padded = np.concatenate([part, np.repeat(part[-1:], chunk - len(part))])
+                    results.append(function(self.inputs.evaluation(self.source.rows(padded)))[: len(part)].float())
+        finally:
+            self.method.train(training)
+        return torch.cat(results)

@@ -6,15 +6,51 @@ from collections.abc import Hashable
 from typing import Protocol
 
 import torch
+from torch import Tensor
 
 from longshift.errors import LongshiftError
 from longshift.methods import Method
 from longshift.rng import HostDraws
 from longshift.training.batch_source import Source
 from longshift.training.graph_rng import TapedDraws
-from longshift.training.loss_log import LossLog
 
 EAGER_STEPS = 3  # of each phase before its capture: allocations and kernel choices settle
+
+
+class LossLog:
+    """Running means of the terms of the loss, kept on the device and read only at evaluations.
+
+    It is safe inside a captured step, because its tensors never move.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.sums: dict[str, Tensor] = {}
+
+    def add(self, terms: dict[str, Tensor]) -> None:
+        """Add one step's terms."""
+        for name, value in terms.items():
+            if name not in self.sums:
+                self.sums[name] = torch.zeros(2, dtype=torch.float64, device=self.device)
+            self.sums[name] += torch.stack([value.detach().double(), torch.ones_like(value, dtype=torch.float64)])
+
+    def state(self) -> dict[str, Tensor]:
+        """The sums so far, for a checkpoint."""
+        return {name: total.clone() for name, total in self.sums.items()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from saved sums."""
+        self.sums = {name: total.to(self.device).clone() for name, total in state.items()}
+
+    def read(self) -> dict[str, float]:
+        """Means since the last reading; synchronizes once."""
+        if not self.sums:
+            return {}
+        names = list(self.sums)
+        values = torch.stack([self.sums[name] for name in names]).cpu().tolist()
+        for total in self.sums.values():
+            total.zero_()
+        return {name: total / count for name, (total, count) in zip(names, values, strict=True) if count}
 
 
 class Stepper(Protocol):
@@ -117,15 +153,15 @@ class GraphStepper:
 
 
 def first_error(error: RuntimeError) -> RuntimeError:
-    """What went wrong in a capture: leaving it raises once more, and the error that says where is the one before."""
+    """The cause of a failed capture: leaving the capture raises a second error, and the first one names the place."""
     return error.__context__ if isinstance(error.__context__, RuntimeError) else error
 
 
 def cannot_capture(method: type[Method], error: RuntimeError) -> LongshiftError:
-    """What to tell the author of a method whose step reads numbers back from the GPU."""
+    """The error for the author of a method whose step reads numbers back from the GPU."""
     reason = (str(error).strip().splitlines() or ["no reason given"])[0]
     return LongshiftError(
-        f"the step of {method.__name__} could not be captured as a CUDA graph: {reason}. A captured step must not wait "
-        "for the GPU (.item(), float(), printing or branching on a tensor, boolean masks). Use --graphs off, or say "
+        f"The step of {method.__name__} cannot be captured as a CUDA graph: {reason}. A captured step must not wait "
+        "for the GPU (.item(), float(), printing or branching on a tensor, boolean masks). Use --graphs off, or set "
         "`capturable = False` in the method's class."
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -77,6 +79,29 @@ def make_task(
     return Task(manifest, split, store)
 
 
+class TaskCache:
+    """The most recent tasks: a dataset is read once per worker, a split once for the methods that share it."""
+
+    def __init__(self, cache: Path | None = None, most: int = 8) -> None:
+        self._cache, self._most = cache, most
+        self._tasks: OrderedDict[tuple[Any, ...], Task] = OrderedDict()
+
+    def get(self, config: RunConfig) -> Task:
+        """The task of a run."""
+        data = (config.data, config.size)
+        key = (
+            *data, config.benchmark, config.setting, config.target, config.ratio, config.shrink, config.split_seed,
+            config.validation,
+        )  # fmt: skip
+        if key not in self._tasks:
+            known = next((task for other, task in self._tasks.items() if other[:2] == data), None)
+            self._tasks[key] = make_task(config, self._cache, known=known)
+            while len(self._tasks) > self._most:
+                self._tasks.popitem(last=False)
+        self._tasks.move_to_end(key)
+        return self._tasks[key]
+
+
 def _check_trainable(split: Split) -> None:
     """Every source gives training samples, and there is something to select on."""
     empty = [source for source, row in zip(split.sources, split.counts, strict=True) if not row.sum()]
@@ -86,8 +111,8 @@ def _check_trainable(split: Split) -> None:
         )
     if not len(split.validation):
         raise LongshiftError(
-            f"{split.setting} leaves no validation sample, so that no weights could be selected; ask for at least 1 "
-            "per class and domain"
+            f"{split.setting} leaves no validation sample, which selecting weights needs; ask for at least 1 per class "
+            "and domain"
         )
 
 

@@ -11,31 +11,21 @@ from typing import Any
 
 import torch
 
-from longshift.errors import LongshiftError
-from longshift.metrics import Evaluation
 from longshift.progress import Stage, Tick, silent
 from longshift.training import environment
 from longshift.training.assemble import build_method, build_source, build_stepper
 from longshift.training.checkpoint import copy_weights, damaged_resume
 from longshift.training.device import compiles, resolve_device
-from longshift.training.final_evaluation import FinalWeights
-from longshift.training.loss_log import LossLog
+from longshift.training.interrupt import Interrupted
 from longshift.training.model_file import describe_model, save_model
-from longshift.training.predictions_file import write_predictions
 from longshift.training.run_config import RunConfig, Runtime
-from longshift.training.run_folder import new_result
+from longshift.training.run_folder import new_result, write_predictions
 from longshift.training.run_writer import RunWriter
-from longshift.training.score_sets import SETS, Evaluator
+from longshift.training.score_sets import SETS, Evaluator, brief
 from longshift.training.step_timer import Stopwatch
+from longshift.training.steppers import LossLog
 from longshift.training.task import Task
-from longshift.training.weight_averaging import Averager
-from longshift.training.weight_selection import BestWeights
-
-
-class Interrupted(LongshiftError):
-    """The run was asked to stop and has saved its state."""
-
-    exit_code = 130
+from longshift.training.weight_selection import Averager, BestWeights, FinalWeights
 
 
 @dataclass
@@ -46,6 +36,21 @@ class Progress:
     rows: list[dict[str, Any]] = field(default_factory=list)  # one per evaluation
     seconds: float = 0.0  # of training, without the first step and without evaluations
     diverged_at: int = 0
+
+    def note(self) -> str:
+        """Text next to the progress bar."""
+        return f"validation {self.rows[-1]['validation']['accuracy']:.3f}" if self.rows else ""
+
+    def outcome(self) -> dict[str, Any]:
+        """How the run ended, for result.json."""
+        status = "diverged" if self.diverged_at else "done"
+        return {"status": status, "steps_done": self.step, "diverged_at": self.diverged_at or None}
+
+    def times(self, total: float, first_step: float) -> dict[str, float]:
+        """Seconds, for result.json."""
+        per_step = self.seconds / max(self.step - 1, 1)  # the first step is counted by itself
+        rounded = {"total": total, "first_step": first_step, "training": self.seconds}
+        return {**{name: round(value, 3) for name, value in rounded.items()}, "per_step": per_step}
 
 
 class Trainer:
@@ -81,9 +86,8 @@ class Trainer:
         self.model_file = describe_model(config, task, self.method, self.inputs)
         self.progress, self.best = Progress(), BestWeights()
         self.first_step_seconds = 0.0
-        self.averager: Averager | None = None
-        if config.average != "none":
-            self.averager = Averager(self.method, config.average, config.average_start)
+        kind = config.average
+        self.averager = None if kind == "none" else Averager(self.method, kind, config.average_start)
 
     def run(self, tick: Tick = silent, resume: bool = False) -> dict[str, Any]:
         """Train to the end and return the result, which is also in result.json.
@@ -106,13 +110,11 @@ class Trainer:
                 self.progress.step += 1
                 if not self.first_step_seconds:
                     self.first_step_seconds = watch.lap()  # with compilation and the choice of kernels
-                tick(1, self._note())
-                saved = self._evaluation_due() or self._checkpoint_due()
-                if saved:
+                tick(1, self.progress.note())
+                stopping = self.stop() and self.progress.step < self.config.steps
+                if stopping or self._evaluation_due() or self._checkpoint_due():
                     self._evaluate_and_save(watch)
-                if self.stop() and self.progress.step < self.config.steps:
-                    if not saved:
-                        self._evaluate_and_save(watch)
+                if stopping:
                     self.writer.wait()
                     raise Interrupted(
                         f"stopped at step {self.progress.step} of {self.config.steps}; "
@@ -146,52 +148,43 @@ class Trainer:
         every = self.runtime.checkpoint_every
         return bool(every) and self.progress.step % every == 0
 
-    def _note(self) -> str:
-        rows = self.progress.rows
-        return f"validation {rows[-1]['validation']['accuracy']:.3f}" if rows else ""
-
     def _evaluate_and_save(self, watch: Stopwatch) -> None:
         """Evaluate if it is time, then save a checkpoint; neither counts as training time."""
         self.progress.seconds += watch.lap()
         if self._evaluation_due():
             self._evaluate()
-        self._save_state()
+        state = {name: part.state() for name, part in self._stateful().items()}
+        self.writer.save(self.progress.rows, {"progress": vars(self.progress), **state})
         watch.restart()
 
     def _evaluate(self) -> None:
         terms, step = self.log.read(), self.progress.step
         names = SETS if self.config.evaluate == "full" else SETS[:1]
-        finite = all(math.isfinite(value) for value in terms.values())
-        found = self.evaluator.measure(names) if finite else {}
+        found = self.evaluator.measure(names) if all(map(math.isfinite, terms.values())) else {}
         if not found:
             self.progress.diverged_at = step
             return
         self.best.offer(step, found["validation"].balanced_accuracy, lambda: copy_weights(self.method))
-        row = {"step": step, "seconds": round(self.progress.seconds, 3), "terms": terms, **_brief(found)}
+        row = {"step": step, "seconds": round(self.progress.seconds, 3), "terms": terms, **brief(found)}
         if self.averager and self.averager.updates:
             with self.averager.swapped():
                 averaged = self.evaluator.measure(names)
             if averaged:
                 self.averager.offer(step, averaged["validation"].balanced_accuracy)
-            row |= {f"averaged_{name}": values for name, values in _brief(averaged).items()}
+            row |= {f"averaged_{name}": values for name, values in brief(averaged).items()}
         self.progress.rows.append(row)
         self.on_row(row)
 
-    def _save_state(self) -> None:
-        state = {
-            "progress": vars(self.progress), "best": self.best.state(), "method": self.method.state(),
-            "terms": self.log.state(), "averager": self.averager.state() if self.averager else None,
-        }  # fmt: skip
-        self.writer.save(self.progress.rows, state)
+    def _stateful(self) -> dict[str, Any]:
+        """What a checkpoint keeps next to the progress."""
+        parts = {"best": self.best, "method": self.method, "terms": self.log, "averager": self.averager}
+        return {name: part for name, part in parts.items() if part is not None}
 
     def _load_state(self, state: dict[str, Any]) -> None:
         try:
             self.progress = Progress(**state["progress"])
-            self.best.load_state(state["best"])
-            self.method.load_state(state["method"])
-            self.log.load_state(state["terms"])
-            if self.averager:
-                self.averager.load_state(state["averager"])
+            for name, part in self._stateful().items():
+                part.load_state(state[name])
         except Exception as error:  # a method's own state may fail in its own way
             raise damaged_resume(self.writer.folder.resume, error) from error
 
@@ -199,32 +192,16 @@ class Trainer:
         """Measure the final weights and write what is kept."""
         progress, folder = self.progress, self.writer.folder
         weights = FinalWeights(progress.step, bool(progress.diverged_at), self.best, self.averager)
-        stage = weights.stage(self.evaluator, "vector" if self.config.vectors else "image")
-        if stage:
-            tick(0, stage)
+        weights.announce(self.evaluator, "vector" if self.config.vectors else "image", tick)
         result = new_result(self.config, self.method.config.to_dict(), self.task.split)
-        result |= {"status": "diverged" if progress.diverged_at else "done", "steps_done": progress.step}
-        result |= {"diverged_at": progress.diverged_at or None, **weights.measure(self.evaluator)}
+        result |= {**progress.outcome(), **weights.measure(self.evaluator)}
         if self.best and self.runtime.keep_model:
             save_model(folder, self.model_file, self.best.weights, self.averager, self.evaluator)
         if self.best and self.runtime.save_predictions:
-            write_predictions(folder.predictions, self.evaluator.prediction_arrays())
-        result["seconds"] = {
-            "total": round(time.perf_counter() - started, 3),
-            "first_step": round(self.first_step_seconds, 3),
-            "training": round(progress.seconds, 3),
-            "per_step": progress.seconds / max(progress.step - 1, 1),  # the first step is counted by itself
-        }
+            write_predictions(folder, self.evaluator.prediction_arrays())
+        result["seconds"] = progress.times(time.perf_counter() - started, self.first_step_seconds)
         on_gpu = self.device.type == "cuda"
         result["memory_gib"] = torch.cuda.max_memory_allocated(self.device) / 2**30 if on_gpu else None
         result["environment"] = environment.describe(self.device)
         self.writer.finish(progress.rows, result)
         return result
-
-
-def _brief(found: dict[str, Evaluation]) -> dict[str, Any]:
-    """A row of metrics.jsonl has everything but the confusion matrices."""
-    rows = {name: evaluation.to_dict() for name, evaluation in found.items()}
-    for row in rows.values():
-        del row["confusion"]
-    return rows

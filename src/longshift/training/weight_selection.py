@@ -1,14 +1,23 @@
-"""Model selection: the weights of the first evaluation with the highest balanced validation accuracy."""
+"""Which weights count: the best by balanced validation accuracy, their averages, and those measured at the end."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
+from longshift.methods import Method
+from longshift.progress import Stage, Tick
+from longshift.text import counted
+from longshift.training.score_sets import Evaluator
+
 Weights = dict[str, Tensor]
+EMA_DECAY = 0.999
 
 
 class BestWeights:
@@ -35,3 +44,103 @@ class BestWeights:
         """Undo `state`."""
         self.step, self.accuracy = int(state["step"]), float(state["accuracy"])
         self.weights = dict(state["weights"])
+
+
+def ema_decay(updates: int, decay: float = EMA_DECAY) -> float:
+    """The decay after `updates` updates: small at first, so that the average soon forgets the initial weights."""
+    return min(decay, (1 + updates) / (10 + updates))
+
+
+class Averager:
+    """Keeps an average of the weights that a method predicts with (EMA, or SWA from a step on); training ignores it.
+
+    Its tensors are made once and changed in place, and nothing is read on the host, so it can follow steps that are
+    replayed as CUDA graphs. Batch-norm statistics that are trained are averaged like weights.
+    """
+
+    def __init__(self, method: Method, kind: Literal["ema", "swa"], start: int = 0) -> None:
+        self.kind, self.start, self.updates = kind, start, 0
+        used = {t.data_ptr() for t in method.predictor().state_dict().values() if t.is_floating_point()}
+        # state_dict gives aliases: they follow the method, whose weights are always changed in place.
+        self.live = {
+            name: tensor
+            for name, tensor in method.state_dict().items()
+            if tensor.is_floating_point() and tensor.data_ptr() in used
+        }
+        self.average = {name: tensor.clone() for name, tensor in self.live.items()}
+        self.best = BestWeights()  # averages are selected by themselves
+
+    @torch.no_grad()
+    def update(self, index: int) -> None:
+        """Add the weights after step `index`, which starts at 0."""
+        if index < self.start:
+            return
+        share = 1 - ema_decay(self.updates) if self.kind == "ema" else 1 / (self.updates + 1)
+        if self.updates == 0:
+            share = 1.0
+        torch._foreach_lerp_(list(self.average.values()), list(self.live.values()), share)
+        self.updates += 1
+
+    @contextmanager
+    def swapped(self, values: Mapping[str, Tensor] | None = None) -> Iterator[None]:
+        """The method predicts with the average (or with `values`) inside the block, and is unchanged after it."""
+        live, chosen = list(self.live.values()), values or self.average
+        with torch.no_grad():
+            kept = [tensor.clone() for tensor in live]
+            torch._foreach_copy_(live, [chosen[name] for name in self.live])
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(live, kept)
+
+    def offer(self, step: int, accuracy: float) -> None:
+        """Keep the current average if it is the best so far."""
+        self.best.offer(step, accuracy, lambda: {name: tensor.clone() for name, tensor in self.average.items()})
+
+    def state(self) -> dict[str, Any]:
+        """Everything a checkpoint needs."""
+        return {"updates": self.updates, "average": self.average, "best": self.best.state()}
+
+    @torch.no_grad()
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Undo `state`, in place."""
+        self.updates = int(state["updates"])
+        self.best.load_state(state["best"])
+        for name, tensor in self.average.items():
+            tensor.copy_(state["average"][name])
+
+
+@dataclass(frozen=True, eq=False)
+class FinalWeights:
+    """The last weights (which the method has), the selected ones and the best average."""
+
+    step: int
+    diverged: bool
+    best: BestWeights
+    averager: Averager | None
+
+    def announce(self, evaluator: Evaluator, noun: str, tick: Tick) -> None:
+        """Show what is measured: on many images it takes minutes."""
+        which = ["last"] if not self.diverged and self.best.step != self.step else []
+        which += ["selected"] if self.best else []
+        which += ["averaged"] if self.best and self.averager and self.averager.best else []
+        number = counted(sum(map(len, evaluator.sets.values())), noun)
+        if which:
+            tick(0, Stage(f"measuring the {' and '.join(which)} weights on {number}"))
+
+    def measure(self, evaluator: Evaluator) -> dict[str, Any]:
+        """The parts "last", "selected" and "averaged" of a result; the method has the selected weights afterwards."""
+        found: dict[str, Any] = {"last": None, "selected": None, "averaged": None}
+        if not self.diverged:
+            found["last"] = {"step": self.step, **evaluator.measure_all()}
+        if self.best:
+            if self.best.step == self.step and found["last"]:
+                found["selected"] = found["last"]
+            else:
+                evaluator.method.load_state_dict(self.best.weights)
+                found["selected"] = {"step": self.best.step, **evaluator.measure_all()}
+            if self.averager and self.averager.best:
+                with self.averager.swapped(self.averager.best.weights):
+                    found["averaged"] = {"step": self.averager.best.step, **evaluator.measure_all()}
+        return found
