@@ -151,7 +151,7 @@ def test_overrides_and_variants_of_the_preset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["NDCL-plus", "ndcl_plus", "BSoftmax"])
 def test_a_variant_cannot_take_a_name_or_title_of_a_method(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="is called so already"):
+    with pytest.raises(ConfigError, match="has this name"):
         small_plan(tmp_path, methods=["erm"], variants=[{"name": name, "method": "ndcl"}])
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from longshift.sweep.job_queue import make_queue
-from longshift.sweep.ray_launcher import Cluster, node_store, run_ray
+from longshift.sweep.launchers import Launch, LaunchOptions
+from longshift.sweep.ray_launcher import node_store, run_ray
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
 from longshift.training.task import TaskCache
@@ -66,7 +67,7 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, shared: bool)
             cluster.remove_node(second, allow_graceful=False)
         return False
 
-    run_ray(job_queue, Cluster(threads=1, device="cpu", shared=shared), RUNTIME, lose_a_node)
+    run_ray(Launch(job_queue, LaunchOptions(device="cpu", shared_folder=shared), RUNTIME, lose_a_node))
     assert lost, "the two nodes never ran at the same time"
     assert sum(job_queue.deaths.values()) == 1, "the node that was lost ran no job"
     assert (job_queue.done, job_queue.failed, job_queue.trouble) == (job_queue.total, 0, "")
@@ -79,10 +80,10 @@ def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster:
     plan = small_plan(tmp_path / "sweep", **changes)
     folder = plan.folder.store.jobs
     job_queue = make_queue(plan)
-    run_ray(job_queue, Cluster(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt")))
+    run_ray(Launch(job_queue, LaunchOptions(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt"))))
     assert job_queue.done < job_queue.total
     assert any(folder.glob("*/resume.pt"))
     again = make_queue(plan)
-    run_ray(again, Cluster(device="cpu"), RUNTIME)
+    run_ray(Launch(again, LaunchOptions(device="cpu"), RUNTIME))
     assert (again.done, again.failed) == (2, 0)
     assert table_bytes(tmp_path / "sweep") == expected

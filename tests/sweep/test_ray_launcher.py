@@ -10,7 +10,8 @@ import pytest
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
 from longshift.sweep.job_queue import make_queue
-from longshift.sweep.ray_launcher import Cluster, read_files, run_ray, write_files
+from longshift.sweep.launchers import Launch, LaunchOptions
+from longshift.sweep.ray_launcher import read_files, run_ray, write_files
 from longshift.training.run_config import Runtime
 from tests.sweep.small import small_plan
 
@@ -22,7 +23,7 @@ def test_without_ray_the_package_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     job_queue = make_queue(small_plan(tmp_path / "s"))
     monkeypatch.setattr("longshift.sweep.ray_launcher.importlib.import_module", absent)
     with pytest.raises(UsageError, match=r"pip install -e '\.\[ray\]'"):
-        run_ray(job_queue, Cluster(), Runtime())
+        run_ray(Launch(job_queue, LaunchOptions(), Runtime()))
 
 
 def test_files_travel_whole_and_the_result_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,4 +52,4 @@ def test_files_travel_whole_and_the_result_comes_last(tmp_path: Path, monkeypatc
 def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     with pytest.raises(LongshiftError, match=r"no Ray cluster at 127\.0\.0\.1:1: "):
-        run_ray(make_queue(small_plan(tmp_path / "s")), Cluster("127.0.0.1:1"), Runtime())
+        run_ray(Launch(make_queue(small_plan(tmp_path / "s")), LaunchOptions(address="127.0.0.1:1"), Runtime()))

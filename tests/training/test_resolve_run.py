@@ -120,7 +120,7 @@ def test_every_mistake_is_reported_at_once(small: str) -> None:
     with pytest.raises(ConfigError) as caught:
         resolve({"data": "nowhere", "target": "west", "steps": 0})
     assert len(caught.value.mistakes) == 2
-    with pytest.raises(UsageError, match="Balanced takes no ratio"):
+    with pytest.raises(UsageError, match="Balanced has no ratio"):
         resolve({"target": "ink", "setting": "Balanced", "ratio": 10})
 
 

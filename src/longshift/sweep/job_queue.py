@@ -55,11 +55,7 @@ class JobQueue:
         self._looked = time.monotonic()
         again, self.elsewhere = self.elsewhere, []
         for job in again:
-            state = state_of(self.store, job.fingerprint)
-            if state in ("waiting", "corrupt"):
-                self.waiting.append(job)
-            else:
-                self._file(job, state)
+            self._file(job, state_of(self.store, job.fingerprint))
 
     def _file(self, job: Job, state: str) -> None:
         if state in FINISHED:
@@ -67,7 +63,7 @@ class JobQueue:
         elif state == "failed":
             self.failed += 1
         else:
-            self.elsewhere.append(job)
+            (self.elsewhere if state == "running" else self.waiting).append(job)
 
     def finish(self, job: Job, outcome: Outcome) -> None:
         """Record the outcome of a job."""
@@ -79,14 +75,13 @@ class JobQueue:
             self.failed += 1
         elif outcome.kind == "busy":
             self.elsewhere.append(job)
-        elif outcome.kind == "full":
-            self.trouble = self.trouble or outcome.message
-            self.waiting.appendleft(job)
         else:
             self.waiting.appendleft(job)
+            if outcome.kind == "full":
+                self.trouble = self.trouble or outcome.message
 
     def died(self, job: Job, why: str, most: int) -> None:
-        """The process that ran a job is gone: the job gets another chance, but not for ever."""
+        """The process that ran a job died: run the job again, unless that happened `most` times."""
         self.running.discard(job.fingerprint)
         self.deaths[job.fingerprint] = self.deaths.get(job.fingerprint, 0) + 1
         if self.deaths[job.fingerprint] < most:
@@ -96,9 +91,9 @@ class JobQueue:
         self.failed += 1
 
     def tell(self) -> None:
-        """Tell the listener, if anything has changed.
+        """Call the listener if anything has changed.
 
-        Launchers call it when free workers have a new job: between two jobs of a worker, too few would seem to run.
+        Launchers call this when free workers have a new job: between two jobs of a worker, too few would seem to run.
         """
         state = (self.done, self.failed, len(self.running), len(self.elsewhere))
         if state != self._told:
@@ -111,7 +106,7 @@ class JobQueue:
         return bool(self.waiting or self.running or self.elsewhere)
 
     def note(self) -> str:
-        """Running, failed, run elsewhere; the time left is for who shows the progress."""
+        """Running, failed, run elsewhere; who shows the progress adds the remaining time."""
         parts = [f"{len(self.running)} running"]
         if self.failed:
             parts.append(f"{self.failed} failed")
@@ -128,12 +123,7 @@ def make_queue(plan: Plan, listener: Callable[[JobQueue], None] = lambda job_que
     job_queue.in_table = sum(entry.elsewhere for entry in entries.values())
     for job in runs:
         state = entries[job.fingerprint].state
-        if state in FINISHED:
-            job_queue.done += 1
-        elif state == "failed":
-            job_queue.failed += 1
-        else:
-            job_queue.waiting.append(job)
+        job_queue._file(job, "waiting" if state == "running" else state)  # `next_job` looks at its claim again
     return job_queue
 
 
@@ -152,7 +142,7 @@ class CancelWatch:
             return ""
 
     def __call__(self) -> bool:
-        """Whether it was."""
+        """Whether `cancel` was called."""
         if not self._asked and time.monotonic() - self._looked > 0.5:
             self._looked = time.monotonic()
             self._asked = self._read() not in ("", self._before)

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
@@ -30,7 +30,7 @@ FINISHED: tuple[State, ...] = ("done", "diverged")
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a job stands; `line` is its row as JSON if it is finished; `elsewhere`: the store has no result of it."""
+    """The status of a job; `line` is its row as JSON if it is finished; `elsewhere`: the store has no result of it."""
 
     state: State
     line: str = ""
@@ -60,7 +60,7 @@ class Indexed:
 
 
 def scan_jobs(store: StoreFolder, fingerprints: Iterable[str]) -> dict[str, Entry]:
-    """Where each job stands, in one pass over the store."""
+    """The status of each job, in one pass over the store."""
     known, fresh = read_index(store), []
     there = _names(store.jobs)
     claimed = _names(store.claims)
@@ -86,7 +86,7 @@ def scan_jobs(store: StoreFolder, fingerprints: Iterable[str]) -> dict[str, Entr
 
 
 def state_of(store: StoreFolder, fingerprint: str) -> State:
-    """Where one job stands."""
+    """The state of one job."""
     entry, _ = _finished(store, fingerprint, None)
     if entry is not None:
         return entry.state
@@ -121,7 +121,7 @@ def record_finished(store: StoreFolder, fingerprint: str) -> None:
 
 
 def read_index(store: StoreFolder) -> dict[str, Indexed]:
-    """All lines of the index; half-written ones are passed over, of two for one job the later counts."""
+    """All lines of the index; half-written ones are ignored, and of two for one job the later counts."""
     found: dict[str, Indexed] = {}
     try:
         file = store.index.open(encoding="utf-8", errors="replace")
@@ -156,7 +156,7 @@ def append_index(store: StoreFolder, lines: Iterable[str]) -> None:
 
 
 def quarantine(store: StoreFolder, fingerprint: str) -> Path | None:
-    """Move a result that cannot be trusted out of the way; None if there is nothing wrong."""
+    """Move a result that cannot be trusted out of the way; None if nothing is wrong."""
     folder = store.job(fingerprint)
     if not (folder / "result.json").exists():
         return None
@@ -176,7 +176,7 @@ def quarantine(store: StoreFolder, fingerprint: str) -> Path | None:
 
 
 def write_failure(store: StoreFolder, fingerprint: str, error: str, traceback: str = "") -> None:
-    """Keep what went wrong with a job."""
+    """Keep the error of a job."""
     value = {
         "schema": 1, "fingerprint": fingerprint, "error": error, "traceback": traceback,
         "machine": claims.machine(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -194,7 +194,7 @@ def read_failure(store: StoreFolder, fingerprint: str) -> str:
 
 
 def clear_failures(store: StoreFolder, fingerprints: Iterable[str]) -> int:
-    """Let failed jobs run again; how many there were."""
+    """Let failed jobs run again; return their number."""
     count = 0
     for fingerprint in fingerprints:
         with contextlib.suppress(FileNotFoundError):
@@ -204,13 +204,7 @@ def clear_failures(store: StoreFolder, fingerprints: Iterable[str]) -> int:
 
 
 def _names(folder: Path) -> set[str]:
-    return set(_entries(folder))
-
-
-def _entries(folder: Path) -> Iterator[str]:
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                yield entry.name
+        return set(os.listdir(folder))
     except FileNotFoundError:
-        return
+        return set()

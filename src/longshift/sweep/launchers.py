@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from longshift.plugins import Registry
 from longshift.sweep.job_queue import JobQueue
 from longshift.sweep.local_launcher import make_slots, run_local
-from longshift.sweep.ray_launcher import Cluster, run_ray
 from longshift.training import Runtime, TrackerKind
 
 
@@ -98,8 +97,6 @@ def launch_local(launch: Launch) -> None:
 @register_launcher("ray")
 def launch_ray(launch: Launch) -> None:
     """Tasks on a Ray cluster."""
-    given = launch.options
-    cluster = Cluster(
-        given.address, given.threads, given.jobs_per_gpu, given.workers, given.device, given.shared_folder
-    )  # fmt: skip
-    run_ray(launch.queue, cluster, launch.runtime, launch.stop, launch.track)
+    from longshift.sweep.ray_launcher import run_ray
+
+    run_ray(launch)

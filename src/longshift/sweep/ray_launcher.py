@@ -1,8 +1,8 @@
 """The Ray launcher: jobs as tasks on a cluster.
 
-Ray finds a place with enough processors (and a share of a GPU) for each job. A job whose worker or node is lost is
-given out again; in a shared folder it resumes from its checkpoint. Where nodes share no folder, a job runs in a
-folder of its node and its small files come back as bytes; the command that was started holds the job's lock.
+Ray finds a node with enough processors (and a share of a GPU) for each job. A job whose worker or node is lost runs
+again; in a shared folder it resumes from its checkpoint. Where nodes do not share a folder, a job runs in a folder of
+its node and its small files are sent back as bytes; the process that started the sweep holds the job's lock.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from longshift.data import cores
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
 from longshift.plugins import VARIABLE, plugin_files
 from longshift.sweep import job_claims as claims
-from longshift.sweep.job_queue import JobQueue
 from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job
+from longshift.sweep.launchers import Launch
 from longshift.sweep.run_job import disk_full, execute
 from longshift.sweep.sweep_folder import StoreFolder
 from longshift.training import Runtime, TaskCache, TrackerKind
@@ -36,51 +36,36 @@ LAST = "result.json"  # written after everything else: its presence says that a 
 Files = dict[str, bytes]
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Where to run and what one job needs."""
-
-    address: str | None = None  # None: a cluster of this machine's own
-    threads: int = 1
-    jobs_per_gpu: int = 1
-    workers: int | None = None  # at most so many jobs at a time
-    device: str = "auto"
-    shared: bool = True  # whether all nodes see the store under the same path
-
-
-def run_ray(
-    job_queue: JobQueue,
-    cluster: Cluster,
-    runtime: Runtime,
-    stop: Callable[[], bool] = lambda: False,
-    track: TrackerKind | None = None,
-) -> None:
-    """Run all jobs of the job_queue on a cluster; returns when nothing is left, when asked to stop, or in trouble."""
+def run_ray(launch: Launch) -> None:
+    """Run all jobs of the queue on a cluster; return when none is left, when asked to stop, or in trouble."""
     ray = import_ray()
-    mine = not ray.is_initialized()
+    mine, address = not ray.is_initialized(), launch.options.address
     if mine:
-        _reach(cluster.address)
+        _check_address(address)
+        files = plugin_files()  # which workers load, too; nodes must have them at the same path
+        options: dict[str, Any] = {"env_vars": {VARIABLE: os.pathsep.join(map(str, files))}} if files else {}
+        own = {} if address else {"num_cpus": cores(), "include_dashboard": False}
         try:
-            ray.init(address=cluster.address, log_to_driver=False, runtime_env=_environment(), **_fresh(cluster))
+            ray.init(address=address, log_to_driver=False, runtime_env=options, **own)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise LongshiftError(f"no Ray cluster at {cluster.address!r}: {error}") from error
+            raise LongshiftError(f"no Ray cluster at {address!r}: {error}") from error
     try:
-        Driver(ray, job_queue, cluster, runtime, track).run(stop)
+        Driver(ray, launch).run(launch.stop)
     finally:
         if mine:
             ray.shutdown()
 
 
 def import_ray() -> Any:
-    """Ray, or words on how to get it."""
+    """Import Ray, or raise an error with the command that installs it."""
     try:
         return importlib.import_module("ray")
     except ImportError as error:
         raise UsageError("the ray launcher needs Ray, which is not installed; pip install -e '.[ray]'") from error
 
 
-def _reach(address: str | None) -> None:
-    """Ray itself waits for minutes for a cluster that is not there."""
+def _check_address(address: str | None) -> None:
+    """Raise an error at once if nothing listens there: Ray itself waits for minutes."""
     host, _, port = (address or "").removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         try:
@@ -89,28 +74,12 @@ def _reach(address: str | None) -> None:
             raise LongshiftError(f"no Ray cluster at {address}: {error}") from error
 
 
-def _fresh(cluster: Cluster) -> dict[str, Any]:
-    """Options for a cluster of this machine's own; none where one is joined."""
-    from longshift.data import cores
-
-    return {} if cluster.address else {"num_cpus": cores(), "include_dashboard": False}
-
-
-def _environment() -> dict[str, Any]:
-    """Workers load the plugin files that the user named for this command; nodes must have them at the same path."""
-    files = plugin_files()
-    return {"env_vars": {VARIABLE: os.pathsep.join(map(str, files))}} if files else {}
-
-
 class Driver:
-    """Gives jobs to the cluster and takes what comes back."""
+    """Gives jobs to the cluster and collects their outcomes."""
 
-    def __init__(
-        self, ray: Any, job_queue: JobQueue, cluster: Cluster, runtime: Runtime, track: TrackerKind | None
-    ) -> None:
-        self.ray, self.job_queue, self.cluster = ray, job_queue, cluster
-        self.runtime = dataclasses.replace(runtime, device="cpu" if cluster.device == "cpu" else "auto")
-        self.track = track
+    def __init__(self, ray: Any, launch: Launch) -> None:
+        self.ray, self.job_queue, self.options, self.track = ray, launch.queue, launch.options, launch.track
+        self.runtime = dataclasses.replace(launch.runtime, device="cpu" if self.options.device == "cpu" else "auto")
         # The flag lives where this command runs: if that node is lost, so is the command.
         strategies = importlib.import_module("ray.util.scheduling_strategies")
         here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -118,7 +87,7 @@ class Driver:
         self.flights: dict[Any, tuple[Job, claims.Claim | None]] = {}
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Until nothing is left."""
+        """Run until no job is left or `stop` is true."""
         stopping = False
         while self.flights or (self.job_queue.open and not stopping):
             if not stopping and (stop() or self.job_queue.trouble):
@@ -137,24 +106,24 @@ class Driver:
     def _room(self) -> int:
         """How many jobs the cluster takes now; one more than fits keeps it busy."""
         resources: Mapping[str, float] = self.ray.cluster_resources()
-        fits = int(resources.get("CPU", 1) // self.cluster.threads)
+        fits = int(resources.get("CPU", 1) // self.options.threads)
         if self._gpu_share(resources):
-            fits = min(fits, int(resources["GPU"] * self.cluster.jobs_per_gpu))
+            fits = min(fits, int(resources["GPU"] * self.options.jobs_per_gpu))
         most = max(fits, 1) + 1
-        return min(most, self.cluster.workers or most)
+        return min(most, self.options.workers or most)
 
     def _gpu_share(self, resources: Mapping[str, float]) -> float:
-        on_gpu = self.cluster.device != "cpu" and resources.get("GPU", 0) > 0
-        return 1 / self.cluster.jobs_per_gpu if on_gpu else 0.0
+        on_gpu = self.options.device != "cpu" and resources.get("GPU", 0) > 0
+        return 1 / self.options.jobs_per_gpu if on_gpu else 0.0
 
     def _launch(self) -> None:
         while len(self.flights) < self._room() and (job := self.job_queue.next_job()) is not None:
             share = self._gpu_share(self.ray.cluster_resources())
+            store, threads = self.job_queue.store, self.options.threads
             # Retries are ours: only we know whether the job was finished before its worker was lost.
-            options = {"num_cpus": self.cluster.threads, "num_gpus": share, "max_retries": 0}
-            store, threads = self.job_queue.store, self.cluster.threads
-            if self.cluster.shared:
-                task = self.ray.remote(**options)(run_shared)
+            needs = {"num_cpus": threads, "num_gpus": share, "max_retries": 0}
+            if self.options.shared_folder:
+                task = self.ray.remote(**needs)(run_shared)
                 absolute = StoreFolder(store.path.resolve())
                 flight = task.remote(job, absolute, self.runtime, threads, self.flag, self.track)
                 self.flights[flight] = (job, None)
@@ -165,7 +134,7 @@ class Driver:
                 continue
             claim.__enter__()
             quarantine(store, job.fingerprint)
-            task = self.ray.remote(**options)(run_apart)
+            task = self.ray.remote(**needs)(run_apart)
             files = read_files(store.job(job.fingerprint))
             flight = task.remote(job, files, self.runtime, threads, self.flag)
             self.flights[flight] = (job, claim)
@@ -193,7 +162,7 @@ class Driver:
             if outcome.kind == "done":
                 record_finished(self.job_queue.store, job.fingerprint)
                 if state_of(self.job_queue.store, job.fingerprint) not in FINISHED:
-                    return Outcome("stopped", "its result did not come back whole")
+                    return Outcome("stopped", "its result is incomplete")
         except (LongshiftError, OSError) as error:
             if disk_full(error, self.job_queue.store.path):
                 return Outcome("full", str(error))
@@ -208,11 +177,11 @@ class StopFlag:
         self._asked = False
 
     def ask(self) -> None:
-        """All jobs are to stop."""
+        """Ask all jobs to stop."""
         self._asked = True
 
     def asked(self) -> bool:
-        """Whether they are."""
+        """Whether jobs should stop."""
         return self._asked
 
 
@@ -222,12 +191,12 @@ _tasks: dict[Path | None, TaskCache] = {}  # one per worker process: Ray uses it
 def run_shared(
     job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None
 ) -> tuple[Outcome, Files]:
-    """On a node that sees the store."""
+    """Run a job on a node that sees the store."""
     return _run(job, store, runtime, threads, flag, track), {}
 
 
 def run_apart(job: Job, files: Files, runtime: Runtime, threads: int, flag: Any) -> tuple[Outcome, Files]:
-    """On a node that does not: in a folder of its own, which stays, so that the job can resume there if it is lost."""
+    """Run a job on a node that does not see the store, in a folder of the node; a lost job can resume there."""
     store = node_store()
     folder = store.job(job.fingerprint)
     if not (folder / "resume.pt").exists():

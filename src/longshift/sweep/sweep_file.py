@@ -68,13 +68,13 @@ def read_sweep(directory: Path) -> Sweep:
     mistakes += _name_mistakes(table)
     methods = tuple(_methods(table))
     if not methods and not table.variants and not mistakes:
-        mistakes.append("methods: there is none to compare, and there are no [[variants]]")
+        mistakes.append("methods: expected a method or [[variants]] to compare, got none")
     rows = _good_rows(list(_rows(table, methods)), mistakes)
     settings = tuple(dict.fromkeys(table.settings))
     datasets: list[Dataset] = []
     cases: list[Case] = []
     for entry in table.datasets:
-        where = f"[[datasets]] {raw_name(entry)}"
+        where = f"[[datasets]] {entry.name or Path(entry.path).name}"
         try:
             opened = OpenDataset(entry.path)
             dataset = _dataset(entry, table, opened, where, mistakes)
@@ -82,7 +82,7 @@ def read_sweep(directory: Path) -> Sweep:
             mistakes.append(f"{where}: {error}")
             continue
         if dataset.name in [other.name for other in datasets]:
-            mistakes.append(f"{where}: two datasets are called {dataset.name!r}; give one a `name` of its own")
+            mistakes.append(f"{where}: two datasets have the name {dataset.name!r}; give one another `name`")
         datasets.append(dataset)
         for setting, target, row in product(settings, dataset.targets, rows):
             place = {"benchmark": entry.benchmark, "setting": setting, "target": target}
@@ -99,11 +99,6 @@ def read_sweep(directory: Path) -> Sweep:
     )  # fmt: skip
 
 
-def raw_name(entry: DatasetTable) -> str:
-    """What a message calls a dataset before its name is known."""
-    return entry.name or Path(entry.path).name
-
-
 def _methods(table: SweepTable) -> Iterable[str]:
     """The methods, each once; "all" may stand in a list, next to a preset."""
     names = [every for name in table.methods for every in (methods_without_presets() if name == ALL else [name])]
@@ -111,13 +106,13 @@ def _methods(table: SweepTable) -> Iterable[str]:
 
 
 def _name_mistakes(table: SweepTable) -> list[str]:
-    """Variants that are called as a method or as another variant."""
+    """Variants with the name of a method or of another variant."""
     known = [cls.info for cls in all_methods().values()] + [get_method(name).info for name in _methods(table)]
     taken = {word.casefold(): "a method" for info in known for word in (info.name, info.title)}
     found = []
     for variant in table.variants:
         if owner := taken.get(variant.name.casefold()):
-            found.append(f"[[variants]] {variant.name}: name: {owner} is called so already; choose another")
+            found.append(f"[[variants]] {variant.name}: name: {owner} has this name; choose another")
         taken[variant.name.casefold()] = "another variant"
     return found
 
