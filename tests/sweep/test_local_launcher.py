@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -192,6 +193,7 @@ def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, monkeypatch: p
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     restore_registries(monkeypatch)
+    monkeypatch.setattr(local, "CONTEXT", multiprocessing.get_context("spawn"))  # sees the environment of now
     use_plugin(plugin)
     plan = small_plan(tmp_path / "s", draws=1, targets=["ink"], methods=["deadly"])
     job_queue = make_queue(plan)
