@@ -196,7 +196,7 @@ def test_changed_numbers_in_a_result_are_noticed(calm: Path, tmp_path: Path) -> 
         read_result(copy)
     copy.result.write_text(text)
     assert read_result(copy) == value
-    with pytest.raises(LongshiftError, match="expected the run 000000000000, found"):
+    with pytest.raises(LongshiftError, match="expected the run 000000000000, got"):
         read_result(copy, "0" * 64)
 
 

@@ -112,7 +112,7 @@ def test_a_method_from_a_file_is_not_run(digits_run: Path, tmp_path: Path) -> No
         (lambda f: f.unlink(), "no model.json"),
         (lambda f: f.write_text("{"), "as JSON"),
         (lambda f: f.write_text("[]"), "expected schema 1"),
-        (lambda f: f.write_text(json.dumps({"schema": 1})), "lacks method"),
+        (lambda f: f.write_text(json.dumps({"schema": 1})), "method: is required"),
         (lambda f: f.write_text(f.read_text().replace('"size": 32', '"size": "x"')), "damaged"),
     ],
 )

@@ -123,7 +123,7 @@ def test_one_mistake_gives_one_message(tmp_path: Path, variants: list[dict[str, 
 
 def test_nothing_to_compare_is_a_mistake(tmp_path: Path) -> None:
     write_sweep(tmp_path, methods=[])
-    with pytest.raises(ConfigError, match="none to compare"):
+    with pytest.raises(ConfigError, match="to compare, got none"):
         read_sweep(tmp_path)
     assert read_sweep(write_sweep(tmp_path, methods=[], variants=[PRIOR])).cases[0].config.method == "ndcl"
 

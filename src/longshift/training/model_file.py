@@ -47,8 +47,8 @@ class ModelFile:
     counts: tuple[tuple[int, ...], ...]  # training samples, sources x classes (one row if they were pooled)
     steps: int
     hparams: dict[str, Any]
-    temperature: float = 1.0  # probabilities are softmax(logits / temperature)
-    averaged_temperature: float = 1.0  # the same for averaged.safetensors
+    temperature: float  # probabilities are softmax(logits / temperature)
+    averaged_temperature: float  # the same for averaged.safetensors
 
     @property
     def vectors(self) -> bool:
@@ -74,6 +74,8 @@ def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs
         counts=method.problem.counts,
         steps=config.steps,
         hparams=method.config.to_dict(),
+        temperature=1.0,
+        averaged_temperature=1.0,
     )
 
 
