@@ -1,8 +1,8 @@
-"""The choice of NDCL-plus by its written rules (docs/results/protocol.md): `python results/style_choice.py [FOLDER]`.
+"""The choice of NDCL-plus by its written rules (docs/results/protocol.md): `python -m results.style_choice [FOLDER]`.
 
 Reads the finished runs of the sweep in FOLDER (round 1, results/pacs-mobilenetv2/style-choice) and looks at validation
 accuracy only. Prints the mean of each candidate, writes the sweep file of round 2 with the better half, and, once round
-2 is finished, names the winner and writes its hyper-parameters into the sweep file of the confirmation.
+2 is finished, names the winner with its hyper-parameters.
 """
 
 from __future__ import annotations
@@ -54,14 +54,10 @@ def write_finalists(folder: Path, names: list[str]) -> Path:
     return file
 
 
-def write_confirmation(folder: Path, finalists: Path, name: str) -> Path:
-    """Put the winner's hyper-parameters into the confirmation, as those of NDCL-plus."""
+def values(finalists: Path, name: str) -> str:
+    """The hyper-parameters of a candidate, which the confirmation uses as those of NDCL-plus."""
     run = next(job.run for job in load_plan(finalists).jobs if job.method == name)
-    pairs = ", ".join(f"{key} = {json.dumps(value)}" for key, value in run["hparams"].items())
-    file = folder.parent / "style-confirm" / "sweep.toml"
-    head = file.read_text(encoding="utf-8").split("\n[overrides.ndcl_plus]")[0]
-    file.write_text(f"{head}\n[overrides.ndcl_plus]  # {name}\nhparams = {{ {pairs} }}\n", encoding="utf-8")
-    return file
+    return json.dumps(run["hparams"])
 
 
 def main() -> None:
@@ -76,8 +72,7 @@ def main() -> None:
     if int(second["runs"].min()) < len(load_plan(file.parent).jobs) // len(second):
         return
     best = winner(second["validation"])
-    sys.stdout.write(f"round 2\n{second.round(2).to_string()}\nwinner: {best}\n")
-    sys.stdout.write(f"wrote {write_confirmation(folder, file.parent, best)}\n")
+    sys.stdout.write(f"round 2\n{second.round(2).to_string()}\nwinner: {best}, {values(file.parent, best)}\n")
 
 
 if __name__ == "__main__":

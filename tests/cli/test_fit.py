@@ -35,7 +35,7 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
         assert name in shown.output
     again = runner.invoke(app, [*arguments, "--json"])
     value = json.loads(again.stdout)
-    assert value["method"] == "NDCL"
+    assert value["method"] == "NDCL-plus"
     assert 0 <= value["expected_accuracy"]["low"] <= value["expected_accuracy"]["high"] <= 1
     assert runner.invoke(app, ["predict", str(tmp_path / "fit"), str(vectors), "-q"]).exit_code == 0
 

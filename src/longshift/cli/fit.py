@@ -22,7 +22,7 @@ Examples:
 
     longshift fit hospitals/ --minutes 10
 
-    longshift fit hospitals/ --compare              # is NDCL better than plain training?
+    longshift fit hospitals/ --compare              # is NDCL-plus better than plain training?
 
     longshift fit embeddings.npz --target site_d    # hold out one site only
 
@@ -39,6 +39,7 @@ def register(app: typer.Typer) -> None:
 RUN = run_fields(
     ("method", "hparams", "steps", "backbone", "pretrained", "weights", "image_size", "average", "split_seed",
      "train_seed"),
+    method="Method, see `longshift methods`; default ndcl_plus.",
     steps="Training steps of each run; by default chosen by the size of the data.",
     backbone="Any timm model, torchvision/NAME, small_conv or mlp; by default chosen for data and machine.",
     pretrained="Start from the published weights of the backbone; by default if they can be downloaded.",

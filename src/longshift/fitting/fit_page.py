@@ -70,6 +70,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
         ("Method", summary.title),
         ("Network", plan.reason),
         ("Training", plan.training(len(runs))),
+        *([("Style mixing", plan.style_reason)] if plan.style_reason else []),
         ("Expected at a new site", summary.accuracy.words()),
         ("Averaged over classes", summary.balanced.words()),
     ]

@@ -31,6 +31,7 @@ from longshift.fitting.plan import (
 )
 from longshift.fitting.request_checks import Draft, make_draft
 from longshift.fitting.site_scores import SiteScore, site_score
+from longshift.fitting.style_trial import better_style, styles_to_try
 from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model
 from longshift.locks import lock_folder
 from longshift.progress import Tick
@@ -83,7 +84,7 @@ def fit(
     data: str | Path,
     *,
     target: str | None = None,
-    method: str = "ndcl",
+    method: str = "ndcl_plus",
     out: str | Path | None = None,
     minutes: float | None = None,
     compare: bool = False,
@@ -105,7 +106,9 @@ def fit(
 
     `data` is what `load_dataset` takes: a folder site/class/image, a table, or a file of embeddings. Everything is
     written to `out` (by default fits/NAME); the same call resumes an interrupted fit. `minutes` limits the time;
-    `compare` also trains ERM, BSoftmax and NDCL-plus and reports whether the method is better.
+    `compare` also trains ERM, BSoftmax and NDCL-plus and reports whether the method is better. Where the method mixes
+    image styles, it is trained with and without that at each held-out site, and the better of the two is used;
+    `hparams={"style": ...}` overrides this.
     """
     runtime = runtime or Runtime()
     dataset = OpenDataset(str(data))
@@ -133,6 +136,10 @@ def fit(
             plan = _make_plan(dataset, draft, request, runtime, tasks, compare, folder)
             keep_plan(folder / PLAN, request, plan)
         assert plan is not None
+        _check_files(plan, dataset, folder)
+        if plan.styles and not plan.style_reason:
+            plan = _choose_style(dataset, plan, tasks, runtime, folder, bar, say, stop)
+            keep_plan(folder / PLAN, request, plan)
         return _fit(folder, dataset, look, plan, tasks, runtime, compare, bar, say, stop)
 
 
@@ -145,14 +152,9 @@ def _fit(
     folder: Path, dataset: OpenDataset, look: Look, plan: Plan, tasks: _Tasks, runtime: Runtime, compare: bool,
     bar: Bar, say: Say, stop: Callable[[], bool],
 ) -> FitResult:  # fmt: skip
-    if plan.fingerprint != dataset.manifest.fingerprint():
-        raise LongshiftError(
-            f"The files of {dataset.manifest.name} changed since the fit in {folder} started. Choose another --out, or "
-            "remove that folder, and run again."
-        )
     jobs = plan.jobs(dataset, folder, compare)
-    say(plan.reason)
-    say(plan.training(len(jobs)))
+    for sentence in filter(None, (plan.reason, plan.training(len(jobs)), plan.style_reason)):
+        say(sentence)
     finished = sum(RunFolder(job.folder).finished() for job in jobs)
     if finished:
         say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
@@ -165,8 +167,35 @@ def _fit(
     done = FitResult(folder, look, plan, summary)
     write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs])
     write_card(done.card, look, plan, summary, results[jobs[-1].folder])
-    write_json(folder / "fit.json", {"schema": 1, "data": plan.base["data"], **summary.to_json()})
+    write_json(
+        folder / "fit.json",
+        {"schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason, **summary.to_json()},
+    )
     return done
+
+
+def _check_files(plan: Plan, dataset: OpenDataset, folder: Path) -> None:
+    if plan.fingerprint != dataset.manifest.fingerprint():
+        raise LongshiftError(
+            f"The files of {dataset.manifest.name} changed since the fit in {folder} started. Choose another --out, or "
+            "remove that folder, and run again."
+        )
+
+
+def _choose_style(
+    dataset: OpenDataset, plan: Plan, tasks: _Tasks, runtime: Runtime, folder: Path, bar: Bar, say: Say,
+    stop: Callable[[], bool],
+) -> Plan:  # fmt: skip
+    """Train with each style at each held-out site and keep the better one; its runs are those of the estimate."""
+    tried = {style: plan.with_style(style) for style in plan.styles}
+    jobs = {style: [one.job(dataset, plan.method, site, folder) for site in plan.sites] for style, one in tried.items()}
+    everything = [job for some in jobs.values() for job in some]
+    say(f"Training with and without style mixing first: {counted(len(everything), 'run')}.")
+    results = _train_all(everything, tasks, runtime, bar, stop, folder)
+    scores = {
+        style: [site_score(job.site, results[job.folder]["selected"]) for job in some] for style, some in jobs.items()
+    }
+    return plan.with_style(*better_style(scores))
 
 
 def _keep_record(final: RunFolder, summary: Summary) -> None:
@@ -198,6 +227,7 @@ def _make_plan(
     usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
     name = draft.config.method_class.info.name
     plan = Plan(name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint())
+    plan = replace(plan, styles=styles_to_try(draft.config, request["hparams"]))
     steps = usual
     if request["minutes"] is not None:
         jobs = plan.jobs(dataset, folder, compare)
@@ -205,7 +235,7 @@ def _make_plan(
             per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
         asked = request["steps"] is not None
         longest = usual if asked else longest_steps(usual, draft.config)
-        pace = pace_within(request["minutes"], len(jobs), per_step, usual, longest, asked)
+        pace = pace_within(request["minutes"], len(jobs) + plan.style_runs, per_step, usual, longest, asked)
         steps, plan = pace.steps, replace(plan, pace=pace.words)
     return replace(plan, base={**draft.base, "steps": steps, "eval_every": max(steps // 10, 1)})
 

@@ -48,6 +48,7 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         f"- {info.title} ({escape(info.paper)}): {escape(info.idea)}.",
         f"- {escape(plan.reason)} {run['steps']} steps, seed {run['train_seed']}, longshift "
         f"{final['environment']['longshift']}, torch {final['environment']['torch']}.",
+        *([f"- {escape(plan.style_reason)}"] if plan.style_reason else []),
         "- The weights were selected on a validation set with the same number of samples per class where there are "
         "enough. Probabilities are calibrated on it (temperature scaling).",
         "",

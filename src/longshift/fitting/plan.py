@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
 from longshift.files import content_hash, read_json, write_json
 from longshift.inference import FINAL
-from longshift.methods import MethodConfig
+from longshift.methods import MethodConfig, of_style
 from longshift.report import slug
 from longshift.settings import NO_TARGET
 from longshift.text import counted
 from longshift.training import OpenDataset, RunConfig, Runtime, StepTimer, Task, Trainer
 
 SCHEMA = 1
-COMPARED = ("erm", "bsoftmax", "ndcl_plus")
+COMPARED = ("erm", "bsoftmax", "ndcl_plus")  # by --compare, in addition to the method of the fit
 # Passes over the training samples, the least and the most steps, and the most where time is given, by kind of network.
 EFFORT = {"mlp": (20, 200, 300, 1000), "small_conv": (40, 300, 1500, 3000), "timm": (20, 200, 3000, 5000)}
 LONGER = 3  # times the usual steps if there is time; harmless, since weights are selected during training
@@ -51,20 +51,37 @@ class Plan:
     reason: str  # why this network
     fingerprint: str  # of the manifest
     pace: str = ""  # how the given time is used
+    styles: tuple[str, ...] = ()  # tried at each held-out site
+    style_reason: str = ""  # which of them was chosen and why; "" before that
 
     def training(self, runs: int) -> str:
         """The length of the runs, with the reason if --minutes was given."""
+        runs += self.style_runs
         return self.pace or f"{counted(runs, 'run')} of {counted(self.base['steps'], 'step')}."
+
+    @property
+    def style_runs(self) -> int:
+        """Runs with the styles that are not chosen."""
+        return max(len(self.styles) - 1, 0) * len(self.sites)
+
+    def with_style(self, style: str, reason: str = "") -> Plan:
+        """The plan with a style for the method of the fit."""
+        base = {**self.base, "hparams": {**self.base["hparams"], "style": style}}
+        return replace(self, base=base, style_reason=reason)
 
     def job(self, dataset: OpenDataset, method: str, site: str, out: Path) -> Job:
         """One run; methods to compare with use the common hyper-parameters and their own defaults for the others."""
         values = {**self.base, "method": method, "target": site}
+        name = slug(method)
         if method != self.method:
-            values["hparams"] = {k: v for k, v in self.base["hparams"].items() if k in MethodConfig.hyper_parameters()}
+            common = {k for k in MethodConfig.hyper_parameters() if not of_style(k)}
+            values["hparams"] = {k: v for k, v in self.base["hparams"].items() if k in common}
+        elif self.styles:
+            name += f"-style-{self.base['hparams'].get('style', self.styles[-1])}"
         if site == NO_TARGET:
             folder = out / FINAL
         else:
-            folder = out / "sites" / f"{slug(method)}-{self.sites.index(site) + 1}-{slug(site)}"
+            folder = out / "sites" / f"{name}-{self.sites.index(site) + 1}-{slug(site)}"
         return Job(method, site, folder, dataset.resolve(values, "the fit").config)
 
     def jobs(self, dataset: OpenDataset, out: Path, compare: bool) -> list[Job]:
@@ -174,7 +191,7 @@ def _same_name(value: Any) -> Any:
 
 def keep_plan(path: Path, request: dict[str, Any], plan: Plan) -> None:
     """Write the plan, so that an interrupted fit can resume."""
-    kept = {"request": request, "plan": {**vars(plan), "sites": list(plan.sites)}}
+    kept = {"request": request, "plan": {**vars(plan), "sites": list(plan.sites), "styles": list(plan.styles)}}
     write_json(path, {"schema": SCHEMA, "hash": content_hash(kept), **kept})
 
 
@@ -188,7 +205,7 @@ def _read_plan(path: Path) -> tuple[dict[str, Any], Plan]:
         if value["hash"] != content_hash(kept):
             raise ValueError("expected the values that were saved, got others")
         request: dict[str, Any] = dict(kept["request"])
-        return request, Plan(**{**kept["plan"], "sites": tuple(kept["plan"]["sites"])})
+        return request, Plan(**{**kept["plan"], **{key: tuple(kept["plan"][key]) for key in ("sites", "styles")}})
     except (LongshiftError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise LongshiftError(
             f"{path} is not a valid plan of a fit: {error}. Choose another --out, or remove that file and run the same "

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         hp as hp,
         int_uniform as int_uniform,
         log_uniform as log_uniform,
+        of_style as of_style,
         power as power,
         uniform as uniform,
         unused as unused,

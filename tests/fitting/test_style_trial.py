@@ -1,0 +1,104 @@
+"""A fit measures whether to mix styles, says what it found, and keeps the better of the two."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from longshift.files import read_json
+from longshift.fitting import fit
+from longshift.fitting.site_scores import SiteScore
+from longshift.fitting.style_trial import better_style, styles_to_try
+from longshift.training.run_config import RunConfig
+from longshift.training.trainer import Interrupted
+from tests.training.runs import CPU
+
+LARGE: dict[str, Any] = {"steps": 4, "hparams": {"batch_size": 4}, "image_size": 72, "backbone": "small_conv"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root, rng = tmp_path_factory.mktemp("data") / "gray", np.random.default_rng(0)
+    for tint, site in enumerate(("north", "south", "west")):
+        for level, name in ((60, "dark"), (190, "light")):
+            (root / site / name).mkdir(parents=True)
+            for i in range(8):
+                pixels = np.clip(level + 10 * tint + rng.normal(0, 20, (72, 72, 3)), 0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(root / site / name / f"{i}.png")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+def scores(*balanced: float) -> list[SiteScore]:
+    return [SiteScore(str(i), 10, 0.5, value, None, {}, ()) for i, value in enumerate(balanced)]
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "expected"),
+    [((0.5, 0.7), (0.6, 0.7), "both"), ((0.6, 0.7), (0.5, 0.7), "none"), ((0.5, 0.7), (0.7, 0.5), "none")],
+)
+def test_the_better_at_held_out_sites_is_chosen_and_off_in_a_tie(
+    off: tuple[float, ...], on: tuple[float, ...], expected: str
+) -> None:
+    style, reason = better_style({"none": scores(*off), "both": scores(*on)})
+    assert style == expected
+    assert f"{100 * np.mean(on):.1f} % with it and {100 * np.mean(off):.1f} % without it" in reason
+    assert reason.startswith("Style mixing is off" if expected == "none" else "Style mixing is on (style=both)")
+
+
+def test_what_is_tried() -> None:
+    large = RunConfig(data="digits", target="ink", method="ndcl_plus", image_size=96)
+    assert styles_to_try(large, {}) == ("none", "both")
+    assert styles_to_try(large, {"style": "amplitude"}) == ()
+    assert styles_to_try(RunConfig(data="digits", target="ink", method="ndcl_plus"), {}) == ()
+    assert styles_to_try(RunConfig(data="digits", target="ink", method="bsoftmax", image_size=96), {}) == ()
+
+
+def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    done = fit(data, out=tmp_path / "fit", say=said.append, runtime=CPU, **LARGE)
+    assert done.plan.method == "ndcl_plus"
+    means = {}
+    for style in ("none", "both"):
+        results = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/result.json"))
+        assert len(results) == 3
+        found = [read_json(file) for file in results]
+        assert {result["hparams"]["style"] for result in found} == {style}
+        means[style] = np.mean([list(result["selected"]["target"]["per_class"].values()) for result in found])
+    expected = "both" if means["both"] > means["none"] else "none"
+    final = read_json(tmp_path / "fit" / "final" / "result.json")
+    assert final["hparams"]["style"] == expected
+    assert done.summary.balanced.mean == pytest.approx(means[expected])
+    assert f"{100 * means['both']:.1f} % with it and {100 * means['none']:.1f} % without it" in done.plan.style_reason
+    assert done.plan.style_reason in said
+    assert any("7 runs of 4 steps" in text for text in said)
+    assert html.escape(done.plan.style_reason, quote=False) in html.unescape(done.report.read_text(encoding="utf-8"))
+    assert "Style mixing is" in done.card.read_text(encoding="utf-8")
+    assert read_json(tmp_path / "fit" / "fit.json")["style_mixing"] == done.plan.style_reason
+    asked = iter([False] * (48 + 6))  # once for each image, then once for each step: it stops in the second run
+    with pytest.raises(Interrupted, match="stopped in run 2 of 6"):
+        fit(data, out=tmp_path / "broken", stop=lambda: next(asked, True), runtime=CPU, **LARGE)
+    resumed = fit(data, out=tmp_path / "broken", runtime=CPU, **LARGE)
+    assert resumed.summary.to_json() == done.summary.to_json()
+    assert resumed.plan.style_reason == done.plan.style_reason
+
+
+def test_a_given_style_is_used_and_not_that_of_compared_methods(data: Path, tmp_path: Path) -> None:
+    options = {**LARGE, "hparams": {"batch_size": 4, "style": "amplitude"}}
+    done = fit(data, out=tmp_path / "fit", target="west", compare=True, runtime=CPU, **options)
+    assert done.plan.style_reason == ""
+    assert set(done.summary.scores) == {"NDCL-plus", "ERM", "BSoftmax"}
+    styles = {
+        file.parent.name: read_json(file)["hparams"].get("style") for file in (tmp_path / "fit").rglob("result.json")
+    }
+    assert {style for name, style in styles.items() if name.startswith(("erm", "bsoftmax"))} == {None}
+    assert styles["final"] == "amplitude"
