@@ -7,7 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from results.docs_tables import TABLES, filled, names, pages
+from scipy import stats
 
+from longshift.methods import get_method
 from longshift.paper.published_tables import overall_results
 from longshift.report.titles import method_title
 from longshift.toml import read_toml
@@ -117,3 +119,31 @@ def test_ranks_by_another_route() -> None:
     assert list(found) == sorted(found, key=lambda method: expected[method])
     for method, rank in found.items():
         assert float(rank) == pytest.approx(expected[method], abs=0.051)
+
+
+def test_the_confirmation_by_another_route() -> None:
+    frame = runs("pacs-mobilenetv2/style-confirm")
+    wanted = {"TotalHeavyTail and Duality": ["TotalHeavyTail", "Duality"], "GINIDG": ["GINIDG"]}
+    for title, settings in wanted.items():
+        part = frame[frame.setting.isin(settings)]
+        plus, other = (
+            part[part.method == name].sort_values(PAIR).target_accuracy.to_numpy() for name in ("NDCL-plus", "BSoftmax")
+        )
+        mean, t, wilcoxon, ahead = rows("confirmation")[title]
+        assert_cell(mean, pd.Series(plus - other))
+        assert float(t) == pytest.approx(stats.ttest_rel(plus, other).pvalue, rel=0.06)
+        assert float(wilcoxon) == pytest.approx(stats.wilcoxon(plus, other).pvalue, rel=0.06)
+        assert ahead == f"{(plus > other).sum()} of {12 * len(settings)}"
+
+
+def test_the_rules_choose_what_the_preset_has() -> None:
+    """The winner is computed here without results/style_choice.py, and its values are the defaults of NDCL-plus."""
+    finalists = ROOT / "results" / "pacs-mobilenetv2" / "style-choice" / "finalists"
+    frame = pd.read_parquet(finalists / "runs.parquet")
+    means = 100 * frame[~frame.method.str.endswith("+ema")].groupby("method").validation_accuracy.mean()
+    sweep = read_toml(finalists / "sweep.toml")
+    simplest_first = {variant["name"]: variant["hparams"] for variant in sweep["variants"]}
+    tied = [name for name in simplest_first if means[name] >= means.max() - 0.2]
+    values = {**sweep["run"]["hparams"], **simplest_first[tied[0]]}
+    preset = get_method("ndcl_plus").Config.make()
+    assert get_method("ndcl").Config.make(values).identity() == preset.identity()
