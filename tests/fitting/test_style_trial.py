@@ -14,8 +14,8 @@ from longshift.files import read_json
 from longshift.fitting import fit
 from longshift.fitting.site_scores import SiteScore
 from longshift.fitting.style_trial import better_style, styles_to_try
+from longshift.training import Interrupted
 from longshift.training.run_config import RunConfig
-from longshift.training.trainer import Interrupted
 from tests.training.runs import CPU
 
 LARGE: dict[str, Any] = {"steps": 4, "hparams": {"batch_size": 4}, "image_size": 72, "backbone": "small_conv"}
