@@ -15,7 +15,6 @@ from longshift.analysis.significance import (
     friedman,
     holm,
     nemenyi_critical_difference,
-    nemenyi_p_values,
     rank_groups,
     rank_table,
     wilcoxon_holm,
@@ -43,7 +42,6 @@ def test_friedman_against_scipy(seed: int, decimals: int) -> None:
     assert ours.f == pytest.approx((n - 1) * ours.chi2 / (n * (k - 1) - ours.chi2))
     assert ours.f_p == pytest.approx(stats.f.sf(ours.f, *ours.df))
     assert list(ours.ranks.values()) == sorted(ours.ranks.values())
-    assert friedman(-scores, higher_is_better=False) == ours
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 1e-9])
@@ -89,14 +87,11 @@ def test_critical_values_of_the_nemenyi_test(methods: int, alpha: float, publish
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nemenyi_p_values_against_scikit_posthocs(seed: int) -> None:
+def test_nemenyi_critical_difference_against_scikit_posthocs(seed: int) -> None:
     scores = table(seed)
-    ours = nemenyi_p_values(friedman(scores)).loc[scores.columns, scores.columns]
     expected = scikit_posthocs.posthoc_nemenyi_friedman(scores.to_numpy())
-    np.testing.assert_allclose(ours.to_numpy(), expected.to_numpy(), atol=1e-6)
-    cd = nemenyi_critical_difference(5, 12)
     gap = np.abs(np.subtract.outer(*[rank_table(scores).mean().to_numpy()] * 2))
-    np.testing.assert_array_equal(ours.to_numpy() < 0.05, gap > cd)
+    np.testing.assert_array_equal(gap > nemenyi_critical_difference(5, 12), expected.to_numpy() < 0.05)
 
 
 @pytest.mark.parametrize("seed", range(3))

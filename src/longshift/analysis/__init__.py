@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.analysis.bound import Bound as Bound, Term as Term, generalization_bound as generalization_bound
+    from longshift.analysis.bound import Bound as Bound, generalization_bound as generalization_bound
     from longshift.analysis.correlation import (
-        Correlation as Correlation,
         Relation as Relation,
         correlate as correlate,
         pearson as pearson,
@@ -21,29 +20,20 @@ if TYPE_CHECKING:
         by_domain as by_domain,
         domain_outputs as domain_outputs,
     )
-    from longshift.analysis.margins import MarginSummary as MarginSummary, margin_summary as margin_summary
-    from longshift.analysis.mixture import Mixture as Mixture, mixture_weights as mixture_weights
-    from longshift.analysis.posteriors import (
-        PosteriorDiscrepancy as PosteriorDiscrepancy,
-        posterior_discrepancy as posterior_discrepancy,
-    )
+    from longshift.analysis.margins import margin_summary as margin_summary
+    from longshift.analysis.posteriors import posterior_discrepancy as posterior_discrepancy
     from longshift.analysis.prior import (
-        Distance as Distance,
-        PriorDiscrepancy as PriorDiscrepancy,
         centroid_distances as centroid_distances,
         prior_discrepancy as prior_discrepancy,
         wasserstein as wasserstein,
     )
     from longshift.analysis.significance import (
         Friedman as Friedman,
-        PairTest as PairTest,
         friedman as friedman,
         nemenyi_critical_difference as nemenyi_critical_difference,
-        nemenyi_p_values as nemenyi_p_values,
         rank_groups as rank_groups,
         rank_table as rank_table,
         wilcoxon_holm as wilcoxon_holm,
     )
-    from longshift.metrics import js_divergence as js_divergence
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

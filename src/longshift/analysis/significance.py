@@ -1,7 +1,7 @@
 """Significance tests over many cases: Friedman, Nemenyi, and Wilcoxon with Holm's correction.
 
 A case is one column of a comparison (dataset, setting, target, ...). All functions take a data frame with one row per
-case and one column per method. Higher is better by default.
+case and one column per method. Higher is better.
 """
 
 from __future__ import annotations
@@ -42,14 +42,13 @@ class PairTest:
     p_holm: float
 
 
-def rank_table(scores: pd.DataFrame, higher_is_better: bool = True) -> pd.DataFrame:
+def rank_table(scores: pd.DataFrame) -> pd.DataFrame:
     """Rank the methods in each case; 1 is best, and ties (up to rounding errors) share their mean rank."""
-    values = _checked(scores)
-    ranks = stats.rankdata(-values if higher_is_better else values, axis=1, method="average")
+    ranks = stats.rankdata(-_checked(scores), axis=1, method="average")
     return pd.DataFrame(ranks, index=scores.index, columns=scores.columns)
 
 
-def friedman(scores: pd.DataFrame, higher_is_better: bool = True) -> Friedman:
+def friedman(scores: pd.DataFrame) -> Friedman:
     """Test whether the methods differ. With k methods, N cases and average ranks R_j:
 
     chi2 = 12 N / (k (k+1)) [sum_j R_j^2 - k (k+1)^2 / 4] / (1 - sum (t^3 - t) / (N k (k^2 - 1)))   (t: sizes of ties)
@@ -58,14 +57,13 @@ def friedman(scores: pd.DataFrame, higher_is_better: bool = True) -> Friedman:
     If all cases agree, F is infinite. By chance this has probability k!^-(N-1), which is used as a lower limit of the
     p-value of F.
     """
-    ranks = rank_table(scores, higher_is_better).to_numpy(dtype=np.float64)
+    ranks = rank_table(scores).to_numpy(dtype=np.float64)
     n, k = ranks.shape
     mean = ranks.mean(axis=0)
     ties = sum(float((t**3 - t).sum()) for t in (np.unique(row, return_counts=True)[1] for row in ranks))
     correction = 1 - ties / (n * k * (k**2 - 1))
-    if correction <= 0:  # all methods are tied in every case: no evidence of a difference
-        chi2 = 0.0
-    else:
+    chi2 = 0.0  # all methods are tied in every case: no evidence of a difference
+    if correction > 0:
         chi2 = float(12 * n / (k * (k + 1)) * (np.square(mean).sum() - k * (k + 1) ** 2 / 4) / correction)
     rest = n * (k - 1) - chi2
     f = (n - 1) * chi2 / rest if rest > 1e-9 else math.inf
@@ -94,16 +92,6 @@ def nemenyi_critical_difference(methods: int, cases: int, alpha: float = 0.05) -
     return quantile / math.sqrt(2) * math.sqrt(methods * (methods + 1) / (6 * cases))
 
 
-def nemenyi_p_values(result: Friedman) -> pd.DataFrame:
-    """Compute the p-value of each pair of methods, indexed by name."""
-    names, k = list(result.ranks), len(result.ranks)
-    _enough(k, result.cases)
-    mean = np.array(list(result.ranks.values()))
-    unit = math.sqrt(k * (k + 1) / (12 * result.cases))
-    p = stats.studentized_range.sf(np.abs(mean[:, None] - mean[None, :]) / unit, k, np.inf)
-    return pd.DataFrame(p, index=names, columns=names)
-
-
 def rank_groups(ranks: dict[str, float], critical_difference: float) -> tuple[tuple[str, ...], ...]:
     """Return the bars of a critical-difference diagram: maximal groups of methods whose ranks span at most the CD.
 
@@ -120,11 +108,9 @@ def rank_groups(ranks: dict[str, float], critical_difference: float) -> tuple[tu
     return tuple(groups)
 
 
-def wilcoxon_holm(
-    scores: pd.DataFrame, against: str | None = None, higher_is_better: bool = True
-) -> tuple[PairTest, ...]:
+def wilcoxon_holm(scores: pd.DataFrame, against: str | None = None) -> tuple[PairTest, ...]:
     """Test all pairs, or `against` with each other method, by two-sided signed-rank tests; smallest p first."""
-    values = _checked(scores) * (1 if higher_is_better else -1)
+    values = _checked(scores)
     names = [str(c) for c in scores.columns]
     if against is not None and against not in names:
         raise UsageError(f"expected `against` to be one of {', '.join(names)}, found {against!r}")
@@ -134,14 +120,10 @@ def wilcoxon_holm(
             continue
         # Rounding makes differences of equal printed scores equal, so that they count as ties.
         difference = np.round(values[:, i] - values[:, j], 10)
-        if not difference.any():
-            statistic, p = 0.0, 1.0
-        else:
-            test = stats.wilcoxon(difference)
-            statistic, p = float(test.statistic), float(test.pvalue)
+        statistic, p = stats.wilcoxon(difference) if difference.any() else (0.0, 1.0)
         signed = np.sign(difference) * stats.rankdata(np.abs(difference))
         better, worse = (names[i], names[j]) if signed.sum() >= 0 else (names[j], names[i])
-        found.append((better, worse, statistic, p))
+        found.append((better, worse, float(statistic), float(p)))
     corrected = holm(np.array([p for *_, p in found]))
     pairs = [PairTest(*row, float(c)) for row, c in zip(found, corrected, strict=True)]
     return tuple(sorted(pairs, key=lambda pair: pair.p))

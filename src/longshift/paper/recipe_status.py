@@ -54,23 +54,16 @@ def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) ->
     done = sum(entries[job.fingerprint].state in FINISHED for job in jobs)
     failed = sum(entries[job.fingerprint].state == "failed" for job in jobs)
     left = [job for job in jobs if entries[job.fingerprint].state not in (*FINISHED, "failed")]
-    seconds = [costs.get(kind(job)) for job in left]
-    known = [value for value in seconds if value is not None]
-    hours = sum(known) / 3600 / max(slots, 1) if len(known) == len(seconds) else None
+    known = all(kind(job) in costs for job in left)
+    hours = sum(costs[kind(job)] for job in left) / 3600 / max(slots, 1) if known else None
     ledger = read_ledger(workspace).get(recipe.name, {})
     # A file counts only if it was made of the runs that the recipe asks for now.
     fresh = ledger.get("runs") == sorted(job.id for job in jobs)
     files = tuple(name for name in ledger.get("files", []) if fresh and (workspace.out / name).exists())
     note = str(ledger.get("note", "")) if fresh else ""
-    state: State
+    state: State = ("partly" if done else "missing") if left else ("done" if files else "ready")
     if note and not files:
         state = "impossible"
-    elif files and not left:
-        state = "done"
-    elif not left:
-        state = "ready"
-    else:
-        state = "partly" if done else "missing"
     return RecipeStatus(
         recipe.name, recipe.label, recipe.kind, recipe.title, len(jobs), done, failed, hours,
         needs(workspace, jobs), state, files, note,
@@ -81,14 +74,13 @@ def needs(workspace: Workspace, jobs: Sequence[Any]) -> str:
     """What the runs are made of."""
     if not jobs:
         return f"{workspace.name} only, no runs"
-    rows = {job.method for job in jobs}
-    settings = {str(job.run["setting"]) for job in jobs}
-    targets = {str(job.run["target"]) for job in jobs}
-    trials = {job.trial for job in jobs}
-    draws = {job.draw for job in jobs}
-    parts = (("row", rows), ("setting", settings), ("target", targets), ("trial", trials), ("draw", draws))
-    whole = math.prod(len(values) for _, values in parts) == len(jobs)  # else not every row has every setting, say
-    shape = (" x " if whole else ", ").join(counted(len(values), name) for name, values in parts)
+    parts: dict[str, set[Any]] = {
+        "row": {job.method for job in jobs}, "setting": {str(job.run["setting"]) for job in jobs},
+        "target": {str(job.run["target"]) for job in jobs}, "trial": {job.trial for job in jobs},
+        "draw": {job.draw for job in jobs},
+    }  # fmt: skip
+    whole = math.prod(map(len, parts.values())) == len(jobs)  # else not every row has every setting, say
+    shape = (" x " if whole else ", ").join(counted(len(values), name) for name, values in parts.items())
     return f"{workspace.name}: {shape}" if whole else f"{workspace.name}: {counted(len(jobs), 'run')} of {shape}"
 
 

@@ -24,7 +24,7 @@ from longshift.report.figures import (
 from longshift.report.findings import in_words, unranked_words
 from longshift.report.html_page import Section, figure, fold, paragraphs, stack, table_html
 from longshift.report.ranking import Ranking
-from longshift.report.run_lengths import Group, curve_groups
+from longshift.report.run_lengths import curve_groups
 from longshift.report.run_records import Record, class_accuracy, sum_confusion
 from longshift.report.table import Table, number
 from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
@@ -126,16 +126,11 @@ def length_section(tables: Sequence[Table], runs: pd.DataFrame) -> Section:
         f"Balanced validation set of the training domains, {counted(sum(len(g.runs) for g in groups), 'run')}: mean "
         "over all finished runs of a setting, band: standard error."
     )
-    parts = [figure(length_chart(groups), caption)]
+    lines = [_mean_line(group.title, {step: group.values(step) for step in group.steps}) for group in groups]
+    parts = [figure(line_chart(lines, "step", "validation accuracy"), caption)]
     parts += [fold(table.title, table_html(table)) if table.long else table_html(table) for table in tables]
     intro = "Validation accuracy had stopped rising where the last third of training added next to nothing."
     return Section("Run length", stack(*parts), intro, "length")
-
-
-def length_chart(groups: Sequence[Group]) -> Drawing:
-    """Mean validation accuracy over steps with its standard error, one line per setting."""
-    lines = [_mean_line(group.title, {step: group.values(step) for step in group.steps}) for group in groups]
-    return line_chart(lines, "step", "validation accuracy")
 
 
 def rank_section(result: Ranking) -> Section:

@@ -102,11 +102,9 @@ def _skipped(part: pd.DataFrame) -> pd.DataFrame:
     seen = {int(trial) for trial in part["trial"].unique()}
     found = []
     for method, own in part.groupby("method", observed=True):
-        draws: dict[int, set[int]] = {}
-        for trial, draw in zip(own["trial"], own["draw"], strict=True):
-            draws.setdefault(int(trial), set()).add(int(draw))
-        shared = set.intersection(*draws.values())
-        skipped = [trial for trial in seen - set(draws) if trial < max(draws)]
+        draws = own.groupby("trial")["draw"].agg(set)
+        shared = set.intersection(*draws)
+        skipped = [trial for trial in seen - set(draws.index) if trial < max(draws.index)]
         found += [(str(method), trial, draw) for trial in skipped for draw in shared]
     return pd.DataFrame(found, columns=["method", "trial", "draw"]).astype(dict(part[["trial", "draw"]].dtypes))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 from scipy import stats
@@ -59,25 +59,21 @@ def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], s
     found: list[Table] = []
     agreement: list[Row] = []
     for table in tables:
-        for place, columns in _by_dataset(table):
-            made = _beside(table, place, columns, against)
+        for place in dict.fromkeys(map(_place, table.columns)) if table.kind in ("average", "worst") else ():
+            made = _beside(table, place, against)
             if made is not None:
                 found.append(made)
                 agreement += _agreement(made)
-    here = sorted({(c.key["dataset"], c.key["setting"]) for t in tables for c in t.columns if t.kind in PLACED})
+    here = sorted({_place(c) for t in tables for c in t.columns if t.kind in PLACED})
     there = sorted({key[1:3] for key in against.values})
     if not found:
         return [], (
             f"Nothing to compare: {against.source} has no number for these datasets, settings and methods. "
             f"Measured: {_places(here)}. Published: {_places(there)}."
         )
-    heads = (
-        Column("methods (n)", "", {"measure": "methods"}, None),
-        Column("mean difference", "", {"measure": "mean_difference"}, None),
-        Column("mean |difference|", "", {"measure": "mean_absolute_difference"}, None),
-        Column("Spearman", "", {"measure": "spearman"}, None),
-        Column("Kendall", "", {"measure": "kendall"}, None),
-    )
+    titles = ("methods (n)", "mean difference", "mean |difference|", "Spearman", "Kendall")
+    measures = ("methods", "mean_difference", "mean_absolute_difference", "spearman", "kendall")
+    heads = tuple(Column(t, "", {"measure": m}, None) for t, m in zip(titles, measures, strict=True))
     summary = Table(
         "agreement", "agreement", f"Agreement with {against.source}", heads, tuple(agreement),
         "Differences are measured minus published, in points; Spearman's and Kendall's "
@@ -107,17 +103,13 @@ def _orders(agreement: Sequence[Row]) -> Iterator[str]:
             yield f"{place}: order of {methods:.0f} methods, Spearman {rho:.2f}, Kendall {tau:.2f}."
 
 
-def _by_dataset(table: Table) -> Iterator[tuple[tuple[str, str], list[int]]]:
-    if table.kind not in ("average", "worst"):
-        return
-    places: dict[tuple[str, str], list[int]] = {}
-    for j, column in enumerate(table.columns):
-        places.setdefault((column.key["dataset"], column.key["setting"]), []).append(j)
-    yield from places.items()
+def _place(column: Column) -> tuple[str, str]:
+    return column.key["dataset"], column.key["setting"]
 
 
-def _beside(table: Table, place: tuple[str, str], columns: list[int], against: Published) -> Table | None:
+def _beside(table: Table, place: tuple[str, str], against: Published) -> Table | None:
     dataset, setting = place
+    columns = [j for j, column in enumerate(table.columns) if _place(column) == place]
     rows, used = [], 0
     for row in table.rows:
         cells: list[Cell] = []
@@ -126,15 +118,16 @@ def _beside(table: Table, place: tuple[str, str], columns: list[int], against: P
             detail = MEASURES.get(column.key["measure"]) if table.kind == "average" else column.key["target"]
             there = against.values.get((table.kind, dataset, setting, str(detail), row.name))
             other = Cell(*there) if there else Cell(note=f"not in {against.source}")
-            known = there is not None and cell.value is not None
-            used += known
             difference = Cell(cell.value - there[0], signed=True) if there and cell.value is not None else Cell()
-            plain = Cell(cell.value, cell.stderr, None, cell.note, trials=cell.trials, runs=cell.runs)
-            cells += [plain, other, difference]
+            used += difference.value is not None
+            cells += [replace(cell, place=None), other, difference]
         if any(cell.value is not None for cell in cells[1::3]):
             rows.append(Row(row.name, method_title(row.name), family(row.name), tuple(cells)))
     if not used:
         return None
+    kept = {row.name for row in rows}
+    names = [row.title for row in table.rows if row.name not in kept]
+    absent = [f"Not in {against.source}: {', '.join(names)}."] if names else []
     titles = [
         Column(title, table.columns[j].title, {**table.columns[j].key, "part": title}, None)
         for j in columns
@@ -146,23 +139,13 @@ def _beside(table: Table, place: tuple[str, str], columns: list[int], against: P
         f"{dataset} under {setting}: {what} (%) beside {against.source}", tuple(titles), tuple(rows),
         f"Selection: {table.rule}. Differences are measured minus published, in points; {against.source} used "
         f"{against.backbone}.",
-        table.rule, (*_absent(table, rows, against), *table.notes),
+        table.rule, (*absent, *table.notes),
     )  # fmt: skip
-
-
-def _absent(table: Table, rows: Sequence[Row], against: Published) -> Iterator[str]:
-    """Which rows have nothing beside them."""
-    kept = {row.name for row in rows}
-    names = [row.title for row in table.rows if row.name not in kept]
-    if names:
-        yield f"Not in {against.source}: {', '.join(names)}."
 
 
 def _agreement(table: Table) -> Iterator[Row]:
     for j in range(0, len(table.columns), 3):
-        pairs = [
-            (row.cells[j].value, row.cells[j + 1].value) for row in table.rows if row.cells[j + 2].value is not None
-        ]
+        pairs = [(row.cells[j].value, row.cells[j + 1].value) for row in table.rows]
         values = [(a, b) for a, b in pairs if a is not None and b is not None]
         if not values:
             continue

@@ -108,8 +108,9 @@ def rank_methods(chosen: pd.DataFrame, among: Among = "variants") -> Ranking:
         for name in values.index[values.round(3) == values.round(3).max()] if len(values) else []:
             firsts[str(name)] += 1
     leads = {name: _lead(chosen, order[0], name, usable.index) for name in order[1:]} if same else {}
-    level = tuple(name for name, lead in leads.items() if lead is not None and lead.within_error)
-    above = tuple(name for name, lead in leads.items() if lead is not None and lead.mean < -(lead.stderr or 0.0))
+    known = {name: lead for name, lead in leads.items() if lead is not None}
+    level = tuple(name for name, lead in known.items() if lead.within_error)
+    above = tuple(name for name, lead in known.items() if lead.mean < -(lead.stderr or 0.0))
     found, why = significance(complete)
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Ranking(
@@ -134,12 +135,8 @@ def methods_first(scores: pd.DataFrame) -> pd.DataFrame:
     if plain.shape[1] < 2:
         return without_gaps(scores)
     there = scores.loc[plain.index]
-    return there[[name for name in there.columns if name in plain.columns or is_full_variant(there[name])]]
-
-
-def is_full_variant(column: pd.Series[float]) -> bool:
-    """Whether it is of a variant, and has every case."""
-    return is_variant(str(column.name)) and bool(column.notna().all())
+    full = [name for name in there.columns if is_variant(str(name)) and there[name].notna().all()]
+    return there[[name for name in there.columns if name in plain.columns or name in full]]
 
 
 def without_gaps(scores: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -120,27 +120,21 @@ def place_section(
         weak_section(best, data, f"weak-{name}"),
         split_section(training_sets(best), f"data-{name}"),
     ]
-    intro = f"Figures of the best methods and the baseline ({_names(groups)}); {best[0].title} is shown in detail."
+    names = ", ".join(map(method_title, groups))
+    intro = f"Figures of the best methods and the baseline ({names}); {best[0].title} is shown in detail."
     return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
 
 
 def training_sets(records: Sequence[Record]) -> list[TrainingSet]:
     """One per target, of its first trial."""
-    first = {record.target: record for record in sorted(records, key=lambda r: (r.target, -r.trial))}
-    made = []
-    for target, record in first.items():
-        split = record.result["split"]
-        counts = np.asarray(split["counts"], dtype=np.int64)
-        title = f"Unseen domain {target}"
-        made.append(TrainingSet(title, split["classes"], split["sources"], counts, split["shots"]))
-    return made
+    first = {r.target: r.result["split"] for r in sorted(records, key=lambda r: (r.target, -r.trial))}
+    return [
+        TrainingSet(f"Unseen domain {target}", s["classes"], s["sources"], np.asarray(s["counts"]), s["shots"])
+        for target, s in first.items()
+    ]
 
 
 def drawn_methods(result: Ranking) -> list[str]:
     """The best few, and the baseline."""
     best = list(result.order[:DRAWN])
     return best if BASELINE in best or BASELINE not in result.order else [*best, BASELINE]
-
-
-def _names(methods: Iterable[str]) -> str:
-    return ", ".join(method_title(method) for method in methods)

@@ -16,7 +16,7 @@ RAISED = {1: "¹", 2: "²", 3: "³"}
 
 
 def print_report(table: Table, console: Console) -> None:
-    """Print one table; too wide a one is cut between its columns and goes on below."""
+    """Print one table; a table that is too wide is cut between its columns and continues below."""
     console.print(Text(table.title, style="bold"))
     if table.caption:
         console.print(Text(table.caption, style="dim"))
@@ -53,22 +53,18 @@ def _fitting(table: Table, width: int) -> Iterator[list[int]]:
 def _part(table: Table, columns: list[int]) -> rich.table.Table:
     part = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
     part.add_column(Text(table.head), justify="left", no_wrap=True)
-    previous = None
+    previous, grouped = None, any(column.group for column in table.columns)
     for j in columns:
         column = table.columns[j]
         group = column.group if column.group != previous else ""  # a group is named above its first column
         previous = column.group
-        part.add_column(Text(f"{group}\n{column.title}" if _grouped(table) else column.title), justify="right")
+        part.add_column(Text(f"{group}\n{column.title}" if grouped else column.title), justify="right")
     blocks = table.families()
     for i, (_, rows) in enumerate(blocks):
         for k, row in enumerate(rows):
             cells = [_text(row.cells[j], table.marks) for j in columns]
             part.add_row(Text(row.title), *cells, end_section=k == len(rows) - 1 and i < len(blocks) - 1)
     return part
-
-
-def _grouped(table: Table) -> bool:
-    return any(column.group for column in table.columns)
 
 
 def _text(cell: Cell, marks: dict[str, str]) -> Text:

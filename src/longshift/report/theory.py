@@ -94,42 +94,38 @@ def theory_tables(chosen: pd.DataFrame) -> list[Table]:
 
 def _rows(runs: pd.DataFrame, name: str) -> Iterator[Row]:
     known = runs[runs[name].notna()]
-    yield _row(name, "all", "all runs", relate(_values(known, name), _values(known, ACCURACY)), len(known))
+    yield _row(name, "all", "all runs", known)
     places = [tuple(place) for place in known[CELL].itertuples(index=False)]
     if len(set(places)) > 1:
         found, cells = relate_within(_values(known, name), _values(known, ACCURACY), places)
-        yield _row(name, "within", f"in {counted(cells, 'cell')}", found, len(known))
-    means = averages(known, [name, ACCURACY]).dropna(subset=[name, ACCURACY])
-    yield _row(name, "means", "means", relate(_values(means, name), _values(means, ACCURACY)), len(means))
-    datasets, settings = order_datasets(known["dataset"]), order_settings(known["setting"])
-    for setting in settings if len(settings) > 1 else ():
-        part = known[known["setting"] == setting]
-        yield _row(name, setting, setting, relate(_values(part, name), _values(part, ACCURACY)), len(part))
-    for dataset in datasets if len(datasets) > 1 else ():
-        part = known[known["dataset"] == dataset]
-        yield _row(name, dataset, dataset, relate(_values(part, name), _values(part, ACCURACY)), len(part))
+        yield _relation_row(name, "within", f"in {counted(cells, 'cell')}", found, len(known))
+    yield _row(name, "means", "means", averages(known, [name, ACCURACY]).dropna(subset=[name, ACCURACY]))
+    for key, ordered in (("setting", order_settings(known["setting"])), ("dataset", order_datasets(known["dataset"]))):
+        for value in ordered if len(ordered) > 1 else ():
+            yield _row(name, value, value, known[known[key] == value])
 
 
-def _row(name: str, scope: str, words: str, found: Relation | None, points: int) -> Row:
+def _row(name: str, scope: str, words: str, part: pd.DataFrame) -> Row:
+    return _relation_row(name, scope, words, relate(_values(part, name), _values(part, ACCURACY)), len(part))
+
+
+def _relation_row(name: str, scope: str, words: str, found: Relation | None, points: int) -> Row:
     if found is None:
         cells = [Cell(points, digits=0, runs=points), *[Cell(note=FEW, runs=points)] * 6]
     else:
         one, other, n = found.pearson, found.spearman, found.pearson.n
-        values = (one.r, one.low, one.high, one.p, other.r, other.p)
-        cells = [Cell(n, digits=0, runs=n)]
-        for value, kind in zip(values, ("r", "r", "r", "p", "r", "p"), strict=True):
-            cells.append(_p(value, n) if kind == "p" else _coefficient(value, n, FLAT if np.isnan(one.r) else FEW))
+        why = FLAT if np.isnan(one.r) else FEW
+        cells = [Cell(n, digits=0, runs=n), *(_coefficient(value, n, why) for value in (one.r, one.low, one.high))]
+        cells += [_p(one.p, n), _coefficient(other.r, n, why), _p(other.p, n)]
     return Row(f"{name}: {scope}", words, "", tuple(cells))
 
 
 def _coefficient(value: float, n: int, why: str = FLAT) -> Cell:
-    found = number(value)
-    return Cell(found, digits=3, signed=True, note="" if found is not None else why, runs=n)
+    return Cell(number(value), digits=3, signed=True, note=why if np.isnan(value) else "", runs=n)
 
 
 def _p(value: float, n: int) -> Cell:
-    found = number(value)
-    return Cell(found, digits=3, least=0.001, note="" if found is not None else FLAT, runs=n)
+    return Cell(number(value), digits=3, least=0.001, note=FLAT if np.isnan(value) else "", runs=n)
 
 
 def _values(frame: pd.DataFrame, name: str) -> FloatArray:

@@ -18,6 +18,7 @@ from longshift.text import counted
 
 CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
 ALMOST_ALL = 0.8  # of the mistakes
+Place = tuple[str, int, int]  # target, right, samples
 ENOUGH = 20  # training samples of a class; with fewer, more of them would help in any case
 
 
@@ -136,26 +137,16 @@ def _never_learnt(name: str, n: int, noun: str, advise: bool) -> Weak:
     return Weak(name, None, said, "Class that could not be learned")
 
 
-def _by_target(records: Sequence[Record], k: int) -> list[tuple[str, int, int]]:
-    """(target, right, samples) of a class, the lowest share first; runs of one target together."""
-    found: dict[str, tuple[int, int]] = {}
-    for record in records:
-        row = record.chosen["target"]["confusion"][k]
-        right, n = found.get(record.target, (0, 0))
-        found[record.target] = (right + int(row[k]), n + int(sum(row)))
-    rows = [(name, right, n) for name, (right, n) in found.items() if n]
-    return sorted(rows, key=lambda row: (row[1] / row[2], row[0]))
+def _by_target(records: Sequence[Record], k: int) -> list[Place]:
+    """A class at each target, the lowest share first; runs of one target together."""
+    targets = {record.target for record in records}
+    rows = {name: sum_confusion([r for r in records if r.target == name])[k] for name in targets}
+    found = [(name, int(row[k]), int(row.sum())) for name, row in rows.items() if row.sum()]
+    return sorted(found, key=lambda row: (row[1] / row[2], row[0]))
 
 
 def _class_advice(
-    name: str,
-    n: int,
-    rare: bool,
-    few: bool,
-    unsure: bool,
-    places: Sequence[tuple[str, int, int]],
-    taken: str,
-    noun: str,
+    name: str, n: int, rare: bool, few: bool, unsure: bool, places: Sequence[Place], taken: str, noun: str
 ) -> str:
     """What the owner of the data could do about a weak class."""
     doubt = f"{counted(n, 'sample')} cannot rule out chance: label more before you act on it. " if unsure else ""
@@ -169,17 +160,14 @@ def _class_advice(
             f"{noun}s; then add {noun}s like it."
         )
     else:
+        why = "it is not rare, so more of the same will hardly help"
+        if few:
+            why = "most classes have no more samples, so their number alone does not explain it"
         act = (
-            f"{_not_rare(few)}; look whether {name} looks like {taken}, which it is most often taken for, and whether "
+            f"{why}; check whether {name} looks like {taken}, which it is most often taken for, and whether "
             f"the two are told apart in the same way at all {noun}s."
         )
     return f"{doubt}What to do: {act}"
-
-
-def _not_rare(few: bool) -> str:
-    if few:
-        return "most classes have no more samples, so their number alone does not explain it"
-    return "it is not rare, so more of the same will hardly help"
 
 
 def weak_domains(records: Sequence[Record], noun: str = "domain", advise: bool = False) -> list[Weak]:

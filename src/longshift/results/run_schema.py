@@ -95,11 +95,7 @@ def _step(part: str) -> Read:
 
 
 def _metric(part: str, name: str, metric: str) -> Read:
-    def read(result: RunResult) -> object:
-        found = (result[part] or {}).get(name)
-        return found[metric] if found else None
-
-    return read
+    return lambda result: found[metric] if (found := (result[part] or {}).get(name)) else None
 
 
 def _gap(part: str, name: str) -> Read:
@@ -125,16 +121,11 @@ def _best_on_target(result: RunResult) -> Mapping[str, Any] | None:
 
 
 def _oracle(metric: str) -> Read:
-    def read(result: RunResult) -> object:
-        best = _best_on_target(result)
-        return best["target"][metric] if best else None
-
-    return read
+    return lambda result: best["target"][metric] if (best := _best_on_target(result)) else None
 
 
 def _oracle_step(result: RunResult) -> object:
-    best = _best_on_target(result)
-    return best["step"] if best else None
+    return best["step"] if (best := _best_on_target(result)) else None
 
 
 def _curve(result: RunResult) -> object:

@@ -48,8 +48,7 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
         )
     good = good[good["score"].notna()]
     keys = [*CELL, "trial"]
-    ordered = good.sort_values([*keys, "score", "draw"], ascending=[True] * len(keys) + [False, True], kind="stable")
-    best = ordered.drop_duplicates(keys).set_index(keys)
+    best = _best(good, keys, ["draw"]).set_index(keys)
     lost = frame[keys].assign(
         diverged=frame["status"] == "diverged", missing=~frame["status"].isin(["done", "diverged"])
     )
@@ -61,10 +60,14 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
     chosen["fingerprint"] = best["fingerprint"]
     chosen["step"] = best[{"validation": "selected_step", "last": "steps", "oracle": "oracle_step"}[rule]]
     prefix = {"validation": "", "last": "last_", "oracle": "oracle_"}[rule]
-    numbers = {
-        name: best[prefix + name] if prefix + name in best else pd.Series(np.nan, index=best.index) for name in MEASURES
-    }
-    return chosen.join(pd.DataFrame(numbers)).reset_index()
+    numbers = best.reindex(columns=[prefix + name for name in MEASURES]).set_axis(list(MEASURES), axis="columns")
+    return chosen.join(numbers).reset_index()
+
+
+def _best(runs: pd.DataFrame, keys: list[str], ties: list[str]) -> pd.DataFrame:
+    """The run with the highest score of each group; among equals, the first by `ties`."""
+    rising = [True] * len(keys) + [False] + [True] * len(ties)
+    return runs.sort_values([*keys, "score", *ties], ascending=rising, kind="stable").drop_duplicates(keys)
 
 
 def _score(runs: pd.DataFrame, rule: Rule) -> pd.Series[float]:
@@ -91,19 +94,13 @@ def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.Dat
     A trial counts only if it has numbers for every target of its dataset and setting: a mean over some of the targets
     is not comparable. `trials_missing` counts the others.
     """
-    places = ["dataset", "setting"]
-    expected = chosen.groupby(places, observed=True)["target"].nunique()
-    keys = [*TABLE, "trial"]
-    groups = chosen.groupby(keys, observed=True, sort=True)
-    means = groups[list(measures)].mean()  # a target without e.g. few-shot classes has no such number
-    means["rule"] = groups["rule"].first()
-    means["runs"] = groups["candidates"].sum()
-    for name in ("diverged", "missing"):
-        means[name] = groups[name].sum()
-    means["complete"] = _positive(chosen, keys)
-    means = means.reset_index()
-    needed = [expected[(d, s)] for d, s in zip(means["dataset"], means["setting"], strict=True)]
-    complete = means["complete"] == needed
+    targets = chosen.groupby(["dataset", "setting"], observed=True)["target"].transform("nunique")
+    chosen = chosen.assign(targets=targets, measured=chosen["candidates"] > 0, runs=chosen["candidates"])
+    groups = chosen.groupby([*TABLE, "trial"], observed=True, sort=True)
+    means = groups[["rule", "targets"]].first().join(groups[["runs", "diverged", "missing", "measured"]].sum())
+    # A target without e.g. few-shot classes has no such number.
+    means = means.join(groups[list(measures)].mean()).reset_index()
+    complete = means["measured"] == means["targets"]
     means["candidates"] = complete.astype(int)
     means["runs"] = means["runs"].where(complete, 0)
     means.loc[~complete, list(measures)] = np.nan
@@ -111,24 +108,12 @@ def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.Dat
 
 
 def _over_trials(frame: pd.DataFrame, keys: list[str], measures: Sequence[str]) -> pd.DataFrame:
-    groups = frame.groupby(keys, observed=True, sort=True)
-    table = pd.DataFrame({"rule": groups["rule"].first()})
-    table["trials"] = _positive(frame, keys)
-    table["trials_missing"] = groups.size() - table["trials"]
-    table["runs"] = groups["runs"].sum()
-    table["diverged"] = groups["diverged"].sum()
-    table["missing"] = groups["missing"].sum()
-    means = groups[list(measures)].mean()
-    errors = groups[list(measures)].agg(standard_error)
-    columns = {
-        name: part[measure] for measure in measures for name, part in ((measure, means), (f"{measure}_stderr", errors))
-    }
-    return table.join(pd.DataFrame(columns)).reset_index()
-
-
-def _positive(frame: pd.DataFrame, keys: list[str]) -> pd.Series[int]:
-    """How many rows of each group have candidates."""
-    return frame[keys].assign(known=frame["candidates"] > 0).groupby(keys, observed=True, sort=True)["known"].sum()
+    known = frame["candidates"] > 0
+    groups = frame.assign(trials=known, trials_missing=~known).groupby(keys, observed=True, sort=True)
+    counts = groups[["trials", "trials_missing", "runs", "diverged", "missing"]].sum()
+    numbers = groups[list(measures)].agg(["mean", standard_error])
+    numbers.columns = pd.Index([name for measure in measures for name in (measure, f"{measure}_stderr")])
+    return groups[["rule"]].first().join(counts).join(numbers).reset_index()
 
 
 def standard_error(values: pd.Series[float]) -> float:
@@ -143,7 +128,5 @@ def standard_error(values: pd.Series[float]) -> float:
 def best_runs(frame: pd.DataFrame) -> pd.DataFrame:
     """The run with the best validation accuracy of each dataset, setting, target and method, over trials and draws."""
     good = frame[(frame["status"] == "done") & frame["validation_accuracy"].notna()]
-    ordered = good.assign(score=_score(good, "validation")).sort_values(
-        [*CELL, "score", "trial", "draw"], ascending=[True] * len(CELL) + [False, True, True], kind="stable"
-    )
-    return ordered.drop_duplicates(CELL).drop(columns="score").reset_index(drop=True)
+    best = _best(good.assign(score=_score(good, "validation")), CELL, ["trial", "draw"])
+    return best.drop(columns="score").reset_index(drop=True)
