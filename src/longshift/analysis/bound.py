@@ -112,10 +112,8 @@ def generalization_bound(
         "margin": lambda w: sum(float(pi[d] * (w[d] @ narrow[d])) for d in range(count)),
         "prior_in": _prior_in(domains[:-1], seed),
         "prior_out": _prior_out(domains, pi, seed),
-        "posterior_in": "",
-        "posterior_out": "",
+        **dict(zip(("posterior_in", "posterior_out"), _posterior(domains, pi, seed), strict=True)),
     }
-    statistics["posterior_in"], statistics["posterior_out"] = _posterior(domains, pi, seed)
 
     draws = [[rng.multinomial(len(d), np.full(len(d), 1 / len(d))) / len(d) for d in domains] for _ in range(bootstrap)]
     even = [np.full(len(d), 1 / len(d)) for d in domains]

@@ -17,7 +17,7 @@ from longshift.files import read_json
 from longshift.paper.workspace import Workspace
 from longshift.report import Missing, domain_predictions, find_missing
 from longshift.results import as_frame, choose, unfinished_row
-from longshift.sweep import FINISHED, Entry, Job, StoreFolder, scan_jobs
+from longshift.sweep import FINISHED, Entry, Job, scan_jobs
 from longshift.training import RunFolder, read_metrics, read_predictions
 
 
@@ -56,17 +56,13 @@ class Results:
             return {**entry.row(), **place}
         return {**unfinished_row(job.run, job.fingerprint, entry.state), **place}
 
-    @cached_property
-    def _by_fingerprint(self) -> dict[str, Job]:
-        return {job.fingerprint: job for job in self.jobs}
-
     def folder(self, fingerprint: str) -> RunFolder:
         """Where a run lies."""
         return RunFolder(self.workspace.store.job(fingerprint))
 
     def name(self, fingerprint: str) -> str:
         """A run in words, with the name of its folder."""
-        job = self._by_fingerprint[fingerprint]
+        job = next(job for job in self.jobs if job.fingerprint == fingerprint)
         return f"{job} ({job.id})"
 
     def result(self, fingerprint: str) -> dict[str, Any]:
@@ -101,9 +97,5 @@ def read_results(workspace: Workspace, jobs: Iterable[Job]) -> Results:
 
 def predictions_file(workspace: Workspace, fingerprint: str) -> Path | None:
     """Where the predictions of a run are, if they were kept."""
-    stores: tuple[StoreFolder, ...] = (workspace.store, workspace.again)
-    for store in stores:
-        path = RunFolder(store.job(fingerprint)).predictions
-        if path.exists():
-            return path
-    return None
+    paths = [RunFolder(store.job(fingerprint)).predictions for store in (workspace.store, workspace.again)]
+    return next(filter(Path.exists, paths), None)

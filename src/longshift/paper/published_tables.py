@@ -8,6 +8,7 @@ V pascal_voc; OfficeHome: A art, C clipart, P product, R real_world). Accuracies
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -22,36 +23,30 @@ _FOLDER = resources.files(__package__) / "tables"
 
 @dataclass(frozen=True)
 class PaperTable:
-    """What a table shows; `label` is its LaTeX label, `columns` those of the data frame."""
+    """What a table shows; `label` is its LaTeX label, `columns` those of the data frame (none if it is missing)."""
 
-    name: str
     label: str
     title: str
-    unit: str
-    columns: tuple[str, ...]
+    name: str = ""
+    unit: str = ""
+    columns: Sequence[str] = ()
     note: str = ""
 
 
-@dataclass(frozen=True)
-class MissingTable:
-    """A table the paper announces but whose numbers its source does not hold."""
-
-    label: str
-    title: str
-
-
 @cache
+def _index(kind: str) -> tuple[PaperTable, ...]:
+    index = json.loads((_FOLDER / "index.json").read_text(encoding="utf-8"))
+    return tuple(PaperTable(**entry) for entry in index[kind])
+
+
 def list_tables() -> tuple[PaperTable, ...]:
     """All tables, in the paper's order."""
-    index = json.loads((_FOLDER / "index.json").read_text(encoding="utf-8"))
-    return tuple(PaperTable(**{**entry, "columns": tuple(entry["columns"])}) for entry in index["tables"])
+    return _index("tables")
 
 
-@cache
-def missing_tables() -> tuple[MissingTable, ...]:
-    """Tables whose numbers cannot be had from the paper's source."""
-    index = json.loads((_FOLDER / "index.json").read_text(encoding="utf-8"))
-    return tuple(MissingTable(**entry) for entry in index["missing"])
+def missing_tables() -> tuple[PaperTable, ...]:
+    """Tables that the paper announces but whose numbers its source does not hold."""
+    return _index("missing")
 
 
 def paper_table(name: str) -> pd.DataFrame:
@@ -83,13 +78,11 @@ def paper_rows(name: str, benchmark: str | None) -> pd.DataFrame:
 
 def averages_beside(table: Table, benchmark: str | None) -> list[Table]:
     """Measured, published and difference for a table of averages; nothing for other data than the paper's."""
-    if benchmark is None:
-        return []
     known = overall_results()
     known = known[known["dataset"] == benchmark]
     if known.empty:
         return []
     tables, _ = compare([table], published("the paper", known, known.iloc[:0].assign(target="")))
-    endings = {"agreement": "agreement"}
-    named = [replace(made, name=f"{table.name}-{endings.get(made.kind, 'beside-paper')}") for made in tables]
+    endings = {"agreement": "agreement", "paper": "beside-paper"}
+    named = [replace(made, name=f"{table.name}-{endings[made.kind]}") for made in tables]
     return sorted(named, key=lambda made: made.kind == "agreement")

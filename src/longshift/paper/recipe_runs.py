@@ -44,17 +44,13 @@ def run_jobs(
     job_queue.listener = show
     if len(slots) > 1:
         run_local(job_queue, list(slots), runtime, stop)
-    else:
-        _run_here(job_queue, store, runtime, stop)
-    return job_queue
-
-
-def _run_here(job_queue: JobQueue, store: StoreFolder, runtime: Runtime, stop: Stop) -> None:
+        return job_queue
     tasks = TaskCache(runtime.cache)
     while not stop() and not job_queue.trouble and (job := job_queue.next_job()) is not None:
         job_queue.tell()
         job_queue.finish(job, execute(job, store, runtime, tasks, stop))
     job_queue.tell()
+    return job_queue
 
 
 def split_jobs(workspace: Workspace, asked: Sequence[Job], every: Sequence[Recipe]) -> tuple[list[Job], list[Job]]:

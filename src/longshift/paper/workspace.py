@@ -79,19 +79,13 @@ class Workspace:
     ) -> Job:  # fmt: skip
         """One run; `label` is the row it stands in where that is not the method's own."""
         asked = (method, setting, target, trial, draw, label, repr(hparams), repr(keys))
-        if asked not in self.named:
-            self.named[asked] = self._job(method, setting, target, trial, draw, label, hparams or {}, keys)
-        return self.named[asked]
-
-    def _job(
-        self, method: str, setting: str, target: str, trial: int, draw: int, label: str,
-        hparams: Mapping[str, Any], keys: Mapping[str, Any],
-    ) -> Job:  # fmt: skip
+        if asked in self.named:
+            return self.named[asked]
         schedules = "scaled" if self.scale.shorten else "given"
         values = {"schedules": schedules, **self.scale.run, **self.run, **keys}
         steps = int(values.get("steps", self.scale.steps))
         scale, run = common_values(self.scale.run, method), common_values(self.run, method)
-        own = {**scale["hparams"], **run["hparams"], **hparams}
+        own = {**scale["hparams"], **run["hparams"], **(hparams or {})}
         every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
         request = {
             **values, "benchmark": self.benchmark, "setting": setting, "target": target, "method": method,
@@ -99,7 +93,8 @@ class Workspace:
             "split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw),
         }  # fmt: skip
         config = self.dataset.resolve(request, planned=self.documents).config
-        return Job(config.fingerprint(), self.name, label or method, trial, draw, config.model_dump())
+        job = Job(config.fingerprint(), self.name, label or method, trial, draw, config.model_dump())
+        return self.named.setdefault(asked, job)
 
     def grid(
         self, methods: Sequence[str], settings: Sequence[str], hparams: Mapping[str, Any] | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from longshift.report.missing_runs import Missing
-from longshift.report.ranking import SURE, Lead, Ranking
+from longshift.report.ranking import Ranking
 from longshift.report.titles import RULES, is_averaged, method_title
 from longshift.results import averages, per_target
 from longshift.text import counted
@@ -75,7 +75,7 @@ def _winner(result: Ranking) -> str:
     if result.comparisons > 1:
         first = f" It ranks first in {result.firsts[result.winner]} of {result.comparisons} comparisons."
     once = result.lead is not None and result.lead.stderr is None and result.lead.whole
-    chance = result.lead is None or not _sure(result.lead)
+    chance = result.lead is None or not result.lead.sure
     lead = ""
     if result.lead is not None:
         ahead = f"{100 * result.lead.mean:.1f} points ahead of {second}"
@@ -84,10 +84,6 @@ def _winner(result: Ranking) -> str:
         lead = f", {ahead}" if result.lead.whole else f"; in {trials} that both have throughout it is {ahead}"
     best = "comes first, in one trial," if once else "comes first" if chance else "is the best"
     return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
-
-
-def _sure(lead: Lead) -> bool:
-    return lead.p is not None and lead.p < SURE
 
 
 def _same_rank(result: Ranking, method: str) -> bool:
@@ -103,7 +99,7 @@ def _how_sure(result: Ranking) -> list[str]:
     sentences: list[str] = []
     lead = result.lead
     if lead is not None and lead.stderr is not None:
-        judged = "more than trials differ by chance" if _sure(lead) else "which may be chance: no reliable difference"
+        judged = "more than trials differ by chance" if lead.sure else "which may be chance: no reliable difference"
         sentences.append(
             f"How sure: {name} minus {second} is {100 * lead.mean:+.1f} points with a standard error of "
             f"{100 * lead.stderr:.1f} over trials, {judged}."
@@ -114,7 +110,7 @@ def _how_sure(result: Ranking) -> list[str]:
     found = result.significance
     if found is None:
         return [*sentences, f"No significance test: {result.why_not}."]
-    p = f"p {_p(found.test.f_p)}"
+    p = "p < 0.001" if found.test.f_p < 0.001 else f"p = {found.test.f_p:.3f}"
     over = counted(found.test.cases, "case")
     if not found.differs:
         return [*sentences, f"Over {over} a Friedman test finds no significant difference between the methods ({p})."]
@@ -166,7 +162,3 @@ def in_words(names: Sequence[str], most: int = 6) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"

@@ -49,6 +49,11 @@ class Lead:
     whole: bool  # whether all runs of both are in it: none is of a trial or case that the other lacks
 
     @property
+    def sure(self) -> bool:
+        """Whether trials hardly differ so much by chance."""
+        return self.p is not None and self.p < SURE
+
+    @property
     def within_error(self) -> bool:
         """Whether it is no more than a standard error, of the difference or of the other's number."""
         return self.mean <= 0 or self.mean <= max(self.stderr or 0.0, self.other_stderr or 0.0)

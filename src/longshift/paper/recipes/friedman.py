@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from longshift.analysis import Friedman, friedman, nemenyi_critical_difference, rank_groups, wilcoxon_holm
+from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups, wilcoxon_holm
 from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
 from longshift.paper.published_tables import overall_results
@@ -29,7 +29,7 @@ def measured_scores(results: Results) -> pd.DataFrame:
 
 
 def paper_scores() -> pd.DataFrame:
-    """The paper's Tables 1 to 3: one row a column of theirs (dataset, setting, group of classes)."""
+    """The paper's Tables 1 to 3: one row per column of theirs (dataset, setting, group of classes)."""
     found = overall_results()
     scores = found.pivot_table(index=["dataset", "setting", "group"], columns="method", values="mean")
     return scores[order_methods(str(name) for name in scores.columns)]
@@ -47,28 +47,20 @@ def diagram(scores: pd.DataFrame, name: str, heading: str, what: str) -> Picture
     drawing = rank_diagram(ranks, difference, groups, test.cases, heading, method_title("ndcl"))
     caption = (
         f"{what} Rank 1 is best; methods that a bar joins differ by less than the critical difference {difference:.2f} "
-        f"(Nemenyi, alpha = {ALPHA}). {_words(test)}"
+        f"(Nemenyi, alpha = {ALPHA}). Friedman: chi2 = {test.chi2:.1f} (p = {test.chi2_p:.2g}); Iman and Davenport: "
+        f"F = {test.f:.2f} with {test.df[0]} and {test.df[1]} degrees of freedom (p = {test.f_p:.2g}); "
+        f"{test.cases} cases."
     )
     data = pd.DataFrame({"method": list(test.ranks), "rank": list(test.ranks.values())})
     return Picture(name, heading, drawing, caption, data.assign(cases=test.cases, critical_difference=difference))
 
 
-def _words(test: Friedman) -> str:
-    return (
-        f"Friedman: chi2 = {test.chi2:.1f} (p = {test.chi2_p:.2g}); Iman and Davenport: F = {test.f:.2f} with "
-        f"{test.df[0]} and {test.df[1]} degrees of freedom (p = {test.f_p:.2g}); {test.cases} cases."
-    )
-
-
-def pairs_table(scores: pd.DataFrame) -> Table | None:
+def pairs_table(scores: pd.DataFrame) -> Table:
     """NDCL, or the method with the best rank where it takes no part, against each other one by Wilcoxon's test."""
     test = friedman(scores)
     first = "ndcl" if "ndcl" in test.ranks else next(iter(test.ranks))
-    columns = (
-        Column("mean difference", "", {"measure": "difference"}, None),
-        Column("p", "", {"measure": "p"}, None),
-        Column("p (Holm)", "", {"measure": "p_holm"}, None),
-    )
+    titles = {"difference": "mean difference", "p": "p", "p_holm": "p (Holm)"}
+    columns = tuple(Column(title, "", {"measure": measure}, None) for measure, title in titles.items())
     rows = []
     for pair in wilcoxon_holm(scores, against=first):
         other = pair.worse if pair.better == first else pair.better
@@ -96,8 +88,7 @@ def _make(results: Results) -> list[Output]:
         published, "friedman-paper", "Average ranks that follow from the paper's Tables 1 to 3",
         f"Ranks over the {len(published)} columns of the paper's Tables 1 to 3 (average, many, medium and few).",
     )  # fmt: skip
-    pairs = pairs_table(scores)
-    return [own, theirs, *([pairs] if pairs else [])]
+    return [own, theirs, pairs_table(scores)]
 
 
 def friedman_recipes() -> list[Recipe]:

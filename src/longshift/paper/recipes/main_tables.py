@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from longshift.errors import LongshiftError
@@ -11,7 +10,7 @@ from longshift.paper.published_tables import averages_beside
 from longshift.paper.recipe import Impossible, Output, Recipe
 from longshift.paper.recipes.variants import ABLATIONS, variant_jobs
 from longshift.paper.workspace import Workspace
-from longshift.report import Table, average_tables, cost_tables, target_tables, worst_tables
+from longshift.report import average_tables, cost_tables, target_tables, worst_tables
 from longshift.settings import published_settings, setting_for
 from longshift.sweep import Job
 
@@ -72,16 +71,11 @@ def average_recipe(name: str, label: str, setting: str, paper: str) -> Recipe:
     )  # fmt: skip
 
 
-def _named(tables: Sequence[Table], stem: str) -> list[Output]:
-    """Tables under the recipe's name, numbered by their setting where there are several."""
-    return [replace(t, name=stem if len(tables) == 1 else f"{stem}-{t.name.split('-')[-1]}") for t in tables]
-
-
 def _worst(results: Results) -> list[Output]:
     tables = worst_tables(results.chosen, results.missing)
     if not tables:
         raise Impossible("no source domain has a sample left for the in-distribution test")
-    return _named(tables, "worst-domain")
+    return [replace(tables[0], name="worst-domain")]
 
 
 def cost_jobs(workspace: Workspace) -> list[Job]:
@@ -100,17 +94,15 @@ def _cost(results: Results) -> list[Output]:
 
 
 def _detailed(results: Results) -> list[Output]:
-    made = target_tables(results.chosen, results.missing)
     notes = mild_note(results.workspace)
     return [
         replace(t, name=f"detailed-{t.name.split('-')[-1]}", notes=(*t.notes, *(notes if "Cross" in t.title else ())))
-        for t in made
+        for t in target_tables(results.chosen, results.missing)
     ]
 
 
 def main_recipes() -> list[Recipe]:
     """Those in this file."""
-    worst: Callable[[Workspace], Sequence[Job]] = lambda workspace: table_jobs(workspace, "Duality")  # noqa: E731
     return [
         average_recipe("ginidg", "Tab. 1", "GINIDG", "ginidg_average"),
         average_recipe("totalheavytail", "Tab. 2", "TotalHeavyTail", "totalheavytail_average"),
@@ -118,7 +110,7 @@ def main_recipes() -> list[Recipe]:
         Recipe("cost", "Tab. 9", "training time of a batch", "table", cost_jobs, _cost, paper="cost"),
         Recipe(
             "worst-domain", "Tab. 12", "in-distribution accuracy of the worst source domain under Duality", "table",
-            worst, _worst, paper="worst_domain",
+            lambda workspace: table_jobs(workspace, "Duality"), _worst, paper="worst_domain",
         ),
         Recipe("detailed", "Tab. 13-20", "target accuracy of all methods, per target", "table", all_jobs, _detailed),
     ]  # fmt: skip

@@ -89,13 +89,22 @@ class _Writer:
 
     def element(self, element: ElementTree.Element) -> str:
         name = _local(element.tag)
-        if name in ("metadata", "style"):
-            return ""
-        if name == "defs" and len(element) == 1 and _local(element[0].tag) == "style":
+        only = _local(element[0].tag) if name == "defs" and len(element) == 1 else name
+        if only in ("metadata", "style"):
             return ""
         if name == "g":
             return self.group(element)
-        return self.tag(name, element, escape(element.text or "") if name == "text" else "", self.style(element))
+        if name == "title":
+            return f"<title>{escape(element.text or '')}</title>"
+        attributes = self.attributes(element, ("d", "x", "y", "width", "height", "transform", "clip-path"))
+        for key, value in element.attrib.items():
+            if _local(key) == "href":
+                attributes += f' href="{value if name == "image" else "#" + self.name(value[1:])}"'
+            elif key == "id" and name in ("path", "clipPath"):
+                attributes += f' id="{self.name(value)}"'
+        attributes += self.style(element)
+        inside = (escape(element.text or "") if name == "text" else "") + self.children(element)
+        return f"<{name}{attributes}>{inside}</{name}>" if inside else f"<{name}{attributes}/>"
 
     def group(self, element: ElementTree.Element) -> str:
         texts = self.tips.get(element.attrib.get("id", ""), ())
@@ -104,7 +113,7 @@ class _Writer:
             drawn = [part for part in element.iter() if _local(part.tag) in DRAWN and "id" not in part.attrib]
             if len(texts) == len(drawn) > 1:
                 for part, text in zip(drawn, texts, strict=True):
-                    part.append(_title(text))
+                    ElementTree.SubElement(part, "title").text = text
             else:
                 title = f"<title>{escape(texts[0])}</title>"
         shared = self.shared_style(element)
@@ -121,18 +130,6 @@ class _Writer:
         for part in element:
             part.attrib.pop("style", None)
         return found
-
-    def tag(self, name: str, element: ElementTree.Element, text: str, style: str) -> str:
-        attributes = self.attributes(element, ("d", "x", "y", "width", "height", "transform", "clip-path"))
-        for key, value in element.attrib.items():
-            if _local(key) == "href":
-                attributes += f' href="{value if name == "image" else "#" + self.name(value[1:])}"'
-            elif key == "id" and name in ("path", "clipPath"):
-                attributes += f' id="{self.name(value)}"'
-        if name == "title":
-            return f"<title>{escape(element.text or '')}</title>"
-        inside = text + self.children(element)
-        return f"<{name}{attributes}{style}>{inside}</{name}>" if inside else f"<{name}{attributes}{style}/>"
 
     def attributes(self, element: ElementTree.Element, names: Sequence[str]) -> str:
         made = ""
@@ -162,12 +159,6 @@ class _Writer:
 
     def name(self, given: str) -> str:
         return self.ids.setdefault(given, f"f{self.prefix}-{len(self.ids)}")
-
-
-def _title(text: str) -> ElementTree.Element:
-    made = ElementTree.Element("title")
-    made.text = text
-    return made
 
 
 def _local(name: object) -> str:

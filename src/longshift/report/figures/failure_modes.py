@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -47,10 +46,10 @@ def misalignment_panels(rows: Mapping[str, Misalignment], classes: Sequence[str]
     grid = drawing.figure.subplots(len(rows), 3, squeeze=False, width_ratios=(1, 1, 1.9))
     widest = max(float(np.nanmax(values)) for row in rows.values() for values in row.centroids.values())
     for i, (name, row) in enumerate(rows.items()):
+        last = i == len(rows) - 1
         for j, domain in enumerate(domains):
             x, curves, areas = row.rates[domain]
             axes = grid[i, j]
-            last = i == len(rows) - 1
             plain(axes, "", "false positive rate" if last else "", "true positive rate" if j == 0 else "")
             axes.set_title(f"{name}: {short(domain, 18)}", loc="left", fontsize=9, color=INK)
             axes.text(0.98, 0.05, f"mean AUC {np.nanmean(areas):.3f}", ha="right", fontsize=8.5, color=INK, zorder=6)
@@ -62,7 +61,17 @@ def misalignment_panels(rows: Mapping[str, Misalignment], classes: Sequence[str]
             axes.set_ylim(-0.02, 1.04)
             axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
             axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
-        _bars(grid[i, 2], row, domains, classes, widest, i == len(rows) - 1)
+        axes = grid[i, 2]
+        label = f"classes, from {domains[0]}'s largest to {domains[1]}'s largest"
+        plain(axes, "", label if last else "", "distance to centroid")
+        text = f"distance of domains {row.between_domains:.2f}, of their largest classes {row.between_heads:.2f}"
+        axes.set_title(text, loc="left", fontsize=9, color=INK)
+        width = 0.84 / len(domains)
+        for j, domain in enumerate(domains):
+            left = np.arange(len(classes)) + (j - (len(domains) - 1) / 2) * width
+            axes.bar(left, row.centroids[domain], width * 0.92, color=PALETTE[j], zorder=3)
+        axes.set_ylim(0, widest * 1.08)
+        class_axis(axes, classes, 380, MOST_NAMES, shown=last)
     handles = [
         Line2D([], [], color=FAINT, lw=2.2, label="ROC, mean over classes"),
         Line2D([], [], color=FAINT, lw=0.7, label="ROC, one class"),
@@ -71,25 +80,6 @@ def misalignment_panels(rows: Mapping[str, Misalignment], classes: Sequence[str]
     legend(drawing.figure, handles, 828, place=BELOW)
     headline(drawing.figure, heading)
     return drawing
-
-
-def _bars(
-    axes: Axes, row: Misalignment, domains: Sequence[str], classes: Sequence[str], widest: float, last: bool
-) -> None:  # fmt: skip
-    plain(
-        axes,
-        "",
-        f"classes, from {domains[0]}'s largest to {domains[1]}'s largest" if last else "",
-        "distance to centroid",
-    )
-    text = f"distance of domains {row.between_domains:.2f}, of their largest classes {row.between_heads:.2f}"
-    axes.set_title(text, loc="left", fontsize=9, color=INK)
-    width = 0.84 / len(domains)
-    for j, domain in enumerate(domains):
-        x = np.arange(len(classes)) + (j - (len(domains) - 1) / 2) * width
-        axes.bar(x, row.centroids[domain], width * 0.92, color=PALETTE[j], zorder=3)
-    axes.set_ylim(0, widest * 1.08)
-    class_axis(axes, classes, 380, MOST_NAMES, shown=last)
 
 
 @dataclass(frozen=True, eq=False)
