@@ -1,4 +1,4 @@
-"""Measured beside published numbers."""
+"""Measured numbers compared with published ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_differences_and_order() -> None:
     )
 
 
-def test_a_setting_that_the_paper_lacks_is_said_beside_the_others() -> None:
+def test_a_setting_that_the_paper_lacks_is_named() -> None:
     made = [row(m, 0, target="sketch", dataset="PACS", setting=s) for m in METHODS for s in ("Duality", "Cross")]
     tables, sentence = compare(build_tables(as_frame(made)), published("the paper", AVERAGES, WORST))
     assert {c.key["setting"] for t in tables if t.kind == "paper" for c in t.columns} == {"Duality"}

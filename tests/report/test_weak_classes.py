@@ -100,12 +100,12 @@ def test_nothing_could_be_learnt() -> None:
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
             [4, 6, 9],  # the largest class, though small
-            "look whether owl looks like cat, which it is most often taken for",
+            "check whether owl looks like cat, which it is most often taken for",
         ),
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
             [90, 90, 90],
-            "it is not rare, so more of the same will hardly help; look whether owl looks like cat",
+            "it is not rare, so more of the same will hardly help; check whether owl looks like cat",
         ),
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 1]], [[90, 0, 0], [0, 90, 0], [0, 0, 40]]],

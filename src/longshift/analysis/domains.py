@@ -63,15 +63,12 @@ def by_domain(
     """Separate outputs by domain; `domains[i]` is an index into `names`. Domains without samples are left out."""
     whole = domain_outputs("all", logits, labels, embeddings, source)
     where = indices(domains, len(whole), len(names), "domains", source)
+    features = whole.embeddings
+    parts = [(name, where == d) for d, name in enumerate(names)]
     return tuple(
-        DomainOutputs(
-            name,
-            whole.logits[where == d],
-            whole.labels[where == d],
-            whole.embeddings[where == d] if whole.embeddings is not None else None,
-        )
-        for d, name in enumerate(names)
-        if (where == d).any()
+        DomainOutputs(name, whole.logits[own], whole.labels[own], None if features is None else features[own])
+        for name, own in parts
+        if own.any()
     )
 
 

@@ -126,17 +126,11 @@ def prior_discrepancy(
     n = len(domains)
     values, errors = np.zeros((n, n)), np.zeros((n, n))
     for i, j in combinations(range(n), 2):
-        found = wasserstein(
-            domains[i].features(),
-            domains[j].features(),
-            chosen,
-            limit=limit,
-            projections=projections,
-            seed=(seed, i, j),
-        )
+        x, y = domains[i].features(), domains[j].features()
+        found = wasserstein(x, y, chosen, limit=limit, projections=projections, seed=(seed, i, j))
         values[i, j] = values[j, i] = found.value
         errors[i, j] = errors[j, i] = found.error
-    inner = [(i, j) for i, j in combinations(range(n - 1), 2)]
+    inner = list(combinations(range(n - 1), 2))
     return PriorDiscrepancy(
         names=tuple(d.name for d in domains),
         distances=values,

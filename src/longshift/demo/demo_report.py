@@ -29,7 +29,7 @@ def demo_page(folder: Path, page: Path) -> Page:
 
 
 def what_to_look_at(runs: pd.DataFrame) -> list[str]:
-    """Three sentences, with the numbers that were measured, whichever way they went."""
+    """Three sentences, with the measured numbers, whether or not they favor NDCL."""
     table = averages(choose(runs)).set_index(["setting", "method"])
 
     def both(method: str, measure: str) -> list[float]:
@@ -48,6 +48,6 @@ def what_to_look_at(runs: pd.DataFrame) -> list[str]:
         f"with the fewest training samples ({each}); on the mean of both settings NDCL is {gain:+.1f} points from ERM.",
         f"Then at the average ({whole:+.1f} points): what a method wins on rare classes it may lose on common ones, "
         f"and the bars per class show where.",
-        "Last at the margins: a curve that lies lower means fewer samples near or beyond the wrong side of the "
+        "Last at the margins: a lower curve means fewer samples near or beyond the wrong side of the "
         "decision boundary, which is what the theory behind NDCL asks for.",
     ]

@@ -61,7 +61,7 @@ class Results:
         return RunFolder(self.workspace.store.job(fingerprint))
 
     def name(self, fingerprint: str) -> str:
-        """A run in words, with the name of its folder."""
+        """A description of a run, with the name of its folder."""
         job = next(job for job in self.jobs if job.fingerprint == fingerprint)
         return f"{job} ({job.id})"
 

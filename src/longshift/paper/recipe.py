@@ -1,4 +1,4 @@
-"""What a recipe is: a name, the result of the paper it stands for, the runs it needs, and how to make it of them."""
+"""What a recipe is: a name, the result of the paper it stands for, the runs it needs, and how to make it from them."""
 
 from __future__ import annotations
 

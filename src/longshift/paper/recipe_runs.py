@@ -67,7 +67,7 @@ def split_jobs(workspace: Workspace, asked: Sequence[Job], every: Sequence[Recip
 
 
 def without_predictions(workspace: Workspace, recipes: Iterable[Recipe]) -> list[Job]:
-    """The chosen runs of recipes that look into predictions, as far as theirs were not kept."""
+    """The chosen runs without kept predictions, of recipes that need predictions."""
     found: list[Job] = []
     for recipe in recipes:
         if not recipe.predictions:

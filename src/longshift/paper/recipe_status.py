@@ -32,7 +32,7 @@ class RecipeStatus:
     done: int
     failed: int
     hours: float | None  # of what is left; None: not known
-    needs: str  # in words: what the runs are made of
+    needs: str  # a phrase: what the runs consist of
     state: State
     files: tuple[str, ...]
     note: str = ""

@@ -56,7 +56,7 @@ def reproduce(
 
 
 def failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> dict[str, str]:
-    """Runs of the recipes that raised an error, in words, with the error."""
+    """Descriptions of the runs that failed, with their errors."""
     jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
     results = read_results(workspace, jobs)
     bad = [job for job in jobs if results.entries[job.fingerprint].state == "failed"]
@@ -72,7 +72,7 @@ def retry(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
 def run_missing(
     workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], runtime: Runtime, stop: Stop, bar: Bar
 ) -> None:
-    """All runs of the recipes; then, once more, the chosen ones whose predictions are needed and were not kept."""
+    """All runs of the recipes; then, again, the chosen ones whose predictions are needed and were not kept."""
     asked = left_over(workspace, unique(job for recipe in recipes for job in recipe.jobs(workspace)))
     kept, others = split_jobs(workspace, asked, all_recipes())
     workspace.write_settings()

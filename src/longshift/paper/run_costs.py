@@ -62,7 +62,7 @@ def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, devic
         images = {
             "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
         }  # fmt: skip
-        # Rounded here, so that what is said now is what the file says next time.
+        # Rounded here, so that this estimate equals the one that is read from the file next time.
         found[name] = round(measure_cost(config, Runtime(), device, tasks).job_seconds(config, images), 4)
         fresh = True
         tick(1, str(job.run["method"]))

@@ -19,7 +19,7 @@ class Scale:
     trials: int = 3
     draws: int = 10
     targets: int = 0
-    study_trials: int = 3  # of the grids over alpha, beta and rho, which have one draw a point
+    study_trials: int = 3  # of the grids over alpha, beta and rho, which have one draw per point
     study_targets: int = 0
     exponents: tuple[int, ...] = (-3, -2, -1, 0, 1, 2)  # of alpha and beta
     rhos: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)

@@ -56,7 +56,7 @@ class Workspace:
 
     @property
     def again(self) -> StoreFolder:
-        """Chosen runs that had to be run once more because their predictions had not been kept."""
+        """Chosen runs that were run again because their predictions had not been kept."""
         return StoreFolder(self.out / "predictions")
 
     @property

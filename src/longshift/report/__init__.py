@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from longshift.report.saving import as_json as as_json, csv_tables as csv_tables, save_tables as save_tables
     from longshift.report.sweep_page import place_section as place_section, report_page as report_page
     from longshift.report.table import (
-        DASH as DASH,
         Cell as Cell,
         Column as Column,
         Row as Row,
@@ -88,7 +87,6 @@ if TYPE_CHECKING:
     )
     from longshift.report.table_registry import (
         ReportRuns as ReportRuns,
-        TableKind as TableKind,
         register_table as register_table,
         table_kinds as table_kinds,
     )

@@ -110,7 +110,7 @@ def validation_section(records: Mapping[str, Sequence[Record]], name: str = "") 
         for record in runs:
             for row in record.metrics():
                 steps.setdefault(int(row["step"]), []).append(float(row["validation"]["accuracy"]))
-        # A step that only some runs have would bend the mean.
+        # A step that only some runs have would distort the mean.
         steps = {step: values for step, values in sorted(steps.items()) if len(values) == len(runs)}
         if steps:
             lines.append(_mean_line(method_title(method), steps))

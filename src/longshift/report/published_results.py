@@ -1,4 +1,4 @@
-"""Measured numbers beside published ones: differences, and whether the methods come in the same order."""
+"""Measured numbers compared with published ones: differences, and whether the methods come in the same order."""
 
 from __future__ import annotations
 

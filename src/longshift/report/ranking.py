@@ -87,8 +87,8 @@ class Ranking:
 def rank_methods(chosen: pd.DataFrame, among: Among = "variants") -> Ranking:
     """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested.
 
-    Averaged weights are further weights of the same runs: ranked beside their own method they would crowd the others
-    apart, so only `among="all"` ranks them.
+    Averaged weights are other weights of the same runs: ranked next to their own method, they would push other methods
+    down, so only `among="all"` ranks them.
     """
     chosen, unranked = split_unranked(chosen, among)
     single = per_target(chosen, ["target_accuracy"])
@@ -175,7 +175,7 @@ def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -
     )
     one, other = (table.loc[table.index.isin(cases)] for table in (one, other))
     gap = (one - other).dropna(axis="index", how="all").dropna(axis="columns", how="all")
-    if gap.notna().all().any():  # a trial that lacks some cases would bend the mean
+    if gap.notna().all().any():  # a trial that lacks some cases would distort the mean
         gap = gap.dropna(axis=1)
     by_trial = gap.mean().dropna()
     if by_trial.empty:

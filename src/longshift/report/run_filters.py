@@ -33,7 +33,7 @@ def run_names(frame: pd.DataFrame) -> list[str]:
 def each_once(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the first row of each run of a dataset.
 
-    A run has several rows where a variant comes to the same run as its method; rows of averaged weights have no runs
+    A run has several rows where a variant is the same run as its method; rows of averaged weights have no runs
     of their own.
     """
     own = frame[~frame["method"].map(lambda name: is_averaged(str(name))).astype(bool)]

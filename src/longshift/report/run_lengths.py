@@ -23,7 +23,7 @@ SPREAD = "mean ± standard error over runs"
 class Run:
     """One run: the rows it stands in, validation accuracy by step, and the step that was chosen."""
 
-    methods: tuple[str, ...]  # several where a variant comes to the same run as another row
+    methods: tuple[str, ...]  # several where a variant is the same run as another row
     accuracy: Mapping[int, float]
     chosen: int | None
 
@@ -40,7 +40,7 @@ class Group:
 
     @property
     def steps(self) -> list[int]:
-        """Steps where every run was evaluated: a step that only some have would bend the mean."""
+        """Steps where every run was evaluated: a step that only some have would distort the mean."""
         return sorted(set.intersection(*(set(run.accuracy) for run in self.runs)))
 
     def values(self, step: int) -> list[float]:

@@ -109,7 +109,7 @@ def class_accuracy(records: Sequence[Record], part: str = "target") -> list[floa
     """Accuracy of each class over the samples of all runs together; None where no run has a sample of it.
 
     Every sample counts once: three images at one site do not weigh as much as eighty at another, and the numbers are
-    the diagonal of the confusion matrix that is drawn beside them.
+    the diagonal of the confusion matrix next to them.
     """
     total = sum_confusion(records, part)
     return [float(total[k, k] / n) if (n := total[k].sum()) else None for k in range(len(total))]

@@ -39,7 +39,7 @@ def _fitting(table: Table, width: int) -> Iterator[list[int]]:
     for _, span in table.groups():
         group = list(range(start, start + span))
         start += span
-        if columns and used + sum(widths[j] for j in group) > width:  # a group goes on a line of its own if it can
+        if columns and used + sum(widths[j] for j in group) > width:  # keep a group together if it fits
             yield columns
             used, columns = names, []
         for j in group:

@@ -62,7 +62,7 @@ def measured(runs: pd.DataFrame) -> list[str]:
 
 
 def why_no_theory(chosen: pd.DataFrame) -> str:
-    """One line if nothing can be said, else nothing."""
+    """One line if no quantity can be correlated, else nothing."""
     if measured(theory_runs(chosen)):
         return ""
     return "Theory: left out because margins and posterior discrepancies are empty or all the same in these runs."

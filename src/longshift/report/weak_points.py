@@ -42,7 +42,7 @@ def weak_section(
 ) -> Section:
     """Weak classes and hard domains of one method.
 
-    `data` says where the images lie now, `noun` what a domain is; `advise` adds what its owner could do.
+    `data` says where the images are now, `noun` what a domain is; `advise` adds what its owner could do.
     """
     samples, why = _samples(records, data)
     manifest_of = data or str(records[0].result["run"]["data"])
@@ -103,7 +103,7 @@ def weak_classes(
         if advise and weak:
             unsure = high >= weak_below(known)
             few = counts < ENOUGH
-            # What the other classes lack as much, or more, is no reason why this one is weak.
+            # A shortage that the other classes share does not explain why this one is weak.
             rare = counts < usual and (few or counts < usual / 2)
             said += " " + _class_advice(classes[k], n, rare, few, unsure, sites, classes[taken[0]], noun)
         found.append(Weak(classes[k], right / n, said, "Weak class" if weak else "Lowest class, not weak"))

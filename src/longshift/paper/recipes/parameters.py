@@ -79,7 +79,7 @@ def _weights(results: Results) -> list[Output]:
     heading = f"NDCL's target accuracy (%) by alpha and beta, {results.workspace.name}"
     caption = (
         "Rows: log10 of alpha, the weight of the contrastive term; columns: log10 of beta, that of the alignment. "
-        f"A frame marks the best cell; colours are scaled in each panel. {_shape(results)}"
+        f"A frame marks the best cell; colors are scaled in each panel. {_shape(results)}"
     )
     drawing = accuracy_grids(exponents, panels, heading)
     return [Picture("alpha-beta", heading, drawing, caption, pd.DataFrame(rows))]
