@@ -8,7 +8,6 @@ V pascal_voc; OfficeHome: A art, C clipart, P product, R real_world). Accuracies
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -29,14 +28,14 @@ class PaperTable:
     title: str
     name: str = ""
     unit: str = ""
-    columns: Sequence[str] = ()
+    columns: tuple[str, ...] = ()
     note: str = ""
 
 
 @cache
 def _index(kind: str) -> tuple[PaperTable, ...]:
     index = json.loads((_FOLDER / "index.json").read_text(encoding="utf-8"))
-    return tuple(PaperTable(**entry) for entry in index[kind])
+    return tuple(PaperTable(**{**entry, "columns": tuple(entry.get("columns", ()))}) for entry in index[kind])
 
 
 def list_tables() -> tuple[PaperTable, ...]:
