@@ -86,7 +86,7 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     np.testing.assert_allclose(x, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("make", "message"), [(True, "no images in"), (False, "expected a folder")])
+@pytest.mark.parametrize(("make", "message"), [(True, "Expected images in"), (False, "expected a folder")])
 def test_unlabelled_wants_a_folder_of_images(tmp_path: Path, weights: Path, make: bool, message: str) -> None:
     folder = tmp_path / "new_site"
     if make:

@@ -31,7 +31,7 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
     arguments = ["fit", str(vectors), "--steps", "20", "--out", str(tmp_path / "fit"), "--device", "cpu", "-q"]
     shown = runner.invoke(app, arguments)
     assert shown.exit_code == 0, shown.output
-    for name in ("Accuracy to expect at a new site: ", "report.html", "MODEL_CARD.md", "final", "NEW_SITE.npz"):
+    for name in ("Expected accuracy at a new site: ", "report.html", "MODEL_CARD.md", "final", "NEW_SITE.npz"):
         assert name in shown.output
     again = runner.invoke(app, [*arguments, "--json"])
     value = json.loads(again.stdout)

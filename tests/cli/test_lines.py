@@ -24,10 +24,10 @@ def _lines(times: list[float], total: int, pieces: int = 1) -> list[str]:
 def test_the_first_piece_does_not_count_once_there_are_others() -> None:
     # A minute for the first of five pieces, then a second each.
     assert _lines([60, 61, 62, 63, 64], 5) == [
-        "work: 1/5, about 0:04:00 left",
-        "work: 2/5, about 0:00:03 left",
-        "work: 3/5, about 0:00:02 left",
-        "work: 4/5, about 0:00:01 left",
+        "work: 1/5, about 0:04:00 remaining",
+        "work: 2/5, about 0:00:03 remaining",
+        "work: 3/5, about 0:00:02 remaining",
+        "work: 4/5, about 0:00:01 remaining",
         "work: 5/5 in 0:01:04",
     ]
 
@@ -99,11 +99,9 @@ def test_in_a_narrow_terminal_a_stage_stands_above_the_bar(monkeypatch: pytest.M
 
 def test_many_jobs_begin_with_their_number() -> None:
     assert opening(48, "job", 48, ["cpu", "cpu"]) == "48 jobs, 2 at a time on cpu"
-    assert opening(48, "job", 1, ["cpu", "cpu"]) == "48 jobs, 1 of them left, 1 at a time on cpu"
-    assert (
-        opening(9, "run", 8, ["cuda:0", "cuda:1", "cuda:0"]) == "9 runs, 8 of them left, 3 at a time on cuda:0, cuda:1"
-    )
-    assert opening(9, "job", 8) == "9 jobs, 8 of them left"
+    assert opening(48, "job", 1, ["cpu", "cpu"]) == "48 jobs, 1 remaining, 1 at a time on cpu"
+    assert opening(9, "run", 8, ["cuda:0", "cuda:1", "cuda:0"]) == "9 runs, 8 remaining, 3 at a time on cuda:0, cuda:1"
+    assert opening(9, "job", 8) == "9 jobs, 8 remaining"
 
 
 def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

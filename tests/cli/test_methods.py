@@ -85,7 +85,7 @@ def test_an_unknown_name_is_bad_usage_and_offers_close_ones() -> None:
     with pytest.raises(UsageError, match="did you mean coral") as caught:
         run("corall")
     assert caught.value.exit_code == 2
-    with pytest.raises(UsageError, match="neither a name nor --json"):
+    with pytest.raises(UsageError, match="without a name and without --json"):
         run("coral", "--markdown")
 
 

@@ -51,21 +51,22 @@ def test_list_from_standard_input(digits_run: Path, folder: Path) -> None:
     found = runner.invoke(app, ["predict", str(digits_run), "-", "--json", "-q", "--device", "cpu"], input=listed)
     assert [Path(row["path"]).name for row in json.loads(found.stdout)["predictions"]] == ["03.png", "01.png"]
     empty = runner.invoke(app, ["predict", str(digits_run), "-"], input="")
-    assert "from standard input, which is empty; for example find" in str(empty.exception)
+    assert "on standard input, got none. For example: find" in str(empty.exception)
 
 
 def test_only_unreadable_inputs_fail(digits_run: Path, folder: Path) -> None:
     failed = runner.invoke(app, ["predict", str(digits_run), str(folder / "bad.png"), "-q", "--device", "cpu"])
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1
-    assert "0 of 1 input could be read" in str(failed.exception)
+    assert "got 0 of 1 input" in str(failed.exception)
     assert "bad.png: not an image" in failed.stderr
 
 
 def test_an_empty_folder(digits_run: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     failed = runner.invoke(app, ["predict", str(digits_run), str(tmp_path / "empty")])
-    assert f"no images in {tmp_path / 'empty'} or below: expected files that end with .bmp" in str(failed.exception)
+    assert f"in {tmp_path / 'empty'} or below, got none" in str(failed.exception)
+    assert "files that end with .bmp" in str(failed.exception)
 
 
 def test_another_kind_of_table_is_refused_before_anything_is_read(tmp_path: Path) -> None:

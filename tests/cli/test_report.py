@@ -272,7 +272,7 @@ def test_the_folder_of_a_fit_has_its_own_report(run: Run, tmp_path: Path) -> Non
     (folder / "plan.json").write_text("{}")
     code, out, err = run("report", folder)
     assert (code, out) == (2, "")
-    assert "is a fit that is not finished; tables of its runs" in err
+    assert "is a fit that is not finished. Make tables of its runs" in err
     assert f"longshift report '{folder / 'sites'}'" in err
     (folder / "report.html").write_text("")
-    assert f"is a fit, and its report is {folder / 'report.html'};" in run("report", folder)[2]
+    assert f"is a fit; its report is {folder / 'report.html'}." in run("report", folder)[2]

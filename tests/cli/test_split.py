@@ -103,7 +103,7 @@ def test_bad_usage(arguments: tuple[str, ...], message: str) -> None:
 def test_a_saved_split_takes_no_setting(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     run("make", "digits", "-s", "Cross", "-t", "ink", "-o", path)
-    assert "leave --setting and --target out" in str(fails("show", path, "-s", "Cross"))
+    assert "a saved split, got --setting" in str(fails("show", path, "-s", "Cross"))
     path.write_text("{}")
     assert "is not a split file" in str(fails("plot", path))
 

@@ -48,7 +48,7 @@ def test_init_writes_a_file_that_plan_takes(tmp_path: Path) -> None:
     assert call("init", tmp_path / "s").exit_code == 0
     result = call("plan", tmp_path / "s", "--no-measure", "--json")
     assert json.loads(result.stdout) == {"jobs": 480, "finished": 0, "failed": 0}
-    assert "exists already" in raised(call("init", tmp_path / "s"), UsageError)
+    assert "Expected a folder without sweep.toml" in raised(call("init", tmp_path / "s"), UsageError)
 
 
 def test_three_mistakes_three_messages(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_plan_measures_what_is_left(half_done: Path) -> None:
 
 def test_retry_forgives(half_done: Path, tmp_path: Path) -> None:
     shutil.copytree(half_done, tmp_path / "s")
-    assert "1 failed job may run again" in call("retry", tmp_path / "s").stdout
+    assert "1 failed job will run again" in call("retry", tmp_path / "s").stdout
     assert "0 failed jobs" in call("retry", tmp_path / "s").stdout
     assert json.loads(call("status", tmp_path / "s", "--json").stdout)["waiting"] == 2
 
@@ -94,7 +94,7 @@ def test_retry_forgives(half_done: Path, tmp_path: Path) -> None:
 def test_run_finishes_the_rest_and_says_that_some_failed(half_done: Path, tmp_path: Path) -> None:
     shutil.copytree(half_done, tmp_path / "s")
     result = call("run", tmp_path / "s", "--device", "cpu", "--workers", "2")
-    assert result.stderr.splitlines()[0] == "4 jobs, 1 of them left, 1 at a time on cpu"
+    assert result.stderr.splitlines()[0] == "4 jobs, 1 remaining, 1 at a time on cpu"
     text = raised(result, LongshiftError)
     assert text.startswith("1 job failed")
     assert "sweep retry" in text
@@ -104,7 +104,7 @@ def test_run_finishes_the_rest_and_says_that_some_failed(half_done: Path, tmp_pa
     call("retry", tmp_path / "s")
     assert call("run", tmp_path / "s", "--device", "cpu").exit_code == 0
     text = call("plan", tmp_path / "s", "--no-measure").stdout
-    assert "nothing left to run; tables: longshift report" in text
+    assert "nothing left to run; make tables with: longshift report" in text
     assert "start with" not in text
 
 
@@ -119,7 +119,7 @@ def test_best_names_the_winning_run(half_done: Path, tmp_path: Path) -> None:
         config = parse_run_config(read_toml(path))
         assert config.fingerprint() == row["fingerprint"]  # the very run, not one like it
     empty = write_sweep(tmp_path / "empty")
-    assert "no job" in raised(call("best", empty), LongshiftError)
+    assert "Expected finished jobs" in raised(call("best", empty), LongshiftError)
 
 
 def test_a_drawn_winner_keeps_all_digits(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_drawn_winner_keeps_all_digits(tmp_path: Path) -> None:
 
 def test_bad_requests(tmp_path: Path) -> None:
     write_sweep(tmp_path)
-    assert "local or ray" in raised(call("run", tmp_path, "--launcher", "slurm"), UsageError)
+    assert "known: local, ray" in raised(call("run", tmp_path, "--launcher", "slurm"), UsageError)
     assert "tensorboard" in raised(call("run", tmp_path, "--track", "tensorbord"), UsageError)
     assert "--workers" in raised(call("run", tmp_path, "--device", "cpu", "--workers", "0"), UsageError)
     assert "sweep init" in raised(call("status", tmp_path / "nowhere"), UsageError)

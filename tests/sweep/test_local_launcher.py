@@ -117,7 +117,7 @@ def test_ctrl_c_stops_cleanly_and_cancel_reaches_every_command(tmp_path: Path) -
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers as well
     _, text = process.communicate(timeout=60)
     assert process.returncode == 130, text
-    assert "1 of 1 job left" in text
+    assert "1 of 1 job remaining" in text
     (resume,) = folder.glob("jobs/*/resume.pt")
     reached = _step(resume)
     process = start(folder, "--workers", "1")
@@ -134,7 +134,7 @@ def test_a_time_limit_stops_it_cleanly(tmp_path: Path) -> None:
     process = start(folder, "--workers", "1", "--stop-after", "0.2")
     _, text = process.communicate(timeout=120)
     assert process.returncode == 130, text
-    assert "1 of 1 job left" in text
+    assert "1 of 1 job remaining" in text
     # A slow machine may not have come to the first step; where it has, it was saved.
     assert all(0 < _step(path) < 4000 for path in folder.glob("jobs/*/resume.pt"))
 
@@ -148,7 +148,7 @@ def test_a_scheduler_that_ends_the_whole_group_stops_it_cleanly(tmp_path: Path) 
     os.killpg(process.pid, signal.SIGTERM)
     _, text = process.communicate(timeout=60)
     assert process.returncode == 130, text
-    assert "1 of 1 job left" in text
+    assert "1 of 1 job remaining" in text
     assert "killed by signal" not in text  # the workers were not ended: they saved and left
 
 

@@ -1,13 +1,13 @@
-"""What every verb shares: output as tables or JSON, progress, errors without tracebacks."""
+"""Options and output that the verbs share: lines, tables, JSON, progress."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,39 +19,65 @@ from longshift.cli.lines import Lines
 from longshift.progress import Stage, Tick, silent
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
-QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, only the result.")]
+QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, without a progress bar.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1 ...")]
+CacheOption = Annotated[
+    Path | None, typer.Option("--cache", help="Folder of decoded images; default $LONGSHIFT_CACHE.")
+]
+AveragedFlag = Annotated[bool, typer.Option("--averaged", help="Use the averaged weights (see train --average).")]
+WorkersOption = Annotated[int | None, typer.Option("--workers", help="Runs at a time; default: what the machine has.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads per run on the CPU.")]
+JobsPerGpuOption = Annotated[int, typer.Option("--jobs-per-gpu", help="Runs that share a GPU.")]
 
 console = Console()
 errors = Console(stderr=True)
 
 
+def say(text: str, style: str = "") -> None:
+    """Print a line of the result on standard output; brackets in names are not markup."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def tell(text: str, style: str = "") -> None:
+    """Print a line about the work on standard error."""
+    errors.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
 def caution(line: str) -> None:
-    """A line on standard error that nobody should miss, as it is: brackets in names are no markup."""
-    errors.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    """Print a warning on standard error, in color."""
+    tell(line, "yellow")
 
 
 def say_notes(quiet: bool) -> Callable[[str], None]:
     """A function that prints notes and warnings on standard error; if quiet, only that a run is stopping."""
 
-    def say(text: str) -> None:
-        if text.startswith("warning: ") and not quiet:
-            caution(text)
-        elif text.startswith("stopping") or not quiet:
-            errors.print(text, highlight=False, markup=False, soft_wrap=True)
+    def show(text: str) -> None:
+        if text.startswith("stopping") or not quiet:
+            tell(text, "yellow" if text.startswith("warning: ") else "")
 
-    return say
+    return show
+
+
+def announce_stop() -> None:
+    """Answer the first Ctrl-C of a command with several runs."""
+    tell("stopping: each run saves its state after its current step; press Ctrl-C again to stop at once")
+
+
+def percent(value: float | None) -> str:
+    """A share in percent, "-" where there is none."""
+    return "-" if value is None else f"{100 * value:.1f}"
 
 
 def print_json(value: Any) -> None:
-    """JSON on standard output, without colours, so that it can be piped."""
+    """Print JSON on standard output, without colors, so that it can be piped."""
     escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=escaped) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:
-    """A table on the terminal; numbers are right-aligned."""
-    if title:  # not the table's own title, which would be folded to the width of a narrow table
-        console.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
+    """Print a table; numbers are right-aligned."""
+    if title:  # not the table's own title, which rich folds to the width of a narrow table
+        say(title, "italic")
     table = Table(caption=caption or None, caption_justify="left")
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
@@ -68,20 +94,20 @@ def _cell(value: object) -> str:
 
 @contextmanager
 def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
-    """A progress bar with what is left; plain lines where there is no terminal; nothing if quiet."""
+    """Show a progress bar with the remaining time; without a terminal, plain lines; nothing if quiet."""
     if quiet:
         yield silent
     elif errors.is_terminal:
         columns = (
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left  {task.fields[note]}"),
+            TextColumn("elapsed,"), TimeRemainingColumn(), TextColumn("remaining  {task.fields[note]}"),
         )  # fmt: skip
         with Progress(*columns, console=errors) as bar:
             task = bar.add_task(label, total=total, note="")
 
             def show(done: int = 1, note: str = "") -> None:
-                if isinstance(note, Stage):  # above the bar: beside it, a sentence would push the numbers out
-                    errors.print(f"{label}: {note}", highlight=False, markup=False, soft_wrap=True)
+                if isinstance(note, Stage):  # a line of its own: next to the bar, a sentence would hide the numbers
+                    tell(f"{label}: {note}")
                     note = ""
                 bar.update(task, advance=done, note=note)
 
@@ -90,12 +116,7 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
         lines = Lines(label, total, time.monotonic())
 
         def tick(done: int = 1, note: str = "") -> None:
-            if text := lines.after(done, time.monotonic(), note):
-                errors.print(text, highlight=False, markup=False, soft_wrap=True)
+            if line := lines.after(done, time.monotonic(), note):
+                tell(line)
 
         yield tick
-
-
-def debugging() -> bool:
-    """Whether the user asked for tracebacks."""
-    return os.environ.get("LONGSHIFT_DEBUG") == "1"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, console, print_json, print_table, progress
+from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, print_table, progress, say
 from longshift.data import (
     Manifest,
     Problem,
@@ -23,15 +23,15 @@ from longshift.data import (
 from longshift.errors import UsageError
 from longshift.text import counted
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
-
 MOST = 10  # warnings of one kind
 
-HELP = (
-    "Look at a dataset, check it, prepare it for training.\n\nA dataset is a folder `domain/class/image.jpg`, the same "
-    "in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, vectors (`.npz`, `.parquet`), or the word "
-    "`digits`.\n\n"
-    "Example: `longshift data inspect digits`"
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    help="Count, check and prepare the images of a dataset.\n\nA dataset is a folder `domain/class/image.jpg`, the "
+    "same in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, vectors (`.npz`, `.parquet`), or the "
+    "word `digits`.\n\n"
+    "Example: `longshift data inspect digits`",
 )
 PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, .npz, or `digits`.")]
 
@@ -118,13 +118,11 @@ def verify_command(
             title = f"{len(differences)} {differ} from {known.name}"
             print_table(title, ["domain", "class", "expected", "found"], differences)
             if known.note:
-                console.print(f"note: {known.note}", markup=False, highlight=False, soft_wrap=True)
+                say(f"note: {known.note}")
         if not problems and not differences:
             same = f", counts as in {known.name}" if known else ""
             number = counted(len(manifest), manifest.noun)
-            console.print(
-                f"{manifest.name}: {number}, no problems{same}", markup=False, highlight=False, soft_wrap=True
-            )
+            say(f"{manifest.name}: {number}, no problems{same}")
     if problems or (known and not all(known.explains(difference) for difference in differences)):
         raise typer.Exit(1)
 
@@ -134,7 +132,7 @@ def prepare(
     path: PathArgument,
     size: Annotated[int, typer.Option(min=1, max=4096, help="Width and height of the prepared images.")] = 224,
     cache: Annotated[
-        Path | None, typer.Option(help="Where to keep them; by default $LONGSHIFT_CACHE, else ~/.cache/longshift.")
+        Path | None, typer.Option(help="Folder for them; default $LONGSHIFT_CACHE, else ~/.cache/longshift.")
     ] = None,
     json: JsonFlag = False,
     quiet: QuietFlag = False,
@@ -154,9 +152,4 @@ def prepare(
         return
     images, megabytes = counted(len(store), "image"), store.inputs.nbytes / 1e6
     line = f"{manifest.name}: {images} of {size}x{size} in {place}, {megabytes:.0f} MB"
-    console.print(f"{line}\nfingerprint {store.fingerprint}", markup=False, highlight=False, soft_wrap=True)
-
-
-def register(parent: typer.Typer) -> None:
-    """Add the verbs to the command line."""
-    parent.add_typer(app, name="data", help=HELP)
+    say(f"{line}\nfingerprint {store.fingerprint}")

@@ -8,30 +8,23 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import QuietFlag, console, errors
+from longshift.cli.common import QuietFlag, console, say, tell
 from longshift.errors import LongshiftError
-
-DEMO_HELP = """Train ERM and NDCL on the embedded digits and write one page of results.
-
-Two imbalance settings, four unseen styles, three seeds: 48 small runs, about two minutes on two processors.
-No download. Stopped half-way, it goes on where it was.
-
-Example:
-
-    longshift demo --out demo          # then open demo/index.html
-"""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("demo", help=DEMO_HELP)(demo)
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs, the pictures and index.html.")] = Path("demo"),
     quiet: QuietFlag = False,
 ) -> None:
-    """Run the demonstration."""
+    """Train ERM and NDCL on the embedded digits and write one page of results.
+
+    Two imbalance settings, four unseen styles, three seeds: 48 small runs, about two minutes on two processors.
+    No download. After an interruption, the same command resumes.
+
+    Example:
+
+        longshift demo --out demo          # then open demo/index.html
+    """
     from longshift.cli.sweep import run
     from longshift.data import load_dataset
     from longshift.demo import SETTINGS, demo_page, what_to_look_at
@@ -43,7 +36,9 @@ def demo(
     given = (resources.files("longshift.demo") / "sweep.toml").read_text(encoding="utf-8")
     spec = out / "sweep.toml"
     if spec.exists() and spec.read_text(encoding="utf-8") != given:
-        raise LongshiftError(f"{spec} is not this version's demonstration; choose another --out or remove {out}")
+        raise LongshiftError(
+            f"Expected the sweep of this version's demonstration, got {spec}. Choose another --out or remove {out}"
+        )
     write_text(spec, given)
     digits = load_dataset("digits")
     for setting in SETTINGS:
@@ -55,6 +50,6 @@ def demo(
     for table in build_tables(runs, ("average",)):
         print_report(table, console)
     for sentence in what_to_look_at(runs):
-        console.print(sentence, highlight=False)
+        say(sentence)
     write_page(demo_page(out, out / "index.html"), out / "index.html")
-    errors.print(f"written: {out / 'index.html'}", highlight=False)
+    tell(f"written: {out / 'index.html'}")

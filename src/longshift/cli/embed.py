@@ -7,30 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, print_json, progress
+from longshift.cli.common import CacheOption, DeviceOption, JsonFlag, QuietFlag, print_json, progress, say
 from longshift.errors import LongshiftError, UsageError
 
 if TYPE_CHECKING:
     from longshift.data import Manifest
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("embed")(embed)
-
-
 def embed(
     data: Annotated[str, typer.Argument(help="Folder domain/class/image, .zip, table of images, or digits.")],
-    out: Annotated[Path, typer.Option(help="The table of vectors to write, .npz.")],
+    out: Annotated[Path, typer.Option(help="Write the table of vectors to this .npz file.")],
     backbone: Annotated[str, typer.Option(help="A timm model, torchvision/NAME, or small_conv.")] = "resnet50",
-    pretrained: Annotated[bool, typer.Option("--pretrained", help="Published weights, from the internet.")] = False,
-    weights: Annotated[Path | None, typer.Option(help="Or weights from a .safetensors file.")] = None,
+    pretrained: Annotated[bool, typer.Option("--pretrained", help="Use published weights, from the internet.")] = False,
+    weights: Annotated[Path | None, typer.Option(help="Use the weights in a .safetensors file.")] = None,
     image_size: Annotated[int, typer.Option(min=1, help="Side of the images.")] = 224,
     unlabelled: Annotated[
-        bool, typer.Option("--unlabelled", help="DATA is a folder of images of no known class, to predict.")
+        bool, typer.Option("--unlabelled", help="Read all images below DATA, without classes, to predict.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
+    device: DeviceOption = "auto",
+    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -39,10 +34,12 @@ def embed(
     Example: `longshift embed PACS.zip --backbone mobilenetv2_100 --pretrained --out pacs.npz`, then
     `longshift train --data pacs.npz --benchmark PACS --target A --method ndcl`
 
-    The vectors of a new site, for `longshift predict`: the same command with `--unlabelled`, on any folder of images.
+    For the vectors of a new site (`longshift predict`), add `--unlabelled` and give any folder of images.
     """
     if not (pretrained or weights):
-        raise UsageError("vectors of a random network are of no use; add --pretrained, or --weights FILE.safetensors")
+        raise UsageError(
+            "Expected --pretrained or --weights FILE.safetensors, got neither; random weights give useless vectors"
+        )
     import numpy as np
 
     from longshift.data import load_dataset, open_store
@@ -56,7 +53,7 @@ def embed(
     network = make_backbone(backbone, pretrained=pretrained, weights=weights)
     manifest = _images_below(Path(data)) if unlabelled else load_dataset(data)
     if manifest.vectors:
-        raise UsageError(f"{data} holds vectors already; train on it: longshift train --data {data} ...")
+        raise UsageError(f"Expected images, got vectors in {data}. Train on them: longshift train --data {data} ...")
     with progress("images", len(manifest), quiet) as tick:
         store = open_store(manifest, image_size, cache, tick)
     with progress("vectors", len(manifest), quiet) as tick:
@@ -74,19 +71,16 @@ def embed(
     if as_json:
         print_json({"file": str(out), "samples": found.shape[0], "length": found.shape[1]})
     else:
-        console.print(
-            f"wrote {out}: {found.shape[0]:,} vectors of length {found.shape[1]:,}\n{after}",
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        say(f"wrote {out}: {found.shape[0]:,} vectors of length {found.shape[1]:,}\n{after}")
 
 
 def _images_below(folder: Path) -> Manifest:
-    """Every image below a folder, however it lies there; what stands for its class and site is not written."""
+    """Every image below a folder, in any layout; its class and site are placeholders that are not written."""
     from longshift.data import Manifest, Row, list_folder
 
     if not folder.is_dir():
         raise UsageError(f"--unlabelled: expected a folder of images, got {folder}")
     images = list_folder(folder).images
     if not images:
-        raise LongshiftError(f"no images in {folder} or below")
+        raise LongshiftError(f"Expected images in {folder} or below, got none")
     return Manifest.from_rows(folder.resolve().name, folder, [Row("", "", path) for path in images])

@@ -7,13 +7,19 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, print_json, print_table, progress
+from longshift.cli.common import (
+    AveragedFlag,
+    CacheOption,
+    DeviceOption,
+    JsonFlag,
+    QuietFlag,
+    percent,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
 from longshift.errors import LongshiftError, UsageError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("evaluate")(evaluate)
 
 
 def evaluate(
@@ -21,13 +27,13 @@ def evaluate(
     sets: Annotated[
         list[str] | None, typer.Option("--on", help="Measure on validation, test or target; repeatable. Default: all.")
     ] = None,
-    averaged: Annotated[bool, typer.Option("--averaged", help="The averaged weights (see train --average).")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    cache: Annotated[Path | None, typer.Option(help="Folder of decoded images; default $LONGSHIFT_CACHE.")] = None,
+    averaged: AveragedFlag = False,
+    device: DeviceOption = "auto",
+    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Load a run's weights, measure them again on its own data, and compare with what the run recorded.
+    """Load a run's weights, measure them again on its own data, and compare with the recorded accuracies.
 
     Example: `longshift evaluate runs/ndcl-ink-1a2b3c4d --on target`
     """
@@ -52,9 +58,9 @@ def evaluate(
             [
                 name,
                 found[name]["n"],
-                *[_percent(found[name][key]) for key in keys],
-                _percent(found["calibrated"][name]["ece"]),
-                *([] if found["agrees"] else [_percent(found["recorded"].get(name))]),
+                *[percent(found[name][key]) for key in keys],
+                percent(found["calibrated"][name]["ece"]),
+                *([] if found["agrees"] else [percent(found["recorded"].get(name))]),
             ]
             for name in SETS
             if name in found
@@ -63,21 +69,17 @@ def evaluate(
         if not found["agrees"]:
             columns.append("before")
         caption = (
-            "Percent. ECE: how far stated probabilities are off on average, "
-            f"calibrated as `longshift predict` states them (temperature {found['temperature']:.2f})."
+            "Percent. ECE: expected calibration error of the probabilities of `longshift predict` "
+            f"(temperature {found['temperature']:.2f})."
             + ("" if found["agrees"] else " before: the accuracy in result.json.")
         )
         print_table(f"{found['folder']} ({found['weights']} weights)", columns, rows, caption)
         if "target" not in found and not sets:
-            console.print(f"No target: {ALL_SITES}.", markup=False, highlight=False, soft_wrap=True)
+            say(f"No target: {ALL_SITES}.")
         if found["recorded"] and found["agrees"]:
-            console.print("The accuracies agree with result.json.")
+            say("The accuracies agree with result.json.")
     if not found["agrees"]:
         raise LongshiftError(
-            f"{found['folder']}: the weights do not give the accuracies in result.json; "
-            "was model.safetensors replaced, or are the images other ones?"
+            f"{found['folder']}: expected the accuracies in result.json, got others. "
+            "Was model.safetensors replaced, or did the images change?"
         )
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"

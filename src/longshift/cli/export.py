@@ -7,29 +7,24 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, caution, console, print_json
+from longshift.cli.common import AveragedFlag, JsonFlag, caution, print_json, say
 from longshift.errors import UsageError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("export")(export)
 
 
 def export(
     model: Annotated[Path, typer.Argument(help="The folder of a run or of a fit.")],
     format: Annotated[
         str | None,
-        typer.Option(help="onnx, or torch (torch.export, .pt2); default: by the ending of --out, else onnx."),
+        typer.Option(help="onnx, or torch (torch.export, .pt2); default: by the suffix of --out, else onnx."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The file; default model.onnx or model.pt2 in the folder.")] = None,
-    averaged: Annotated[bool, typer.Option("--averaged", help="Export the averaged weights.")] = False,
+    averaged: AveragedFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write the model as ONNX or torch.export, checked against PyTorch on random and real inputs.
 
-    The graph takes uint8 pixels (batch, size, size, 3) and normalises them itself; a JSON beside the file tells the
-    rest: how to resize, the classes, the temperature.
+    The graph takes uint8 pixels (batch, size, size, 3) and normalizes them itself. A JSON file next to it has the rest:
+    how to resize, the classes, the temperature.
 
     Example: `longshift export fits/mysites --out mysites.onnx`
     """
@@ -57,11 +52,8 @@ def export(
     if done.real:
         checked = f"{done.random} random inputs and {done.real} {done.noun} of the training data"
     else:
-        checked = f"{done.random} random inputs (the data it was trained on could not be read here)"
-    console.print(
-        f"wrote {done.file} ({done.file.stat().st_size / 1e6:.1f} MB) and how to use it in {done.description.name}\n"
-        f"largest difference to PyTorch {done.difference:.1e}, on {checked}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        checked = f"{done.random} random inputs (the training data could not be read here)"
+    say(
+        f"wrote {done.file} ({done.file.stat().st_size / 1e6:.1f} MB); {done.description.name} describes how to use "
+        f"it\nlargest difference from PyTorch {done.difference:.1e}, on {checked}"
     )

@@ -8,34 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, console, errors, print_json, progress
+from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say, tell
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import UsageError
 
-FIT_HELP = """Train on your own data and estimate the accuracy at a new site.
-
-DATA is a folder site/class/image.jpg, the same in a .zip, a table, or a file of embeddings (.npz, .parquet).
-Each site is held out in turn for an honest estimate, then the final model is trained on all sites. The folder then
-holds the model, report.html and MODEL_CARD.md.
-
-Examples:
-
-    longshift fit hospitals/ --minutes 10
-
-    longshift fit hospitals/ --compare              # is NDCL-plus better than plain training?
-
-    longshift fit embeddings.npz --target site_d    # hold out one site only
-
-Press Ctrl-C once to stop with everything saved; the same command resumes.
-"""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("fit", help=FIT_HELP)(fit)
-
-
-# What a fit lets choose; it decides the rest by itself, so that the defaults of `train` do not apply.
+# Options of a fit; it chooses the rest itself, so the defaults of `train` do not apply.
 RUN = run_fields(
     ("method", "hparams", "steps", "backbone", "pretrained", "weights", "image_size", "average", "split_seed",
      "train_seed"),
@@ -63,21 +40,29 @@ def fit(
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Fit (see FIT_HELP)."""
+    """Train on your own data and estimate the accuracy at a new site.
+
+    DATA is a folder site/class/image.jpg, the same in a .zip, a table, or a file of embeddings (.npz, .parquet).
+    Each site is held out in turn for an honest estimate, then the final model is trained on all sites. The folder then
+    holds the model, report.html and MODEL_CARD.md.
+
+    Examples:
+
+        longshift fit hospitals/ --minutes 10
+
+        longshift fit hospitals/ --compare              # is NDCL-plus better than plain training?
+
+        longshift fit embeddings.npz --target site_d    # hold out one site only
+
+    Press Ctrl-C once to stop with everything saved; the same command resumes.
+    """
     from longshift.fitting import fit as run_fit
     from longshift.training import graceful_stop, parse_runtime
 
     if minutes is not None and minutes <= 0:
         raise UsageError(f"--minutes: expected a positive number, got {minutes:g}")
 
-    def say(text: str) -> None:
-        if not quiet and not as_json:
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    def announce() -> None:
-        errors.print("stopping after this step; press Ctrl-C again to stop at once")
-
-    with graceful_stop(announce) as stop:
+    with graceful_stop(lambda: tell("stopping after this step; press Ctrl-C again to stop at once")) as stop:
         done = run_fit(
             data,
             target=target,
@@ -86,7 +71,7 @@ def fit(
             compare=compare,
             runtime=parse_runtime(execution),
             bar=lambda label, total: progress(label, total, quiet),
-            say=say,
+            say=(lambda text: None) if quiet or as_json else say,
             stop=stop,
             **run,
         )
@@ -96,13 +81,10 @@ def fit(
     if quiet:  # otherwise it was among the sentences
         if done.summary.warning:
             caution(f"warning: {done.summary.warning}")
-        expected = f"Accuracy to expect at a new site: {done.summary.accuracy.words()}."
+        expected = f"Expected accuracy at a new site: {done.summary.accuracy.words()}."
         result = " ".join(filter(None, (expected, done.summary.verdict)))
-        console.print(result, markup=False, highlight=False, soft_wrap=True)
-    console.print(
+        say(result)
+    say(
         f"\nmodel   {done.folder / 'final'}\nreport  {done.report}\ncard    {done.card}\n"
-        f"next    longshift predict {shlex.quote(str(done.folder))} {done.look.new_site}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        f"next    longshift predict {shlex.quote(str(done.folder))} {done.look.new_site}"
     )

@@ -1,4 +1,4 @@
-"""Progress where there is no terminal: plain lines in a log, few for short work and one a minute for long work."""
+"""Progress without a terminal: plain lines in a log, few for short work and one per minute for long work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_LEAST, AT_MOST = 1.0, 60.0  # seconds between two lines
 
 
 class Lines:
-    """What to print of some work of `total` pieces that begins at time `begun`."""
+    """The lines about work of `total` pieces that starts at time `begun`."""
 
     def __init__(self, label: str, total: int, begun: float) -> None:
         self.label, self.total, self.begun = label, total, begun
@@ -20,10 +20,10 @@ class Lines:
         self.first, self.first_at = 0, begun
 
     def after(self, pieces: int, now: float, note: str = "") -> str:
-        """The line to print now that further pieces are done; "" for none.
+        """The line to print after some more pieces, or "".
 
-        Each tenth of the way has a line, but not within a second of the last one, and no minute passes without. So has
-        each `Stage`.
+        There is a line per tenth of the work, with at least a second and at most a minute between two, and one per
+        `Stage`.
         """
         if pieces and not self.done:
             self.first, self.first_at = pieces, now
@@ -41,20 +41,20 @@ class Lines:
         return f"{self.label}: {self.done}/{self.total}{' ' if over else ', ' if rest else ''}{rest}"
 
     def _left(self, now: float) -> str:
-        """The time left, from all pieces but the first, which may have compiled code; "" while it cannot be known."""
+        """The remaining time, from all pieces but the first, which may have compiled code; "" while it is unknown."""
         since = self.done - self.first
         if since:
             each = (now - self.first_at) / since
         elif self.first == 1:
             each = self.first_at - self.begun
         else:
-            return ""  # many at once were done in an earlier call
-        return f"about {_clock(each * (self.total - self.done))} left"
+            return ""  # an earlier call did many at once
+        return f"about {_clock(each * (self.total - self.done))} remaining"
 
 
 def opening(total: int, word: str, left: int, devices: Sequence[str] = ()) -> str:
-    """What many jobs begin with: "48 jobs, 40 of them left, 2 at a time on cpu"; a device for each at a time."""
-    rest = "" if left == total else f", {left} of them left"
+    """The first line of many jobs: "48 jobs, 40 remaining, 2 at a time on cpu"; `devices` has one per job at a time."""
+    rest = "" if left == total else f", {left} remaining"
     places = devices[:left]
     pace = f", {len(places)} at a time on {', '.join(dict.fromkeys(places))}" if places else ""
     return f"{counted(total, word)}{rest}{pace}"

@@ -17,22 +17,23 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 import longshift
-from longshift.cli.common import debugging, errors
+from longshift.cli.common import tell
 from longshift.errors import LongshiftError
 from longshift.plugins import use_plugin
 
-# Verb -> what the list of verbs says about it. The module longshift.cli.VERB has `register(app)`, which adds the verb.
+# Verb -> its line in the list of verbs. The module longshift.cli.VERB has a function VERB, whose docstring is the help
+# (and perhaps a class `Command` that changes it), or a Typer `app` with several verbs.
 VERBS = {
     "fit": "Train on your own data and estimate the accuracy at a new site.",
     "predict": "Predict classes with calibrated probabilities.",
     "export": "Write a model as ONNX or torch.export.",
     "demo": "Train ERM and NDCL on the embedded digits and write one page of results.",
-    "data": "Look at a dataset, check it, prepare it for training.",
+    "data": "Count, check and prepare the images of a dataset.",
     "embed": "Turn images into vectors with a frozen network.",
     "split": "Make, show and draw imbalanced splits.",
     "methods": "List the methods, or show one with all its hyper-parameters.",
     "train": "Train one method and keep the run in a folder.",
-    "evaluate": "Measure a finished run again and compare with what it recorded.",
+    "evaluate": "Measure a finished run again and compare with its recorded accuracies.",
     "sweep": "Run many trainings: plan, run, stop, resume, pick the best.",
     "report": "Write tables and a page from finished runs.",
     "reproduce": "Make the paper's tables and figures.",
@@ -44,8 +45,12 @@ class Verbs(TyperGroup):
 
     def load(self, verb: str) -> None:
         """Replace the entry of the list by the verb itself."""
+        module = importlib.import_module(f"longshift.cli.{verb}")
         app = typer.Typer(rich_markup_mode="markdown")
-        importlib.import_module(f"longshift.cli.{verb}").register(app)
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=verb)
+        else:
+            app.command(verb, cls=getattr(module, "Command", None))(getattr(module, verb))
         self.commands[verb] = get_group(app).commands[verb]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -85,7 +90,9 @@ def _version(value: bool) -> None:
 def _options(
     plugin: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE.py", help="Run a file that adds methods, data readers or others; repeatable."),
+        typer.Option(
+            metavar="FILE.py", help="Run a file that adds methods, data readers or other plugins; repeatable."
+        ),
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
     version: Annotated[
@@ -101,14 +108,14 @@ def _options(
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names in any script must not end a command on an old terminal
+        if isinstance(stream, io.TextIOWrapper):  # names in any script must not stop a command on an old terminal
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except LongshiftError as error:
-        if debugging():
+        if os.environ.get("LONGSHIFT_DEBUG") == "1":
             raise
         stopped = error.exit_code == INTERRUPTED  # as requested, not an error
         text, style = (str(error), "yellow") if stopped else (f"error: {error}", "red")
-        errors.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+        tell(text, style=style)
         sys.exit(error.exit_code)

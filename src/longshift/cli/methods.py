@@ -7,30 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, console, print_json, print_table
+from longshift.cli.common import JsonFlag, console, print_json, print_table, say
 from longshift.errors import UsageError
 from longshift.methods import FAMILIES, cost_cell, cost_note, method_infos, method_summary
 from longshift.text import counted
 
 WIDE = 120  # columns of a terminal
-
-HELP = """List the methods, or show one with all its hyper-parameters.
-
-Examples:
-
-    longshift methods                    # all of them
-
-    longshift methods ndcl               # one, with defaults, ranges and meanings
-
-    longshift --plugin my_file.py methods mine    # one of your own
-
-    longshift methods --json
-"""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("methods", help=HELP)(methods)
 
 
 def methods(
@@ -38,9 +20,20 @@ def methods(
     as_json: JsonFlag = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/methods.md.")] = False,
 ) -> None:
-    """List the methods, or show one."""
+    """List the methods, or show one with all its hyper-parameters.
+
+    Examples:
+
+        longshift methods                    # all of them
+
+        longshift methods ndcl               # one, with defaults, ranges and meanings
+
+        longshift --plugin my_file.py methods mine    # one of your own
+
+        longshift methods --json
+    """
     if markdown and (name or as_json):
-        raise UsageError("--markdown prints all methods as Markdown: give neither a name nor --json with it")
+        raise UsageError("Expected --markdown without a name and without --json: it prints all methods")
     if name is None and not markdown:
         rows = [method_summary(info) for info in method_infos()]
         print_json(rows) if as_json else _list(rows)
@@ -61,7 +54,7 @@ def _list(rows: list[dict[str, Any]]) -> None:
     columns = ("name", "title", "family", "idea", *paper, "step cost")
     cells = [[*(row[key] for key in columns[:-1]), cost_cell(row["step_cost"])] for row in rows]
     families = ", ".join(f"{key} = {text}" for key, text in FAMILIES.items())
-    caption = f"Families: {families}.\n{cost_note()}\nOne in full, with its paper: longshift methods NAME"
+    caption = f"Families: {families}.\n{cost_note()}\nShow one with its paper: longshift methods NAME"
     presets = sum(bool(row["preset_of"]) for row in rows)
     title = f"{len(rows) - presets} methods" + (f" and {counted(presets, 'preset')}" if presets else "")
     print_table(title, columns, cells, caption)
@@ -70,21 +63,19 @@ def _list(rows: list[dict[str, Any]]) -> None:
 def _show(method: dict[str, Any]) -> None:
     from longshift.methods import format_value
 
-    console.print(f"{method['title']} ({FAMILIES[method['family']]}): {method['idea']}", markup=False)
-    console.print(f"{method['description']}\n{method['paper']}", markup=False, highlight=False)
+    say(f"{method['title']} ({FAMILIES[method['family']]}): {method['idea']}")
+    say(f"{method['description']}\n{method['paper']}")
     if method["preset_of"]:
-        console.print(
-            f"A preset of {method['preset_of']}: {' '.join(method['differs'])}", markup=False, highlight=False
-        )
+        say(f"A preset of {method['preset_of']}: {' '.join(method['differs'])}")
     if method["step_cost"]:
-        console.print(f"{cost_note()} {cost_cell(method['step_cost'])}", markup=False)
+        say(f"{cost_note()} {cost_cell(method['step_cost'])}")
     rows = [
         (name, format_value(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
         for name, hp in method["hyper_parameters"].items()
     ]
     print_table("Hyper-parameters", ("name", "default", "range of a random search", "accepted", "meaning"), rows)
     for name, instead in method["not_used"].items():
-        console.print(f"{name} has no effect; use {instead}.", markup=False, highlight=False)
+        say(f"{name} has no effect; use {instead}.")
     others = [
         (context, name, format_value(other["default"]), other["range"])
         for name, hp in method["hyper_parameters"].items()
@@ -94,5 +85,5 @@ def _show(method: dict[str, Any]) -> None:
         caption = "small = vectors, images of 64 pixels or less without published weights; otherwise a benchmark"
         print_table("Where they differ", ("context", "name", "default", "range"), sorted(others), caption)
     for text in method["repairs"]:
-        console.print(f"Repair: {text}", markup=False, highlight=False)
-    console.print(f"Change one: longshift train --method {method['name']} --set NAME=VALUE ...", markup=False)
+        say(f"Repair: {text}")
+    say(f"Change one: longshift train --method {method['name']} --set NAME=VALUE ...")

@@ -9,15 +9,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, console, print_json, print_table, progress
+from longshift.cli.common import (
+    AveragedFlag,
+    DeviceOption,
+    JsonFlag,
+    QuietFlag,
+    caution,
+    print_json,
+    print_table,
+    progress,
+    say,
+)
 from longshift.errors import LongshiftError, UsageError
 
 SHOWN = 20
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("predict")(predict)
 
 
 def predict(
@@ -26,18 +31,18 @@ def predict(
         list[str], typer.Argument(help="Images, folders, patterns ('*.jpg'); - reads a list from standard input.")
     ],
     out: Annotated[Path | None, typer.Option(help="Write a .csv or .json file.")] = None,
-    top_k: Annotated[int, typer.Option(min=1, help="How many classes to name for each image.")] = 3,
+    top_k: Annotated[int, typer.Option(min=1, help="Print this many classes per image.")] = 3,
     unsure: Annotated[
         float, typer.Option(min=0, max=1, help="Mark predictions whose probability is below this.")
     ] = 0.5,
-    averaged: Annotated[bool, typer.Option("--averaged", help="Use the averaged weights.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    averaged: AveragedFlag = False,
+    device: DeviceOption = "auto",
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Predict classes with calibrated probabilities; images that cannot be read are reported and skipped.
 
-    A model of `longshift fit` that did no better than guessing at unseen sites is used with a warning.
+    If a model of `longshift fit` was no better than guessing at unseen sites, a warning is printed.
 
     Examples:
 
@@ -55,7 +60,7 @@ def predict(
     items = [line for item in images for line in (_lines() if item == "-" else [item])]
     if not items:
         raise LongshiftError(
-            "no images: - reads one path a line from standard input, which is empty; for example "
+            "Expected one path per line on standard input, got none. For example: "
             f"find new_site -name '*.jpg' | longshift predict {model} -"
         )
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
@@ -64,7 +69,7 @@ def predict(
     files = expand_inputs(items, loaded.info.vectors)
     if not files:
         listed = ", ".join(sorted(endings))
-        raise LongshiftError(f"no {noun} in {some(items, 3)} or below: expected files that end with {listed}")
+        raise LongshiftError(f"Expected {noun} (files that end with {listed}) in {some(items, 3)} or below, got none")
     with progress("predicting", len(files), quiet) as tick:
         found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
     if found.warning:  # also with --quiet, which silences progress only
@@ -73,7 +78,7 @@ def predict(
         caution(f"skipped {path}: {reason}")
     if not found.rows:
         raise LongshiftError(
-            f"nothing was predicted: 0 of {counted(len(files), 'input')} could be read; the reasons are above"
+            f"Expected inputs that can be read, got 0 of {counted(len(files), 'input')}; see the reasons above"
         )
     value = found.to_json()
     if out is not None and out.suffix.lower() == ".json":
@@ -87,15 +92,12 @@ def predict(
         rows = [[p.path, p.label, f"{p.probability:.3f}", "unsure" if p.unsure else ""] for p in found.rows[:SHOWN]]
         print_table("", ("path", "class", "probability", ""), rows)
         if len(found.rows) > SHOWN:
-            console.print(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
+            say(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
     counts = ", ".join(f"{name} {n}" for name, n in Counter(p.label for p in found.rows).most_common(10))
     doubtful = sum(p.unsure for p in found.rows)
-    console.print(
+    say(
         f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below {unsure:g}), "
-        f"{len(found.skipped)} skipped" + (f"; written to {out}" if out else ""),
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+        f"{len(found.skipped)} skipped" + (f"; written to {out}" if out else "")
     )
 
 

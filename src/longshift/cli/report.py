@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from longshift.cli.common import JsonFlag, caution, console, errors, print_json
+from longshift.cli.common import JsonFlag, caution, console, print_json, tell
 from longshift.errors import LongshiftError, UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -21,30 +21,9 @@ if TYPE_CHECKING:
     from longshift.report import Published, PublishedCorrelation, Table
 
 FORMATS = ("terminal", "markdown", "latex", "csv")
-HELP = """Make tables and a page from finished runs.
-
-PATH is a sweep, a folder of runs, or a table of runs (runs.parquet, runs.csv, or a folder with one). Several paths
-give one report on all their runs; a run that two of them have counts once.
-
-Examples:
-
-    longshift report sweeps/first                                  # all tables, on the terminal
-
-    longshift report sweeps/first sweeps/second                    # two sweeps in one report
-
-    longshift report sweeps/first --table average --format latex   # one kind of table, for a paper
-
-    longshift report sweeps/first --html report.html               # one page with everything, no network needed
-
-    longshift report sweeps/first --compare paper --out tables     # with the published numbers, as files
-
-    longshift report results/pacs-frozen                           # from published results, without data or runs
-
-    longshift report results/pacs-frozen --draws 1 --against erm   # default hyper-parameters; differences from ERM
-"""
 
 
-class ReportCommand(TyperCommand):
+class Command(TyperCommand):
     """The verb; its help lists the registered kinds of tables, which take a second to import."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -52,46 +31,61 @@ class ReportCommand(TyperCommand):
         from longshift.report import table_kinds
 
         kinds = "\n\n".join(f"    {kind.name:<10} {kind.description}" for kind in table_kinds())
-        self.help = f"{HELP}\nKinds of tables:\n\n{kinds}\n"
+        self.help = f"{self.help}\n\nKinds of tables:\n\n{kinds}\n"
         super().format_help(ctx, formatter)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("report", cls=ReportCommand, help=HELP)(report)
 
 
 def report(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Sweeps, folders of runs or tables of runs.")],
     format_: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
-    table: Annotated[str, typer.Option(help="One kind of table (listed above), or all.")] = "all",
+    table: Annotated[str, typer.Option(help="Print one kind of table (listed above), or all.")] = "all",
     selection: Annotated[
         str, typer.Option(help="validation (the protocol), last (last step), oracle (chosen on the target).")
     ] = "validation",
-    against: Annotated[str, typer.Option(help="A method; adds a table of the others' differences from it.")] = "",
-    setting: Annotated[list[str] | None, typer.Option(help="Only runs of this setting; repeatable.")] = None,
+    against: Annotated[str, typer.Option(help="Add a table of the differences from this method.")] = "",
+    setting: Annotated[list[str] | None, typer.Option(help="Use only runs of this setting; repeatable.")] = None,
     draws: Annotated[
-        int | None, typer.Option(help="Only the first draws of hyper-parameters; 1: only the defaults.")
+        int | None, typer.Option(help="Use only the first draws of hyper-parameters; 1: only the defaults.")
     ] = None,
-    compare: Annotated[str | None, typer.Option(help="'paper': compare with its numbers.")] = None,
+    compare: Annotated[str | None, typer.Option(help="Compare with published numbers: paper.")] = None,
     ranked: Annotated[
         str, typer.Option(help="Rank on the page: methods, variants (those too), or all (averaged weights too).")
     ] = "variants",
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write tables as Markdown, LaTeX and CSV to this folder.")] = None,
     data: Annotated[
-        str | None, typer.Option(help="Where the images are now, if they moved since training (for --html).")
+        str | None, typer.Option(help="Read the images of --html from here, if they moved since training.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Report on finished runs (see HELP)."""
+    """Make tables and a page from finished runs.
+
+    PATH is a sweep, a folder of runs, or a table of runs (runs.parquet, runs.csv, or a folder with one). Several paths
+    give one report on all their runs; a run that two of them have counts once.
+
+    Examples:
+
+        longshift report sweeps/first                                  # all tables, on the terminal
+
+        longshift report sweeps/first sweeps/second                    # two sweeps in one report
+
+        longshift report sweeps/first --table average --format latex   # one kind of table, for a paper
+
+        longshift report sweeps/first --html report.html               # one page with everything, no network needed
+
+        longshift report sweeps/first --compare paper --out tables     # with the published numbers, as files
+
+        longshift report results/pacs-frozen                           # from published results, without data or runs
+
+        longshift report results/pacs-frozen --draws 1 --against erm   # default hyper-parameters; differences from ERM
+    """
     from longshift.report import (
         AMONG,
         ReportRuns,
         as_json as table_json,
         beside_published,
         build_tables,
-        compare as beside,
+        compare as compare_tables,
         left_out,
         part_of,
         put_together,
@@ -127,7 +121,7 @@ def report(
     if compare:
         paper = _paper(frame)
         if any(one.kind in ("average", "worst") for one in tables):
-            agreement, sentence = beside(tables, paper)
+            agreement, sentence = compare_tables(tables, paper)
         tables = beside_published(tables, paper)
     if agreement:
         sentence += f" Measured here with {', '.join(sorted(set(frame['backbone']) - {''})) or 'an unknown backbone'}."
@@ -156,11 +150,11 @@ def report(
     if not html or format_ != "terminal":
         _print(shown, format_, all_rows=len(kinds) == 1)
     if sentence:
-        errors.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        tell(sentence)
     for line in (*lacking.values(), *missing.sentences()):
-        errors.print(line, markup=False, highlight=False, soft_wrap=True)
+        tell(line)
     for written in filter(None, (html, out)):
-        errors.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
+        tell(f"written: {written}")
 
 
 def _no_fit(path: Path) -> None:
@@ -172,9 +166,9 @@ def _no_fit(path: Path) -> None:
     if (path / PLAN).exists():
         page = path / "report.html"
         raise UsageError(
-            f"{path} is a fit"
-            + (f", and its report is {page}" if page.exists() else " that is not finished")
-            + f"; tables of its runs with a site held out: longshift report {shlex.quote(str(path / 'sites'))}"
+            f"Expected a sweep, a folder of runs or a table, got {path}, which is a fit"
+            + (f"; its report is {page}" if page.exists() else " that is not finished")
+            + f". Make tables of its runs with a held-out site: longshift report {shlex.quote(str(path / 'sites'))}"
         )
 
 
@@ -193,21 +187,21 @@ def _runs(path: Path) -> pd.DataFrame:
         if not table.is_file() or not data_elsewhere(path):
             raise
         runs = read_runs(table)
-        caution(f"{error}\nthe jobs of this sweep cannot be listed: what follows is of the runs in {table} alone")
+        caution(f"{error}\nthe jobs of this sweep cannot be listed; this report uses only the runs in {table}")
         return runs
 
 
 def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> None:
-    """`all_rows`: tables that would bury the others on a terminal too, since they were asked for."""
+    """Print tables; `all_rows`: also long ones, which would hide the others on a terminal."""
     from longshift.report import csv_tables, latex_document, markdown_table, print_report
 
     if format_ == "terminal":
-        # One table after another on a screen: what stood under one, such as a list of missing runs, is not repeated.
-        said: set[str] = set()
+        # Notes under one table, such as a list of missing runs, are not repeated under the next.
+        shown: set[str] = set()
         for one in tables:
             if all_rows or not one.long:
-                print_report(replace(one, notes=tuple(note for note in one.notes if note not in said)), console)
-                said.update(one.notes)
+                print_report(replace(one, notes=tuple(note for note in one.notes if note not in shown)), console)
+                shown.update(one.notes)
     elif format_ == "markdown":
         typer.echo("\n".join(map(markdown_table, tables)), nl=False)
     elif format_ == "latex":
@@ -217,7 +211,7 @@ def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> Non
 
 
 def _paper(runs: pd.DataFrame) -> Published:
-    """The paper's numbers, with the datasets and targets spelled as the runs spell them."""
+    """The paper's numbers, with datasets and targets spelled as in the runs."""
     import pandas as pd
 
     from longshift.data import benchmarks
@@ -241,7 +235,7 @@ def _paper(runs: pd.DataFrame) -> Published:
                 rows = paper_table("worst_domain")
                 here = rows[(rows["dataset"] == benchmark) & (rows["target"] == letter)]
                 worst.append(here.assign(dataset=dataset, target=target))
-    # Without a benchmark among the runs the paper's own names stay, so that the reader is told what it has.
+    # Without a benchmark among the runs, keep the paper's names, so that the message can list them.
     return published(
         "the paper",
         pd.concat(averages or [overall_results()], ignore_index=True),
@@ -251,7 +245,7 @@ def _paper(runs: pd.DataFrame) -> Published:
 
 
 def _correlations() -> dict[str, PublishedCorrelation]:
-    """The paper's correlations of the quantities that runs record, and over what they were taken."""
+    """The paper's correlations of quantities that runs record, and the points behind them."""
     from longshift.paper import paper_table
     from longshift.report import PublishedCorrelation
 

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, console, errors, print_json, progress
+from longshift.cli.common import (
+    JobsPerGpuOption,
+    JsonFlag,
+    QuietFlag,
+    ThreadsOption,
+    WorkersOption,
+    announce_stop,
+    print_json,
+    progress,
+    say,
+    tell,
+)
 from longshift.cli.lines import opening
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
@@ -18,26 +29,11 @@ if TYPE_CHECKING:
     from longshift.paper import Made, Recipe, Workspace
     from longshift.sweep import Slot
 
-HELP = """Make the paper's tables and figures, from the embedded digits or from your data.
-
-    longshift reproduce --list                        # every recipe: its runs, what is done; hours with --measure
-
-    longshift reproduce ablation --quick              # by name, or by the paper's label: "Tab. 4"
-
-    longshift reproduce --all --data digits --quick   # everything, in minutes
-
-    longshift reproduce duality --data PACS.zip --pretrained
-"""
-# What the recipes decide for each run.
+# Options that the recipes choose for each run.
 EXPANDED = ("setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
 
 
 SHOWN_FAILURES = 5
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("reproduce", help=HELP)(reproduce)
 
 
 @with_options(
@@ -55,29 +51,38 @@ def reproduce(
     every: Annotated[bool, typer.Option("--all", help="All recipes.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the recipes and their state.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few steps, trials and draws: shows each table and figure, proves nothing.")
+        bool, typer.Option("--quick", help="Few steps, trials and draws: a preview of each table and figure.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Folder; default reproduce/DATA, with --quick its quick/.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the runs that are missing.")] = False,
-    again: Annotated[bool, typer.Option("--retry", help="Let runs that failed run again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the missing runs and stop.")] = False,
+    again: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
     methods: Annotated[
-        list[str] | None, typer.Option("--method", help="Only this method; repeatable. Default: all.")
+        list[str] | None, typer.Option("--method", help="Use only this method; repeatable. Default: all.")
     ] = None,
     targets: Annotated[
-        list[str] | None, typer.Option("--target", help="Only this target; repeatable. Default: all.")
+        list[str] | None, typer.Option("--target", help="Use only this target; repeatable. Default: all.")
     ] = None,
     trials: Annotated[int | None, typer.Option(min=1, help="Trials (3 by protocol).")] = None,
     draws: Annotated[int | None, typer.Option(min=1, max=1000, help="Hyper-parameter draws (10 by protocol).")] = None,
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="With --list: time a few steps of each kind of run.")
     ] = False,
-    workers: Annotated[int | None, typer.Option(help="Runs at a time; default: what the machine has.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads per run on the CPU.")] = 1,
-    jobs_per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU.")] = 1,
+    workers: WorkersOption = None,
+    threads: ThreadsOption = 1,
+    jobs_per_gpu: JobsPerGpuOption = 1,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """List or make recipes (see HELP)."""
+    """Make the paper's tables and figures, from the embedded digits or from your data.
+
+    longshift reproduce --list                        # the recipes and their state; hours with --measure
+
+    longshift reproduce ablation --quick              # by name, or by the paper's label: "Tab. 4"
+
+    longshift reproduce --all --data digits --quick   # everything, in minutes
+
+    longshift reproduce duality --data PACS.zip --pretrained
+    """
     if not (listed or every or names):
         raise UsageError("expected the name of a recipe, --all or --list; list them with: longshift reproduce --list")
     if every and names:
@@ -99,7 +104,7 @@ def reproduce(
         if again:
             from longshift.paper import retry
 
-            _say(f"{counted(retry(workspace, recipes), 'failed run')} may run again")
+            say(f"{counted(retry(workspace, recipes), 'failed run')} will run again")
         _run(workspace, recipes, slots, execution.get("cache"), quiet, as_json)
 
 
@@ -137,18 +142,18 @@ def _list(
         }  # fmt: skip
         print_json(value)
         return
-    _say(f"{workspace.name}, {workspace.scale.name} scale, results in {workspace.out}\n")
+    say(f"{workspace.name}, {workspace.scale.name} scale, results in {workspace.out}\n")
     for item in found:
         runs = f"{item.done} of {counted(item.runs, 'run')} done" if item.runs else "no runs needed"
         failed = f", {item.failed} failed" if item.failed else ""
-        rest = f", {_time(item.hours)} left" if item.hours and item.runs > item.done + item.failed else ""
-        _say(f"{item.label:<11}{item.name:<24}{item.words:<10}{runs}{failed}{rest}")
-        _say(f"{'':<11}{item.title} ({item.needs})", style="dim")
-    _say("")
+        rest = f", {_time(item.hours)} remaining" if item.hours and item.runs > item.done + item.failed else ""
+        say(f"{item.label:<11}{item.name:<24}{item.words:<10}{runs}{failed}{rest}")
+        say(f"{'':<11}{item.title} ({item.needs})", style="dim")
+    say("")
     shared = f"{counted(len(jobs), 'different run')} (recipes share them), missing: {len(left)}"
     about = f"; about {_time(total)} with {len(slots)} at a time" if left and known else ""
     hint = "" if known else "; --measure estimates the time"
-    _say(f"{shared}{about}{hint}")
+    say(f"{shared}{about}{hint}")
 
 
 def _time(hours: float | None) -> str:
@@ -166,8 +171,8 @@ def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> 
         print_json([{"job": job.id, "what": str(job), "run": job.run} for job in left])
         return
     for job in left:
-        _say(f"{job.id}  {job}")
-    _say(f"missing: {len(left)} of {counted(len(jobs), 'run')}; nothing was run")
+        say(f"{job.id}  {job}")
+    say(f"missing: {len(left)} of {counted(len(jobs), 'run')}; nothing was run")
 
 
 def _run(
@@ -179,20 +184,14 @@ def _run(
     from longshift.paper import left_over, reproduce as make, unique
     from longshift.training import Runtime, graceful_stop
 
-    def announce() -> None:
-        errors.print(
-            "stopping: each run saves its state after its current step; press Ctrl-C again to stop at once",
-            soft_wrap=True,
-        )
-
     if not quiet:
         jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
         if left := len(left_over(workspace, jobs)):
             devices = [slot.device for slot in slots]
-            errors.print(opening(len(jobs), "run", left, devices), highlight=False, soft_wrap=True)
+            tell(opening(len(jobs), "run", left, devices))
     if slots[0].device == "cpu":
         torch.set_num_threads(slots[0].threads)
-    with graceful_stop(announce) as asked:
+    with graceful_stop(announce_stop) as asked:
         made = make(
             workspace, recipes, slots, Runtime(device=slots[0].device, cache=cache), asked,
             lambda label, total: progress(label, total, quiet),
@@ -202,18 +201,18 @@ def _run(
         print_json(
             {"files": files, "impossible": made.impossible, "failed": made.failed, "failed_runs": made.failed_runs}
         )
-    _tell(workspace, recipes, made, quiet or as_json)
+    _print_made(workspace, recipes, made, quiet or as_json)
 
 
-def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bool) -> None:
+def _print_made(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bool) -> None:
     for recipe in recipes:
         if recipe.name in made.files and not quiet:
-            _say(f"{recipe.label:<10} {recipe.name}: {', '.join(path.name for path in made.files[recipe.name])}")
+            say(f"{recipe.label:<10} {recipe.name}: {', '.join(path.name for path in made.files[recipe.name])}")
     for name, reason in made.impossible.items():
-        errors.print(f"{name} is not possible here: {reason}", highlight=False, markup=False, soft_wrap=True)
+        tell(f"{name} is not possible here: {reason}")
     if not quiet:
         files = counted(sum(map(len, made.files.values())), "file")
-        _say(f"wrote {files} to {workspace.out}; start with README.md there")
+        say(f"wrote {files} to {workspace.out}; start with its README.md")
     complaints = []
     if made.failed or (made.impossible and not made.files):
         reasons = {**made.failed, **(made.impossible if not made.files else {})}
@@ -222,8 +221,8 @@ def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bo
         known = dict(list(made.failed_runs.items())[:SHOWN_FAILURES])
         more = f"\n  and {len(made.failed_runs) - len(known)} more" if len(made.failed_runs) > len(known) else ""
         complaints.append(
-            f"{counted(len(made.failed_runs), 'run')} failed and cannot be in the results; --retry runs them again:\n"
-            f"{_bullets(known)}{more}"
+            f"{counted(len(made.failed_runs), 'run')} failed and are missing in the results; run them again with "
+            f"--retry:\n{_bullets(known)}{more}"
         )
     if complaints:
         raise LongshiftError("\n".join(complaints))
@@ -231,7 +230,3 @@ def _tell(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bo
 
 def _bullets(reasons: dict[str, str]) -> str:
     return "\n".join(f"  - {name}: {reason}" for name, reason in reasons.items())
-
-
-def _say(text: str, style: str = "") -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True, style=style)

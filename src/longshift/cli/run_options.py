@@ -20,6 +20,7 @@ from longshift.toml import parse_value
 from longshift.training import RunConfig, Runtime
 
 Fields = Mapping[str, FieldInfo]
+SHORT = {"setting": ("-s",), "target": ("-t",)}
 
 
 def run_fields(only: Iterable[str] = (), without: Iterable[str] = (), **other_help: str) -> Fields:
@@ -83,7 +84,7 @@ def _chosen(fields: Fields, only: Iterable[str], without: Iterable[str], other_h
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     kind, choices = _plain_type(field.annotation)
-    flag = "--" + name.replace("_", "-")
+    flag, short = "--" + name.replace("_", "-"), SHORT.get(name, ())
     # The default is part of the text, since the option itself has none: the verb must see what was given.
     options: dict[str, Any] = {
         "help": f"{field.description}{_default(field.default)}",
@@ -95,7 +96,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         flag = f"{flag}/--no-{flag[2:]}"
     elif choices:
         options["metavar"] = "|".join(choices)
-    annotation = Annotated[kind | None, typer.Option(flag, **options)]  # type: ignore[valid-type]
+    annotation = Annotated[kind | None, typer.Option(flag, *short, **options)]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 

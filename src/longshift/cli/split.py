@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, console, print_json, print_table
+from longshift.cli.common import JsonFlag, print_json, print_table, say
+from longshift.cli.run_options import run_fields, with_options
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
 from longshift.settings import (
@@ -27,24 +29,14 @@ from longshift.settings import (
 
 Data = Annotated[str, typer.Argument(help="A folder domain/class/image, a .zip, .csv or .parquet, or `digits`.")]
 DataOrSplit = Annotated[str, typer.Argument(help="A dataset as for `split make`, or a split file (.json).")]
-SettingOption = Annotated[
-    str | None,
-    typer.Option("--setting", "-s", help="Name of a setting, such as TotalHeavyTail, or a .json/.csv of counts."),
-]
-TargetOption = Annotated[
-    str | None, typer.Option("--target", "-t", help='The domain nobody has seen, by its folder or short name ("A").')
-]
-SeedOption = Annotated[int, typer.Option("--split-seed", help="Choose other files, with the same counts.")]
-BenchmarkOption = Annotated[
-    str | None,
-    typer.Option(help="VLCS, PACS, OfficeHome or DomainNet: use its published counts; `none`: generate. "
-                      "By default recognized by the names of domains and classes."),
-]  # fmt: skip
-ShrinkFlag = Annotated[bool, typer.Option("--shrink", help="Use fewer samples where the data has too few.")]
-RatioOption = Annotated[
-    float | None, typer.Option(help="Generate the setting with the largest class this many times the smallest.")
-]
-ValidationOption = Annotated[int | None, typer.Option(help="Validation samples per class and source domain.")]
+# The options of a run that decide its split.
+OPTIONS = run_fields(
+    ("setting", "target", "split_seed", "benchmark", "shrink", "ratio", "validation"),
+    setting="Name of a setting, such as TotalHeavyTail, or a .json or .csv file of counts.",
+    target='Domain to hold out, by its folder or short name ("A").',
+    benchmark="Use the published counts of this benchmark; `none`: generate. By default recognized by the names in the "
+    "data.",
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -54,22 +46,12 @@ app = typer.Typer(
 )
 
 
-def register(main: typer.Typer) -> None:
-    """Add the verbs."""
-    main.add_typer(app, name="split")
-
-
 @app.command()
+@with_options(options=OPTIONS)
 def make(
     data: Data,
-    setting: SettingOption = None,
-    target: TargetOption = None,
-    seed: SeedOption = 0,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the split file goes.")] = Path("split.json"),
-    benchmark: BenchmarkOption = None,
-    shrink: ShrinkFlag = False,
-    ratio: RatioOption = None,
-    validation: ValidationOption = None,
+    options: dict[str, Any],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Split file to write.")] = Path("split.json"),
     json: JsonFlag = False,
 ) -> None:
     """Make a split and save it as a small file with a hash.
@@ -83,26 +65,21 @@ def make(
     `longshift split make my/images -s counts.csv -t hospital_b` takes a table domain,class,count.
     """
     manifest = load_dataset(data)
-    split = _make(manifest, setting, target, seed, benchmark, shrink, ratio, validation)
+    split = _make(manifest, options)
     save_split(split, manifest, out)
     recipe = recipe_of(split, manifest)
     if json:
         print_json({"path": str(out)} | as_json(recipe))
         return
     print_recipe(recipe)
-    console.print(f"wrote {out}", markup=False, highlight=False)
+    say(f"wrote {out}")
 
 
 @app.command()
+@with_options(options=OPTIONS)
 def show(
     data: DataOrSplit,
-    setting: SettingOption = None,
-    target: TargetOption = None,
-    seed: SeedOption = 0,
-    benchmark: BenchmarkOption = None,
-    shrink: ShrinkFlag = False,
-    ratio: RatioOption = None,
-    validation: ValidationOption = None,
+    options: dict[str, Any],
     json: JsonFlag = False,
 ) -> None:
     """Show the counts of a split, its many, medium and few classes and its imbalance ratios.
@@ -111,11 +88,7 @@ def show(
 
     `longshift split show split.json --json` reads a saved split; the dataset is not needed.
     """
-    recipe = (
-        _saved(data, setting, target)
-        if is_split_file(Path(data))
-        else _recipe(load_dataset(data), setting, target, seed, benchmark, shrink, ratio, validation)
-    )
+    recipe = _saved(data, options) if is_split_file(Path(data)) else _recipe(load_dataset(data), options)
     if json:
         print_json(as_json(recipe))
     else:
@@ -123,16 +96,11 @@ def show(
 
 
 @app.command()
+@with_options(options=OPTIONS)
 def plot(
     data: DataOrSplit,
-    setting: SettingOption = None,
-    target: TargetOption = None,
-    seed: SeedOption = 0,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the picture (PNG) goes.")] = Path("split.png"),
-    benchmark: BenchmarkOption = None,
-    shrink: ShrinkFlag = False,
-    ratio: RatioOption = None,
-    validation: ValidationOption = None,
+    options: dict[str, Any],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Picture (PNG) to write.")] = Path("split.png"),
 ) -> None:
     """Draw the training samples per class and source domain; without --target, a panel for each target.
 
@@ -145,47 +113,40 @@ def plot(
     from longshift.report import split_panels  # matplotlib takes a second to import
 
     if is_split_file(Path(data)):
-        recipes = [_saved(data, setting, target)]
+        recipes = [_saved(data, options)]
     else:
         manifest = load_dataset(data)
-        targets: tuple[str, ...] = manifest.domain_names if target is None else (target,)
-        recipes = [_recipe(manifest, setting, t, seed, benchmark, shrink, ratio, validation) for t in targets]
+        targets = (options["target"],) if "target" in options else manifest.domain_names
+        recipes = [_recipe(manifest, {**options, "target": target}) for target in targets]
     split_panels(recipes).save(out)
-    console.print(f"wrote {out}", markup=False, highlight=False)
+    say(f"wrote {out}")
 
 
-def _make(
-    manifest: Manifest,
-    setting: str | None,
-    target: str | None,
-    seed: int,
-    benchmark: str | None,
-    shrink: bool,
-    ratio: float | None,
-    validation: int | None,
-) -> Split:
-    if setting is None:
+def _make(manifest: Manifest, options: Mapping[str, Any]) -> Split:
+    values = dict(options)
+    seed, shrink = values.pop("split_seed", 0), values.pop("shrink", False)
+    if "setting" not in values:
         raise UsageError(
             f"Expected --setting with a name ({', '.join(setting_names())}) or a .json/.csv of counts, got none."
         )
-    if target is None:
+    if "target" not in values:
         raise UsageError(f"Expected --target with one of: {', '.join(manifest.domain_names)}")
-    wanted = setting_for(manifest, setting, target, benchmark=benchmark, ratio=ratio, validation=validation)
-    return make_split(manifest, wanted, seed, shrink)
+    return make_split(manifest, setting_for(manifest, **values), seed, shrink)
 
 
-def _recipe(manifest: Manifest, *arguments: Any) -> SplitRecipe:
-    return recipe_of(_make(manifest, *arguments), manifest)
+def _recipe(manifest: Manifest, options: Mapping[str, Any]) -> SplitRecipe:
+    return recipe_of(_make(manifest, options), manifest)
 
 
-def _saved(path: str, setting: str | None, target: str | None) -> SplitRecipe:
-    if setting is not None or target is not None:
-        raise UsageError(f"{path} is a saved split with its own setting and target; leave --setting and --target out")
+def _saved(path: str, options: Mapping[str, Any]) -> SplitRecipe:
+    if options:
+        given = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+        raise UsageError(f"Expected no further options for {path}, a saved split, got {given}")
     return read_recipe(Path(path))
 
 
 def as_json(recipe: SplitRecipe) -> dict[str, Any]:
-    """A recipe with what can be read off it; an infinite ratio (a class without samples) is null."""
+    """A recipe with its shots and ratios; an infinite ratio (a class without samples) is null."""
     found = ratios(recipe.counts, recipe.sources)
     return recipe.as_json() | {
         "shots": dict(zip(recipe.classes, recipe.shots, strict=True)),
@@ -200,7 +161,7 @@ def _finite(value: float) -> float | None:
 
 
 def print_recipe(recipe: SplitRecipe) -> None:
-    """The counts as a table, classes ordered by size, and below it what they amount to."""
+    """Print the counts as a table, largest class first, and their ratios."""
     order = sorted(range(len(recipe.classes)), key=lambda k: (-int(recipe.counts[:, k].sum()), k))
     rows: list[list[object]] = [
         [recipe.classes[k], *(int(n) for n in recipe.counts[:, k]), int(recipe.counts[:, k].sum()), recipe.shots[k]]
@@ -219,4 +180,4 @@ def print_recipe(recipe: SplitRecipe) -> None:
         f"hash       {recipe.fingerprint[:16]}",
     )
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        say(line)

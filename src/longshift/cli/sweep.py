@@ -1,4 +1,4 @@
-"""`longshift sweep`: many runs, on this machine or a cluster, that can be stopped and gone on with at any time."""
+"""`longshift sweep`: many runs, on this machine or a cluster, that can be stopped and resumed at any time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, console, errors, print_json, print_table, progress
+from longshift.cli.common import (
+    DeviceOption,
+    JobsPerGpuOption,
+    JsonFlag,
+    QuietFlag,
+    ThreadsOption,
+    WorkersOption,
+    announce_stop,
+    caution,
+    print_json,
+    print_table,
+    progress,
+    say,
+    tell,
+)
 from longshift.cli.lines import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.text import counted
@@ -20,13 +34,13 @@ if TYPE_CHECKING:
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The sweep's folder; it holds sweep.toml.")]
 
-HELP = """Run many trainings: plan, run, stop, go on, pick the best.
+HELP = """Run many trainings: plan, run, stop, resume, pick the best.
 
-    longshift sweep init digits-sweep      # writes digits-sweep/sweep.toml, to be edited
+    longshift sweep init digits-sweep      # writes digits-sweep/sweep.toml for you to edit
 
-    longshift sweep plan digits-sweep      # how many jobs, how many hours
+    longshift sweep plan digits-sweep      # counts the jobs, estimates the hours
 
-    longshift sweep run digits-sweep       # again after any stop; also several at a time
+    longshift sweep run digits-sweep       # repeat to resume; several may run at a time
 
     longshift sweep status digits-sweep
 
@@ -35,17 +49,10 @@ HELP = """Run many trainings: plan, run, stop, go on, pick the best.
 SHOWN_FAILURES = 10
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs."""
-    verbs = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
-    for name, function in (
-        ("init", init), ("plan", plan), ("run", run), ("status", status), ("retry", retry), ("cancel", cancel),
-        ("best", best), ("collect", collect),
-    ):  # fmt: skip
-        verbs.command(name)(function)
-    app.add_typer(verbs, name="sweep")
+app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
 
 
+@app.command()
 def init(directory: Directory) -> None:
     """Write an example sweep.toml with every key explained.
 
@@ -56,22 +63,23 @@ def init(directory: Directory) -> None:
 
     file = SweepFolder(directory).file
     if file.exists():
-        raise UsageError(f"{file} exists already; edit it, or choose another folder")
+        raise UsageError(f"Expected a folder without sweep.toml, got {file}. Edit it, or choose another folder")
     write_text(file, resources.files("longshift.sweep").joinpath("example.toml").read_text(encoding="utf-8"))
-    console.print(f"wrote {file}; edit it, then: longshift sweep plan {directory}", highlight=False, soft_wrap=True)
+    say(f"wrote {file}; edit it, then: longshift sweep plan {directory}")
 
 
+@app.command()
 def plan(
     directory: Directory,
     measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Time a few steps of each method.")] = True,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
-    jobs_per_gpu: Annotated[int, typer.Option(help="Jobs that share a GPU.")] = 1,
-    workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: what the machine has.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of a job on the CPU.")] = 1,
+    device: DeviceOption = "auto",
+    jobs_per_gpu: JobsPerGpuOption = 1,
+    workers: WorkersOption = None,
+    threads: ThreadsOption = 1,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check the sweep, count its jobs and say how many hours they take on this machine.
+    """Check the sweep, count its jobs and estimate the hours they take on this machine.
 
     Example: `longshift sweep plan digits-sweep --device cpu`
     """
@@ -101,47 +109,48 @@ def plan(
     shape = [counted(len(listed), word) for listed, word in parts if listed or word != "variant"]
     shape += [counted(len(sweep.trials), "trial"), counted(sweep.draws, "draw")]
     places = ", ".join(f"{d.name} ({counted(len(d.targets), 'target')})" for d in sweep.datasets)
-    _say(f"{counted(len(jobs), 'job')}: {', '.join(shape)}; {places}")
+    say(f"{counted(len(jobs), 'job')}: {', '.join(shape)}; {places}")
     if len(made.jobs) > len(jobs):
-        _say(f"not counted: {len(made.jobs) - len(jobs)} that come to the same run as another row")
-    _say(f"finished: {finished}, failed: {counts['failed']}, left: {len(jobs) - finished}")
+        say(f"not counted: {len(made.jobs) - len(jobs)} that are the same run as another row")
+    say(f"finished: {finished}, failed: {counts['failed']}, remaining: {len(jobs) - finished}")
     _warn(never_started(made))
     if measure and len(jobs) > finished:
         rows = [
             [name, round(1000 * seconds, 1) if seconds < 1 else round(1000 * seconds)]
             for name, seconds in value["seconds_per_step"].items()
         ]
-        print_table("", ("method", "ms a step"), rows)
+        print_table("", ("method", "ms per step"), rows)
         time = duration(3600 * value["hours"])
-        _say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}")
+        say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}")
     done = len(jobs) == finished
-    _say(
-        f"nothing left to run; tables: longshift report {directory}"
+    say(
+        f"nothing left to run; make tables with: longshift report {directory}"
         if done
         else f"start with: longshift sweep run {directory}"
     )
 
 
+@app.command()
 def run(
     directory: Directory,
     launcher: Annotated[str, typer.Option(help="local (processes), ray (a cluster) or a plugin's.")] = "local",
-    jobs_per_gpu: Annotated[int, typer.Option(help="Jobs that share a GPU.")] = 1,
-    workers: Annotated[int | None, typer.Option(help="Jobs at a time; default: what the machine has.")] = None,
-    threads: Annotated[int, typer.Option(help="Threads of a job on the CPU.")] = 1,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 ...")] = "auto",
+    jobs_per_gpu: JobsPerGpuOption = 1,
+    workers: WorkersOption = None,
+    threads: ThreadsOption = 1,
+    device: DeviceOption = "auto",
     address: Annotated[str | None, typer.Option(help="ray: the cluster's address, or auto.")] = None,
     shared_dir: Annotated[
         bool,
-        typer.Option("--shared-dir/--no-shared-dir", help="ray: whether all nodes see DIR under the same path."),
+        typer.Option("--shared-dir/--no-shared-dir", help="ray: all nodes see DIR under the same path."),
     ] = True,
     stop_after: Annotated[
-        float | None, typer.Option(min=0, metavar="MINUTES", help="Stop cleanly after so long, as before a lease ends.")
+        float | None, typer.Option(min=0, metavar="MINUTES", help="Stop cleanly after this time.")
     ] = None,
     track: Annotated[str | None, typer.Option(help="tensorboard or mlflow.")] = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run what is left. Ctrl-C once stops after the current steps with everything saved; again stops at once.
+    """Run the remaining jobs. Ctrl-C once stops after the current steps with everything saved; again stops at once.
 
     Examples: `longshift sweep run digits-sweep`, `longshift sweep run pacs-sweep --device cuda --jobs-per-gpu 3`
     """
@@ -167,20 +176,14 @@ def run(
     if not quiet:
         _warn(never_started(made))
 
-    def announce() -> None:
-        errors.print(
-            "stopping: each job saves its state after its current step; press Ctrl-C again to stop at once",
-            soft_wrap=True,
-        )
-
     job_queue = make_queue(made)
     slots = make_slots(device, jobs_per_gpu, workers, threads) if launcher == "local" else []
     if job_queue.waiting and not quiet:
         devices = [slot.device for slot in slots]
-        errors.print(opening(job_queue.total, "job", len(job_queue.waiting), devices), highlight=False, soft_wrap=True)
+        tell(opening(job_queue.total, "job", len(job_queue.waiting), devices))
     if job_queue.in_table and not as_json:
-        _say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} were already in {made.folder.table}")
-    with progress(f"sweep {directory.name}", job_queue.total, quiet) as tick, graceful_stop(announce) as asked:
+        say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} were already in {made.folder.table}")
+    with progress(f"sweep {directory.name}", job_queue.total, quiet) as tick, graceful_stop(announce_stop) as asked:
         shown = [0]
 
         def show(state: JobQueue) -> None:
@@ -198,15 +201,15 @@ def run(
     if as_json:
         print_json(value)
     if job_queue.trouble:
-        raise LongshiftError(f"{job_queue.trouble}\nThe sweep stopped; go on with: longshift sweep run {directory}")
+        raise LongshiftError(f"{job_queue.trouble}\nThe sweep stopped. Resume with: longshift sweep run {directory}")
     left = job_queue.total - job_queue.done - job_queue.failed
     if left:
         raise SweepStopped(
-            f"stopped with {left} of {counted(job_queue.total, 'job')} left; "
+            f"stopped with {left} of {counted(job_queue.total, 'job')} remaining; "
             f"resume with: longshift sweep run {directory}"
         )
     if not as_json:
-        _say(
+        say(
             f"finished: {job_queue.done} of {counted(job_queue.total, 'job')}, "
             f"{job_queue.finished_here} by this command"
         )
@@ -217,8 +220,9 @@ def run(
         )
 
 
+@app.command()
 def status(directory: Directory, as_json: JsonFlag = False) -> None:
-    """Say how many jobs are done, running, failed and waiting, per method.
+    """Count the jobs that are done, running, failed and waiting, per method.
 
     Example: `longshift sweep status digits-sweep`
     """
@@ -245,18 +249,19 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
         f"{directory}: {total['done'] + total['diverged']} of {counted(len(jobs), 'job')}", ("method", *STATES), rows
     )
     if in_table := sum(entry.elsewhere for entry in entries.values()):
-        _say(f"{in_table} of them by {made.folder.table}: their runs are not in the store")
+        say(f"{in_table} of them are only in {made.folder.table}, not in the store")
     for job in failures[:SHOWN_FAILURES]:
-        _say(f"failed: {job} ({job.id}): {read_failure(store, job.fingerprint)}")
+        say(f"failed: {job} ({job.id}): {read_failure(store, job.fingerprint)}")
     if len(failures) > SHOWN_FAILURES:
-        _say(f"and {len(failures) - SHOWN_FAILURES} more; --json lists them all")
+        say(f"and {len(failures) - SHOWN_FAILURES} more; --json lists them all")
     if total["corrupt"]:
         results = counted(total["corrupt"], "result")
-        _say(f"{results} cannot be trusted; the next `run` sets such results aside and runs their jobs again")
+        say(f"{results} are damaged; the next `run` moves them aside and runs their jobs again")
 
 
+@app.command()
 def retry(directory: Directory) -> None:
-    """Let failed jobs run again.
+    """Mark failed jobs to run again.
 
     Example: `longshift sweep retry digits-sweep`
     """
@@ -264,12 +269,13 @@ def retry(directory: Directory) -> None:
 
     made = load_plan(directory)
     count = clear_failures(made.folder.store, [job.fingerprint for job in made.jobs])
-    _say(
-        f"{counted(count, 'failed job')} may run again"
+    say(
+        f"{counted(count, 'failed job')} will run again"
         + (f"; start with: longshift sweep run {directory}" if count else "")
     )
 
 
+@app.command()
 def cancel(directory: Directory) -> None:
     """Ask every `run` on this sweep to stop cleanly, wherever it runs.
 
@@ -279,12 +285,13 @@ def cancel(directory: Directory) -> None:
 
     made = load_plan(directory)
     ask_to_cancel(made.folder)
-    _say("asked all running commands of this sweep to stop after their current steps")
+    say("asked all running commands of this sweep to stop after their current steps")
 
 
+@app.command()
 def best(
     directory: Directory,
-    out: Annotated[Path | None, typer.Option(help="Where to write; default DIR/best.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; default DIR/best.")] = None,
 ) -> None:
     """Write the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only.
 
@@ -295,10 +302,13 @@ def best(
     made = load_plan(directory)
     paths = write_best(made, collect_plan(made), out or directory / "best")
     if not paths:
-        raise LongshiftError(f"no job of {directory} is finished yet; see: longshift sweep status {directory}")
-    _say(f"wrote {counted(len(paths), 'file')}, for example: longshift train --config {paths[0]}")
+        raise LongshiftError(
+            f"Expected finished jobs in {directory}, got none. See: longshift sweep status {directory}"
+        )
+    say(f"wrote {counted(len(paths), 'file')}, for example: longshift train --config {paths[0]}")
 
 
+@app.command()
 def collect(
     directory: Directory,
     out: Annotated[
@@ -319,7 +329,9 @@ def collect(
     file = out or made.folder.path / "runs.parquet"
     frame = collect_plan(made) if plan_only else collect_union(made)
     if frame.empty:
-        raise LongshiftError(f"no job of {directory} is finished yet; see: longshift sweep status {directory}")
+        raise LongshiftError(
+            f"Expected finished jobs in {directory}, got none. See: longshift sweep status {directory}"
+        )
     old = made.folder.table
     if out is None and old.exists() and (lost := unknown_columns(old)):
         raise LongshiftError(
@@ -327,11 +339,7 @@ def collect(
             f"write another file: longshift sweep collect {directory} --out FILE"
         )
     write_runs(frame, file)
-    _say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
-
-
-def _say(text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
 
 
 def _warn(warnings: list[str]) -> None:

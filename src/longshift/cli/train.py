@@ -7,37 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import (
-    JsonFlag,
-    QuietFlag,
-    console,
-    errors,
-    print_json,
-    print_table,
-    progress,
-    say_notes,
-)
+from longshift.cli.common import JsonFlag, QuietFlag, percent, print_json, print_table, progress, say, say_notes, tell
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import UsageError
 from longshift.toml import read_toml
-
-TRAIN_HELP = """Train one method and keep the run in a folder.
-
-Examples:
-
-    longshift train --data digits --target ink --method ndcl --steps 300
-
-    longshift train --data PACS.zip --benchmark PACS --setting Duality --target A --method ndcl --set alpha=0.3
-
-    longshift train --config run.toml          # the same keys, hyper-parameters under [hparams]
-
-    longshift train --resume runs/ndcl-ink-0   # resume after a kill or Ctrl-C
-"""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the verb."""
-    app.command("train", help=TRAIN_HELP)(train)
 
 
 @with_options(run=run_fields(), execution=runtime_fields())
@@ -55,7 +28,18 @@ def train(
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Train one method (see TRAIN_HELP)."""
+    """Train one method and keep the run in a folder.
+
+    Examples:
+
+        longshift train --data digits --target ink --method ndcl --steps 300
+
+        longshift train --data PACS.zip --benchmark PACS --setting Duality --target A --method ndcl --set alpha=0.3
+
+        longshift train --config run.toml          # the same keys, hyper-parameters under [hparams]
+
+        longshift train --resume runs/ndcl-ink-0   # resume after a kill or Ctrl-C
+    """
     # Imported here: `longshift --help` must not wait for torch.
     from longshift.training import parse_runtime, tracker_kind, train as train_run
 
@@ -64,7 +48,7 @@ def train(
     if "hparams" in run and isinstance(values.get("hparams"), dict):
         request["hparams"] = {**values["hparams"], **run["hparams"]}
     if resume is not None and request:
-        raise UsageError("--resume takes everything from the run's folder; drop the other options")
+        raise UsageError("Expected --resume without other options of the run; they come from its folder")
     done = train_run(
         request if resume is None else None,
         out=out,
@@ -83,19 +67,15 @@ def train(
 def show_result(folder: Path, result: dict[str, Any]) -> None:
     """Print a finished run."""
     if result["status"] == "diverged":
-        errors.print(f"the loss became infinite or NaN before step {result['diverged_at']}", style="red")
+        tell(f"the loss became infinite or NaN before step {result['diverged_at']}", "red")
     rows = []
     for which in ("selected", "averaged", "last"):
         found = result.get(which)
         for name in ("validation", "test", "target"):
             if found and name in found:
                 part = found[name]
-                numbers = [_percent(part[key]) for key in ("accuracy", "many", "medium", "few", "worst_domain")]
+                numbers = [percent(part[key]) for key in ("accuracy", "many", "medium", "few", "worst_domain")]
                 rows.append([f"{which} (step {found['step']})", name, *numbers])
     print_table(f"{folder}", ("weights", "set", "accuracy", "many", "medium", "few", "worst domain"), rows)
     seconds = result["seconds"]
-    console.print(f"{seconds['per_step'] * 1000:.1f} ms per step, {seconds['total']:.1f} s in total")
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f}"
+    say(f"{seconds['per_step'] * 1000:.1f} ms per step, {seconds['total']:.1f} s in total")
