@@ -1,4 +1,4 @@
-"""The errors a user can meet. Each says what was expected, what was found, and what to do next."""
+"""The errors that users see. Each names what was expected, what was given, and what to do next."""
 
 from __future__ import annotations
 

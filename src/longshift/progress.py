@@ -1,4 +1,4 @@
-"""How library code tells of its progress without knowing who shows it."""
+"""How library code reports progress without knowing how it is shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Tick(Protocol):
     """Called as work gets done."""
 
     def __call__(self, done: int = 1, note: str = "") -> None:
-        """`done` more pieces are finished; `note` replaces the text beside the bar (see also `Stage`)."""
+        """`done` more pieces are finished; `note` replaces the text next to the bar (see also `Stage`)."""
         ...
 
 

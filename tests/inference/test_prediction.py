@@ -122,7 +122,7 @@ def test_vectors(tmp_path: Path) -> None:
     assert [row.path for row in found.rows] == [f"{tmp_path / 'new.npz'}#p{i}" for i in range(10)]
     assert np.mean([row.label == str(k) for row, k in zip(found.rows, y, strict=False)]) > 0.8
     assert [reason for _, reason in found.skipped] == [
-        "the model takes vectors of length 5, found 2",
+        "expected vectors of length 5, got 2",
         "the model takes vectors: expected a file that ends with .npz or .parquet",
     ]
     (tmp_path / "new").mkdir()

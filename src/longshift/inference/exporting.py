@@ -52,9 +52,7 @@ class Deployed(nn.Module):
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """(N, size, size, 3) uint8 or (N, length) float32."""
-        x = inputs
-        if not self.vectors:
-            x = normalize_pixels(inputs, self.mean, self.std)
+        x = inputs if self.vectors else normalize_pixels(inputs, self.mean, self.std)
         logits: Tensor = self.predictor(x)
         return logits, (logits / self.temperature).softmax(1)
 
@@ -211,18 +209,10 @@ def _onnx(deployed: Deployed, example: Tensor) -> tuple[bytes, Runner]:
 def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str, Any]:
     """How to use the file, for people and programs."""
     info = model.info
-    images: dict[str, Any] = {
-        "name": "inputs",
-        "dtype": "uint8",
-        "shape": ["batch", info.size, info.size, 3],
-        "meaning": "RGB pixels from 0 to 255",
-    }
-    vectors: dict[str, Any] = {
-        "name": "inputs",
-        "dtype": "float32",
-        "shape": ["batch", info.input_dim],
-        "meaning": "embeddings from the model that made the training vectors",
-    }
+    images: dict[str, Any] = {"dtype": "uint8", "shape": ["batch", info.size, info.size, 3]}
+    images["meaning"] = "RGB pixels from 0 to 255"
+    vectors: dict[str, Any] = {"dtype": "float32", "shape": ["batch", info.input_dim]}
+    vectors["meaning"] = "embeddings from the model that made the training vectors"
     before = [
         "decode; turn upright as EXIF says; first frame only",
         "convert to RGB, transparency on white; 16-bit grey keeps its upper eight bits",
@@ -238,7 +228,7 @@ def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str
         "format": format,
         "file": exported.file.name,
         **({"warning": exported.warning} if exported.warning else {}),
-        "input": vectors if info.vectors else images,
+        "input": {"name": "inputs", **(vectors if info.vectors else images)},
         "preprocessing_outside": [] if info.vectors else before,
         "preprocessing_in_graph": [] if info.vectors else inside,
         "outputs": {

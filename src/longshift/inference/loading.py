@@ -14,11 +14,12 @@ from longshift.errors import LongshiftError
 from longshift.inference.model_warning import unseen_warning
 from longshift.methods import Problem, get_method
 from longshift.nn import make_backbone, make_network
+from longshift.text import some
 from longshift.training import Inputs, ModelFile, RunFolder, channel_tensor, checkpoint, read_model_file, resolve_device
 
 Weights = Literal["selected", "averaged"]
 FINAL = "final"  # where `longshift fit` keeps its model
-PLAN = "plan.json"  # what it does before there is one
+PLAN = "plan.json"  # what it writes before there is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class LoadedModel:
     inputs: Inputs
     device: torch.device
     temperature: float
-    warning: str = ""  # why it must not be used, if its own record says so
+    warning: str = ""  # why it must not be used, by its record at unseen sites
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -79,8 +80,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
             )
         below = sorted(str(p) for p in Path(path).glob("*/") if model_folder(p).description.exists())
         if below:
-            listed = ", ".join(below[:5]) + (f" and {len(below) - 5} more" if len(below) > 5 else "")
-            raise LongshiftError(f"{path} is not a model itself, but contains some. Name one: {listed}")
+            raise LongshiftError(f"{path} is not a model itself, but contains some. Name one: {some(below)}")
         raise LongshiftError(f"{folder.path} holds no model: it has no model.json; {_why_none(folder.path)}")
     info = read_model_file(folder.description)
     target = resolve_device(device)
@@ -95,20 +95,13 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     else:
         cls = get_method(info.method)
         problem = Problem(len(info.classes), len(info.counts), info.counts, info.steps)
-        method = cls(network, problem, cls.Config.restore(info.hparams))
+        method = cls(network, problem, cls.Config.make(info.hparams))
         checkpoint.load_weights(file, method)
         predictor = method.predictor()
     inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
-    return LoadedModel(
-        folder.path,
-        info,
-        predictor.to(target).eval(),
-        inputs,
-        target,
-        temperature,
-        unseen_warning(folder.path, weights),
-    )
+    warning = unseen_warning(folder.path, weights)
+    return LoadedModel(folder.path, info, predictor.to(target).eval(), inputs, target, temperature, warning)
 
 
 def _why_none(path: Path) -> str:
@@ -116,9 +109,7 @@ def _why_none(path: Path) -> str:
     whole = path.resolve().parent.parent
     if (whole / PLAN).exists():
         above = Path(os.path.normpath(path / os.pardir / os.pardir))
-        return (
-            f"it is a run of a fit with a site held out, which keeps no weights; the model is that of the fit, {above}"
-        )
+        return f"it is a run of a fit with a site held out, which keeps no weights; use the model of the fit, {above}"
     if not (path / "config.json").exists():
         return "expected the folder of a run or of a fit, as `longshift fit DATA` makes it, followed by the images"
     return "the run was made with --no-keep-model, or is not finished"

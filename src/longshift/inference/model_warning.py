@@ -27,7 +27,7 @@ class Unseen:
     classes: int
 
     def warning(self) -> str:
-        """Why the model must not be used, "" if nothing speaks against it.
+        """Why the model must not be used; "" if it may be.
 
         >>> Unseen(0.25, 2, 3).warning()
         'At sites it had not seen it was right 25 % averaged over classes, no better than guessing (33 %): do not use \
@@ -51,7 +51,7 @@ def keep_unseen(path: Path, found: Mapping[str, Unseen]) -> None:
     """Add the records of a model's weights ("selected", "averaged") to its model.json, by rename."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise LongshiftError(f"{path} is damaged: expected an object, found {type(value).__name__}")
+        raise LongshiftError(f"{path} is damaged: expected an object, got {type(value).__name__}")
     write_json(path, {**value, KEY: {weights: asdict(record) for weights, record in found.items()}})
 
 
@@ -72,6 +72,6 @@ def read_unseen(path: Path, weights: str = "selected") -> Unseen | None:
 
 
 def unseen_warning(folder: Path, weights: str = "selected") -> str:
-    """Why the model in a run's folder must not be used, "" if its record says nothing against it or there is none."""
+    """Why the model in a run's folder must not be used; "" if it may be or has no record."""
     record = read_unseen(folder / "model.json", weights)
     return record.warning() if record else ""

@@ -34,10 +34,10 @@ from longshift.progress import Tick, silent
 CHUNK = 64
 UNSURE = 0.5
 VECTOR_SUFFIXES = (".npz", ".parquet")
-TOLD = {  # what people give in place of images
+TOLD = {  # common inputs that are not images
     ".zip": "an archive: unpack it and give the folder",
-    ".csv": "a table: give the images themselves, or their paths, one a line, on standard input (-)",
-    ".txt": "a text: give the images themselves, or their paths, one a line, on standard input (-)",
+    ".csv": "a table: give the images themselves, or their paths, one per line, on standard input (-)",
+    ".txt": "a text: give the images themselves, or their paths, one per line, on standard input (-)",
 }
 
 
@@ -72,7 +72,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Predictions:
-    """All predictions, what could not be read (path, reason), and what speaks against the model."""
+    """All predictions, the inputs that could not be read (path, reason), and a warning about the model."""
 
     rows: tuple[Prediction, ...]
     skipped: tuple[tuple[str, str], ...]
@@ -87,7 +87,7 @@ class Predictions:
         }
 
     def to_csv(self) -> str:
-        """One line an input: path, class, probability, unsure, then class_2, probability_2, ..."""
+        """One line per input: path, class, probability, unsure, then class_2, probability_2, ..."""
         top = len(self.rows[0].top) if self.rows else 1
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -157,7 +157,7 @@ def predict(
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     files = expand_inputs(inputs, loaded.info.vectors)
-    if loaded.warning and loaded is not model:  # who loaded it by hand has it there
+    if loaded.warning and loaded is not model:  # otherwise the caller has it in `model.warning`
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
     if loaded.info.vectors:
         return _predict_vectors(loaded, files, top_k, unsure, tick)
@@ -217,7 +217,7 @@ def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsur
             skipped.append((file, str(error)))
             continue
         if x.shape[1] != model.info.input_dim:
-            skipped.append((file, f"the model takes vectors of length {model.info.input_dim}, found {x.shape[1]}"))
+            skipped.append((file, f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}"))
             continue
         chunks = [model.probabilities(torch.from_numpy(part)) for part in np.array_split(x, -(-len(x) // 4096))]
         rows.extend(rank([f"{file}#{name}" for name in ids], torch.cat(chunks), model.classes, top_k, unsure))

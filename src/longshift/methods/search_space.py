@@ -272,13 +272,6 @@ class MethodConfig:
         return chosen
 
     @classmethod
-    def restore(cls: type[C], values: Mapping[str, Any]) -> C:
-        """Undo `to_dict`, also that of an earlier version, which wrote every field: nothing counts as given."""
-        kept = {name: value for name, value in values.items() if name not in cls.not_used()}
-        cls.make(kept)  # for the mistakes
-        return cls(**{**cls.make().fields(), **kept})
-
-    @classmethod
     def sample(cls: type[C], rng: np.random.Generator, contexts: tuple[str, ...] = ()) -> C:
         """Draw at random: one number per hyper-parameter, in the order of declaration.
 

@@ -1,7 +1,7 @@
 """The local launcher: worker processes, one job at a time each.
 
-A worker holds the lock of its job, so whatever kills it frees the job. It stops cleanly when it is told to, and when
-the process that started it is gone: its end of the pipe closes then.
+A worker holds the lock of its job, so the job is free again however the worker ends. A worker stops cleanly on request,
+and when the process that started it is gone, which closes the pipe.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONTEXT = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for one job at a time."""
+    """A device and threads for one job at a time."""
 
     device: str
     threads: int
@@ -43,11 +43,13 @@ class Slot:
 def make_slots(device: str = "auto", jobs_per_gpu: int = 1, workers: int | None = None, threads: int = 1) -> list[Slot]:
     """One slot for each job that may run at once.
 
-    GPUs: `jobs_per_gpu` each, the processors shared out among them. Without a GPU: as many as there are processors
+    GPUs: `jobs_per_gpu` each, which share the processors. Without a GPU: as many as there are processors
     for `threads` threads each. The number of threads is fixed, not fitted to the number of jobs, because sums on the
     CPU depend on it in the last digit. `workers` overrides the number.
     """
     import torch  # a worker handles signals before it spends seconds on this import
+
+    from longshift.training import resolve_device
 
     for name, value in (("--jobs-per-gpu", jobs_per_gpu), ("--workers", workers), ("--threads", threads)):
         if value is not None and value < 1:
@@ -55,8 +57,7 @@ def make_slots(device: str = "auto", jobs_per_gpu: int = 1, workers: int | None 
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         count = workers or max(1, cores() // threads)
         return [Slot("cpu", threads)] * count
-    if not torch.cuda.is_available():
-        raise UsageError(f"device {device!r} was asked for, but this machine has no usable CUDA GPU; try --device cpu")
+    resolve_device(device)  # an error if it does not exist
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if device in ("auto", "cuda") else [device]
     names = [gpu for _ in range(jobs_per_gpu) for gpu in gpus]
     if workers:
@@ -102,7 +103,7 @@ def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtim
 
 
 def _tell(connection: Connection, message: object) -> None:
-    with contextlib.suppress(OSError):  # the other side is gone; whoever reads from it notices as well
+    with contextlib.suppress(OSError):  # the other side is gone, and its reader notices that
         connection.send(message)
 
 

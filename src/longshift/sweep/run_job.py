@@ -58,7 +58,7 @@ def execute(
             record_finished(store, job.fingerprint)
         except Interrupted as error:
             return Outcome("stopped", str(error))
-        except Exception as error:  # whatever a method raises belongs to its job, not to the sweep
+        except Exception as error:  # an error of a method fails its job, not the sweep
             return _trouble(error, job, store)
         return Outcome("done")
 
@@ -91,13 +91,13 @@ def _train(
             if tracking:
                 tracking.finish(result)
     finally:
-        gc.collect()  # a trainer refers to itself; its memory must be back before the next job
+        gc.collect()  # a trainer refers to itself; its memory must be free before the next job
         if device.type == "cuda":
             torch.cuda.empty_cache()
 
 
 def _drop_damaged_checkpoint(path: Path) -> None:
-    """A checkpoint that a power cut spoilt costs a restart of the job, not the job."""
+    """Remove a checkpoint that a power cut damaged: the job starts again instead of failing."""
     if path.exists():
         try:
             load_resume(path, torch.device("cpu"))

@@ -21,7 +21,7 @@ Kind = tuple[str, str, str]  # method, backbone, dataset
 
 @dataclass(frozen=True)
 class Cost:
-    """What a job of one kind takes."""
+    """The time that a job of one kind takes."""
 
     seconds_per_step: float
     seconds_per_image: float  # of evaluation
@@ -37,14 +37,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The expected time of what is left."""
+    """The expected time of the remaining jobs."""
 
     jobs: int
     seconds: float  # of one job after another
     methods: dict[str, float]  # seconds per step, averaged over what was measured
 
     def hours(self, slots: int) -> float:
-        """With so many jobs at a time."""
+        """With `slots` jobs at a time."""
         return self.seconds / 3600 / max(slots, 1)
 
 
@@ -57,7 +57,7 @@ def estimate(
     finished: dict[Kind, list[float]] = {}
     for job in listed:
         entry = entries[job.fingerprint]
-        if entry.state == "done" and not entry.elsewhere:  # a table of runs tells of another machine's pace
+        if entry.state == "done" and not entry.elsewhere:  # a table of runs has the times of another machine
             finished.setdefault(_kind(job), []).append(float(entry.row()["seconds_per_step"]))
     tasks = TaskCache(runtime.cache)
     costs: dict[Kind, Cost] = {}
@@ -73,9 +73,9 @@ def estimate(
         if kind not in costs:
             try:
                 cost = measure_cost(config, runtime, device, tasks)
-            except Exception as error:  # whatever a method raises: the user wants to know which one, before the sweep
+            except Exception as error:  # a method may raise anything: name it before the sweep starts
                 raise LongshiftError(
-                    f"{job}: a few steps, to measure the time, failed: {error}. Plan without: --no-measure"
+                    f"{job}: the steps that measure the time failed: {error}. Plan without them: --no-measure"
                 ) from error
             known = finished.get(kind)
             costs[kind] = replace(cost, seconds_per_step=statistics.mean(known), measured=False) if known else cost
@@ -111,7 +111,7 @@ def measure_cost(config: RunConfig, runtime: Runtime, device: str, tasks: TaskCa
     every = 12 if on_gpu else 2
     short = config.model_copy(update={"steps": 2 * every, "hparam_seed": 0})
     task = tasks.get(short)
-    # A CPU needs minutes for thousands of photographs; some of them show the pace.
+    # A CPU needs minutes for thousands of photographs; a sample of them is enough.
     small = task if on_gpu else thinned(task, MEASURED)
     timer = StepTimer(Trainer(short, small, "not written", replace(runtime, device=device)))
     try:

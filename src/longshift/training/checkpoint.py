@@ -136,7 +136,7 @@ def load_resume(path: Path, device: torch.device) -> dict[str, Any]:
             raise ValueError(f"{broken} does not have the checksum it was written with")
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         if not isinstance(state, dict):
-            raise TypeError(f"expected the state of a run, found a {type(state).__name__}")
+            raise TypeError(f"expected the state of a run, got a {type(state).__name__}")
     except Exception as error:
         raise damaged_resume(path, error) from error
     return state

@@ -1,4 +1,4 @@
-"""What made a number: versions, hardware, commit."""
+"""The environment of a run: versions, hardware, commit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def commit() -> str:
 
 @functools.cache
 def cpu_name() -> str:
-    """The processor's model name, where the system tells it."""
+    """The processor's model name, where the system has it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

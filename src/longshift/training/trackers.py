@@ -1,4 +1,4 @@
-"""Trackers: TensorBoard and MLflow (local stores), told of each evaluation of a run. Both are optional packages."""
+"""Trackers: TensorBoard and MLflow (local stores), which receive each evaluation of a run. Both are optional."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, cast, get_args
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import read_json, write_json
@@ -20,7 +20,7 @@ EXPERIMENT = "longshift"
 
 
 class Tracker(Protocol):
-    """What a run tells."""
+    """Receives the evaluations and the result of a run."""
 
     def row(self, row: Mapping[str, Any]) -> None:
         """An evaluation, as it is in metrics.jsonl."""
@@ -33,12 +33,10 @@ class Tracker(Protocol):
 
 def tracker_kind(name: str) -> TrackerKind:
     """The tracker of that name, with its package present."""
-    for kind in get_args(TrackerKind):
-        if kind == name:
-            _need("torch.utils.tensorboard" if kind == "tensorboard" else "mlflow.tracking")
-            found: TrackerKind = kind
-            return found
-    raise UsageError(unknown_name("tracker", name, get_args(TrackerKind)))
+    if name not in get_args(TrackerKind):
+        raise UsageError(unknown_name("tracker", name, get_args(TrackerKind)))
+    _need("torch.utils.tensorboard" if name == "tensorboard" else "mlflow.tracking")
+    return cast(TrackerKind, name)
 
 
 @contextlib.contextmanager
@@ -104,7 +102,7 @@ class MLflow:
 
     def __init__(self, folder: Path, root: Path, params: Mapping[str, Any]) -> None:
         client_class = _need("mlflow.tracking").MlflowClient
-        logging.getLogger("mlflow").setLevel(logging.WARNING)  # it tells of every table it makes
+        logging.getLogger("mlflow").setLevel(logging.WARNING)  # it logs every table it creates
         root = root.resolve()
         root.mkdir(parents=True, exist_ok=True)
         note = folder / "mlflow.json"
