@@ -134,7 +134,7 @@ def test_a_folder_without_a_model_says_what_it_is(digits_run: Path, tmp_path: Pa
         load_model(copy)
     (tmp_path / "my fit" / "plan.json").write_text("{}")
     with pytest.raises(
-        LongshiftError, match=f"a site held out, .*; the model is that of the fit, {tmp_path / 'my fit'}"
+        LongshiftError, match=f"a site held out, .*; use the model of the fit, {tmp_path / 'my fit'}"
     ):
         load_model(copy)
 
