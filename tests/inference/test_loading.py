@@ -133,9 +133,7 @@ def test_a_folder_without_a_model_says_what_it_is(digits_run: Path, tmp_path: Pa
     with pytest.raises(LongshiftError, match="the run was made with --no-keep-model, or is not finished"):
         load_model(copy)
     (tmp_path / "my fit" / "plan.json").write_text("{}")
-    with pytest.raises(
-        LongshiftError, match=f"a site held out, .*; use the model of the fit, {tmp_path / 'my fit'}"
-    ):
+    with pytest.raises(LongshiftError, match=f"a site held out, .*; use the model of the fit, {tmp_path / 'my fit'}"):
         load_model(copy)
 
 
