@@ -25,7 +25,8 @@ import longshift
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import file_hash, replacing
 from longshift.plugins import plugin_files
-from longshift.sweep.sweep_folder import SweepFolder, job_id
+from longshift.sweep.sweep_folder import SweepFolder, absolute, job_id
+from longshift.toml import read_toml
 
 if TYPE_CHECKING:
     from longshift.sweep.sweep_file import Sweep
@@ -107,7 +108,7 @@ def make_plan(directory: Path) -> tuple[Sweep, Plan]:
     sweep = read_sweep(directory)
     plan = Plan(sweep.folder, tuple(expand(sweep)))
     files = _files_that_count(sweep)
-    head = {"key": _key(sweep.folder, files), "files": files, "store": str(plan.folder.store.path)}
+    head = {"key": _key(sweep.folder, files), "files": files}
     with replacing(sweep.folder.plan) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(json.dumps(head) + "\n")
         for job in plan.jobs:
@@ -132,8 +133,9 @@ def load_plan(directory: Path) -> Plan:
         with folder.plan.open(encoding="utf-8") as file:
             head = json.loads(file.readline())
             if head["key"] == _key(folder, head["files"]):
-                store = SweepFolder(folder.path, Path(head["store"]))
-                return Plan(store, tuple(Job(**json.loads(line)) for line in file))
+                # Not kept in the file: a copy of the folder has a store of its own.
+                store = Path(absolute(str(read_toml(folder.file).get("store", ".")), folder.path))
+                return Plan(SweepFolder(folder.path, store), tuple(Job(**json.loads(line)) for line in file))
     except (OSError, ValueError, KeyError, TypeError, LongshiftError):
         pass  # missing, from an older version or damaged: it is only a cache
     try:
