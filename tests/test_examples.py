@@ -43,7 +43,7 @@ def test_embeddings() -> None:
         "longshift",
         "longshift.losses.ndcl_loss",
         "longshift.metrics.temperature",
-        "longshift.report.weak_classes",
+        "longshift.report.weak_rule",
         "longshift.fitting.plan",
         "longshift.fitting.site_scores",
         "longshift.training.resolve_run",

@@ -21,7 +21,7 @@ import pytest
 from PIL import Image
 
 from longshift.data import load_dataset, open_store
-from longshift.data.images import decode, resize
+from longshift.data.image_decoding import decode, resize
 from longshift.errors import LongshiftError, UsageError
 from tests.data.trees import ROOT, encoded, make_tree, picture, zip_tree
 

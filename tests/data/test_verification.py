@@ -15,7 +15,7 @@ from longshift.data.manifest import Manifest, Row
 from longshift.data.similar_names import similar
 from longshift.data.verification import Problem, layout_problems, verify
 from longshift.errors import LongshiftError
-from tests.data.test_images import bomb
+from tests.data.test_image_decoding import bomb
 from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import NDCLLoss, NDCLRecipe, infonce_nd, mine, prototype_alignment, reweighted_cross_entropy
-from longshift.losses.contrast import CONTRASTS
+from longshift.losses.contrastive import CONTRASTS
 from longshift.losses.ndcl_loss import RELEASED
 from longshift.rng import GivenDraws, HostDraws
 

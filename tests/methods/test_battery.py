@@ -12,7 +12,7 @@ from torch import Tensor
 
 from longshift.errors import ConfigError
 from longshift.methods import all_methods, get_method
-from longshift.methods.search_space import HyperParameter
+from longshift.methods.hyper_parameters import HyperParameter
 from longshift.rng import HostDraws
 from tests.methods.tiny import Tiny
 

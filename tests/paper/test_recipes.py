@@ -20,6 +20,7 @@ from scipy.stats import mannwhitneyu, pearsonr
 from longshift.analysis import domain_outputs
 from longshift.errors import UsageError
 from longshift.paper.chosen_runs import predictions_file, read_results
+from longshift.paper.protocol_size import FULL, Scale, quick_scale
 from longshift.paper.published_tables import averages_beside, paper_rows
 from longshift.paper.recipe_list import all_recipes, find_recipes
 from longshift.paper.recipe_runs import left_over, unique
@@ -27,7 +28,6 @@ from longshift.paper.recipe_status import status_of
 from longshift.paper.recipes.failures import class_rates
 from longshift.paper.recipes.friedman import diagram, paper_scores
 from longshift.paper.reproducing import Made, reproduce
-from longshift.paper.scale import FULL, Scale, quick_scale
 from longshift.paper.workspace import Workspace, open_workspace
 from longshift.report.table import Cell, Column, Row, Table
 from longshift.sweep.local_launcher import Slot

@@ -8,9 +8,9 @@ import pytest
 
 from longshift.data import benchmarks
 from longshift.paper.chosen_runs import Results
+from longshift.paper.protocol_size import FULL
 from longshift.paper.published_tables import paper_table
 from longshift.paper.recipe_list import find_recipes
-from longshift.paper.scale import FULL
 from longshift.paper.workspace import Workspace
 from longshift.report.table import Table
 from longshift.training import OpenDataset

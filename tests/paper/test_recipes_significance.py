@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from longshift.paper.chosen_runs import Results
+from longshift.paper.protocol_size import quick_scale
 from longshift.paper.recipes.friedman import measured_scores, pairs_table
 from longshift.paper.recipes.theory_tables import correlation_rows
-from longshift.paper.scale import quick_scale
 from longshift.paper.workspace import open_workspace
 from tests.report.fake import frame
 

@@ -23,7 +23,7 @@ from longshift.report.report_tables import build_tables
 from longshift.report.run_records import Record, read_records, run_folders
 from longshift.report.sweep_page import report_page
 from longshift.report.table_registry import ReportRuns
-from longshift.report.weak_points import weak_section
+from longshift.report.weak_page_section import weak_section
 from longshift.results import as_frame
 from longshift.results.selection import choose, standard_error
 from longshift.sweep.collecting import collect

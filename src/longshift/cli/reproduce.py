@@ -20,7 +20,7 @@ from longshift.cli.common import (
     say,
     tell,
 )
-from longshift.cli.lines import opening
+from longshift.cli.log_progress import opening
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.text import counted

@@ -25,7 +25,7 @@ from longshift.cli.common import (
     say,
     tell,
 )
-from longshift.cli.lines import opening
+from longshift.cli.log_progress import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.text import counted
 

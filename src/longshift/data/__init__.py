@@ -15,18 +15,18 @@ if TYPE_CHECKING:
         register_benchmark as register_benchmark,
     )
     from longshift.data.digits import DIGITS as DIGITS, digit_images as digit_images
-    from longshift.data.file_names import (
+    from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
+    from longshift.data.folder_reader import list_folder as list_folder
+    from longshift.data.image_bytes import open_source as open_source
+    from longshift.data.image_cache import Store as Store, default_cache as default_cache, open_store as open_store
+    from longshift.data.image_decoding import BadImage as BadImage, decode as decode, resize as resize
+    from longshift.data.image_size import fitting_size as fitting_size, typical_side as typical_side
+    from longshift.data.image_suffixes import (
         IMAGE_SUFFIXES as IMAGE_SUFFIXES,
         is_hidden as is_hidden,
         is_image as is_image,
         is_other_format as is_other_format,
     )
-    from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
-    from longshift.data.folder_reader import list_folder as list_folder
-    from longshift.data.image_cache import Store as Store, default_cache as default_cache, open_store as open_store
-    from longshift.data.image_files import open_source as open_source
-    from longshift.data.image_size import fitting_size as fitting_size, typical_side as typical_side
-    from longshift.data.images import BadImage as BadImage, decode as decode, resize as resize
     from longshift.data.manifest import Manifest as Manifest, Row as Row
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
     from longshift.data.readers import load_dataset as load_dataset, register_reader as register_reader

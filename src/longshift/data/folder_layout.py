@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from longshift.data.file_names import is_hidden, is_image
+from longshift.data.image_suffixes import is_hidden, is_image
 from longshift.data.manifest import Manifest
 from longshift.data.similar_names import differing, similar
 from longshift.text import some

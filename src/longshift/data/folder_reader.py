@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from longshift.data.file_names import IMAGE_SUFFIXES, is_hidden, is_image, is_other_format
 from longshift.data.folder_layout import wrong_depth
+from longshift.data.image_suffixes import IMAGE_SUFFIXES, is_hidden, is_image, is_other_format
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
 from longshift.text import some

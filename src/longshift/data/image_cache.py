@@ -27,8 +27,8 @@ import PIL
 from PIL import Image
 
 from longshift.data import digit_styles, digits
-from longshift.data.image_files import ImageSource, identity, open_source
-from longshift.data.images import BadImage, decode, resize
+from longshift.data.image_bytes import ImageSource, identity, open_source
+from longshift.data.image_decoding import BadImage, decode, resize
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors

@@ -6,8 +6,8 @@ import contextlib
 
 import numpy as np
 
-from longshift.data.image_files import open_source
-from longshift.data.images import BadImage, decode
+from longshift.data.image_bytes import open_source
+from longshift.data.image_decoding import BadImage, decode
 from longshift.data.manifest import Manifest
 
 SMALLEST = 16  # pixels that a network is given at least

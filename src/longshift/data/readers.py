@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from longshift.data import digits
-from longshift.data.file_names import is_hidden
 from longshift.data.folder_reader import read_tree
+from longshift.data.image_suffixes import is_hidden
 from longshift.data.manifest import Manifest
 from longshift.data.table_reader import read_table
 from longshift.data.vectors import holds_vectors, read_embeddings

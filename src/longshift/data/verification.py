@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from longshift.data.image_files import open_source
-from longshift.data.images import BRIGHTEST, BadImage, decode
+from longshift.data.image_bytes import open_source
+from longshift.data.image_decoding import BRIGHTEST, BadImage, decode
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.similar_names import differing, similar

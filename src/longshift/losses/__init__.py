@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         prototypes as prototypes,
     )
     from longshift.losses.boda import boda_loss as boda_loss, group_means as group_means
-    from longshift.losses.contrast import (
+    from longshift.losses.contrastive import (
         CONTRASTS as CONTRASTS,
         NEGATIVES as NEGATIVES,
         REDUCTIONS as REDUCTIONS,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         spread as spread,
     )
     from longshift.losses.kernels import RISK_GAMMAS as RISK_GAMMAS, mmd as mmd, pairwise_mmd as pairwise_mmd
+    from longshift.losses.maximum_square import maximum_square_loss as maximum_square_loss
     from longshift.losses.mining import (
         SHARES as SHARES,
         Mined as Mined,
@@ -65,6 +66,5 @@ if TYPE_CHECKING:
         intra_class_weights as intra_class_weights,
         reweighted_cross_entropy as reweighted_cross_entropy,
     )
-    from longshift.losses.square import maximum_square_loss as maximum_square_loss
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

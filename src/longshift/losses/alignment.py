@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from longshift.losses.contrast import Reduction, anchor_terms, cosine, others, reduce, same_class
+from longshift.losses.contrastive import Reduction, anchor_terms, cosine, others, reduce, same_class
 from longshift.losses.precision import full_precision
 
 

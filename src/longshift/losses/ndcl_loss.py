@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from longshift.errors import unknown_name
-from longshift.losses import contrast
+from longshift.losses import contrastive as contrast
 from longshift.losses.alignment import prototype_alignment
 from longshift.losses.choices import check
-from longshift.losses.contrast import CONTRASTS, NEGATIVES, REDUCTIONS, Contrast, Negatives, Reduction
+from longshift.losses.contrastive import CONTRASTS, NEGATIVES, REDUCTIONS, Contrast, Negatives, Reduction
 from longshift.losses.imbalance import log_prior
 from longshift.losses.mining import SHARES, Mined, Share, mine, mix
 from longshift.losses.precision import full_precision

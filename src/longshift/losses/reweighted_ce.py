@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from longshift.losses.choices import check
-from longshift.losses.contrast import same_class
+from longshift.losses.contrastive import same_class
 from longshift.losses.precision import full_precision
 
 Divisor = Literal["present", "all"]

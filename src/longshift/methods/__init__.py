@@ -14,6 +14,19 @@ if TYPE_CHECKING:
         method_details as method_details,
         methods_page as methods_page,
     )
+    from longshift.methods.hyper_parameters import (
+        MethodConfig as MethodConfig,
+        Value as Value,
+        choice as choice,
+        fixed as fixed,
+        hp as hp,
+        int_uniform as int_uniform,
+        log_uniform as log_uniform,
+        of_style as of_style,
+        power as power,
+        uniform as uniform,
+        unused as unused,
+    )
     from longshift.methods.info import (
         FAMILIES as FAMILIES,
         MethodInfo as MethodInfo,
@@ -27,19 +40,6 @@ if TYPE_CHECKING:
         get_method as get_method,
         methods_without_presets as methods_without_presets,
         register as register,
-    )
-    from longshift.methods.search_space import (
-        MethodConfig as MethodConfig,
-        Value as Value,
-        choice as choice,
-        fixed as fixed,
-        hp as hp,
-        int_uniform as int_uniform,
-        log_uniform as log_uniform,
-        of_style as of_style,
-        power as power,
-        uniform as uniform,
-        unused as unused,
     )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

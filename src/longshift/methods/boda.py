@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import boda_loss, group_means, pairwise_coral
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, choice, hp, int_uniform, power, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, choice, hp, int_uniform, power, uniform
 
 
 @dataclass(frozen=True)

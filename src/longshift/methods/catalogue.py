@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from longshift.methods.base import Method
+from longshift.methods.hyper_parameters import HyperParameter, MethodConfig, Space, Value
 from longshift.methods.info import FAMILIES, cost_cell, cost_note, method_summary
 from longshift.methods.registry import all_methods, get_method
-from longshift.methods.search_space import HyperParameter, MethodConfig, Space, Value
 
 HEADER = """# Methods
 

@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import pairwise_coral
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, hp, power
 
 
 @dataclass(frozen=True)

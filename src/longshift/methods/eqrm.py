@@ -11,8 +11,8 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import kde_quantile
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, fixed, hp, power, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, fixed, hp, power, uniform
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from longshift.losses import head_gradient_variance, spread
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, hp, int_uniform, power, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, hp, int_uniform, power, uniform
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from longshift.losses import focal_loss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, hp, log_uniform
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, hp, log_uniform
 
 
 @dataclass(frozen=True)

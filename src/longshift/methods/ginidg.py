@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method, scalar_buffer
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, fixed, hp
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, fixed, hp
 from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, trainable
 
 

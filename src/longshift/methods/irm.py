@@ -10,8 +10,8 @@ from longshift.losses import irm_penalty
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, hp, power
 
 
 @dataclass(frozen=True)

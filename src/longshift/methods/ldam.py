@@ -11,8 +11,8 @@ from torch import Tensor
 from longshift.losses import ldam_margins, margin_loss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, choice, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, choice, hp, power
 
 
 @dataclass(frozen=True)

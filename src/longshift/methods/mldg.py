@@ -11,8 +11,8 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, choice, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, choice, hp, power
 from longshift.nn import first_adam_step, gradients, set_gradients, shifted_weights, trainable
 
 

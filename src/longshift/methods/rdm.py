@@ -11,8 +11,8 @@ from longshift.losses import RISK_GAMMAS, mmd
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses, scalar_buffer
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, choice, fixed, hp, int_uniform, power, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, choice, fixed, hp, int_uniform, power, uniform
 
 
 @dataclass(frozen=True)

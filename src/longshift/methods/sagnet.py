@@ -10,8 +10,8 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, hp, power
 from longshift.nn import gradients, optim, set_gradients, trainable
 
 EPS = 1e-5

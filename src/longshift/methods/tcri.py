@@ -14,8 +14,8 @@ from longshift.losses import class_hsic, classes_present
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
+from longshift.methods.hyper_parameters import MethodConfig, fixed, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_space import MethodConfig, fixed, hp, power
 from longshift.nn import Network, optim
 
 

@@ -8,6 +8,7 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.paper.chosen_runs import read_results as read_results
+    from longshift.paper.protocol_size import FULL as FULL, adjusted as adjusted, quick_scale as quick_scale
     from longshift.paper.published_tables import overall_results as overall_results, paper_table as paper_table
     from longshift.paper.recipe import Recipe as Recipe
     from longshift.paper.recipe_list import all_recipes as all_recipes, find_recipes as find_recipes
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         measure_costs as measure_costs,
         stored_costs as stored_costs,
     )
-    from longshift.paper.scale import FULL as FULL, adjusted as adjusted, quick_scale as quick_scale
     from longshift.paper.workspace import Workspace as Workspace, open_workspace as open_workspace
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -13,7 +13,7 @@ from longshift.data import DIGITS, Manifest
 from longshift.errors import UsageError
 from longshift.files import content_hash, write_text
 from longshift.methods import get_method, methods_without_presets
-from longshift.paper.scale import Scale, evaluations
+from longshift.paper.protocol_size import Scale, evaluations
 from longshift.report import order_methods
 from longshift.settings import find_target, usable_counts
 from longshift.sweep import Job, StoreFolder, common_values, hparam_seed

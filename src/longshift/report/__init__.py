@@ -100,12 +100,12 @@ if TYPE_CHECKING:
         order_methods as order_methods,
         order_settings as order_settings,
     )
-    from longshift.report.weak_classes import (
+    from longshift.report.weak_page_section import weak_section as weak_section
+    from longshift.report.weak_rule import (
         LEVEL as LEVEL,
         share_interval as share_interval,
         weak_below as weak_below,
         weak_indices as weak_indices,
     )
-    from longshift.report.weak_points import weak_section as weak_section
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

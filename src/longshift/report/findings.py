@@ -99,10 +99,11 @@ def _how_sure(result: Ranking) -> list[str]:
     sentences: list[str] = []
     lead = result.lead
     if lead is not None and lead.stderr is not None:
-        judged = "more than trials differ by chance" if lead.sure else "which may be chance: no reliable difference"
+        judged = "more than chance explains" if lead.sure else "the trials alone do not rule out chance"
+        p_value = "" if lead.p is None else f" (paired t-test over trials: p = {lead.p:.2g})"
         sentences.append(
             f"How sure: {name} minus {second} is {100 * lead.mean:+.1f} points with a standard error of "
-            f"{100 * lead.stderr:.1f} over trials, {judged}."
+            f"{100 * lead.stderr:.1f} over trials{p_value}; {judged}."
         )
     elif lead is not None:
         both = f"that {name} and {second} both have{'' if lead.whole else ' throughout'}"

@@ -27,7 +27,7 @@ from longshift.report.run_records import Record, by_method, read_records
 from longshift.report.table import Table, slug
 from longshift.report.table_registry import ReportRuns, table_kinds
 from longshift.report.titles import RULES, is_averaged, method_title, order_datasets, order_places, order_settings
-from longshift.report.weak_points import weak_section
+from longshift.report.weak_page_section import weak_section
 
 OPENED = 4  # datasets and settings; where there are more, their figures are folded away
 DRAWN = 3  # best methods in the figures; the baseline comes on top

@@ -11,8 +11,8 @@ from typing import Any
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.methods import all_methods, get_method, methods_without_presets
 from longshift.settings import find_target
+from longshift.sweep.sweep_file_models import ALL, DatasetTable, SweepTable, read_tables
 from longshift.sweep.sweep_folder import SweepFolder
-from longshift.sweep.sweep_tables import ALL, DatasetTable, SweepTable, read_tables
 from longshift.toml import read_toml
 from longshift.training import OpenDataset, RunConfig, Runtime, parse_run_config
 

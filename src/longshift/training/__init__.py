@@ -8,7 +8,6 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.training import checkpoint as checkpoint
-    from longshift.training.assemble import build_method as build_method
     from longshift.training.augmentation import register_augmentation as register_augmentation
     from longshift.training.batch_source import EvaluationSource as EvaluationSource, host_tensor as host_tensor
     from longshift.training.batches import (
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
         channel_tensor as channel_tensor,
         normalize_pixels as normalize_pixels,
     )
+    from longshift.training.build_parts import build_method as build_method
     from longshift.training.checkpoint import load_resume as load_resume
     from longshift.training.device import resolve_device as resolve_device
     from longshift.training.interrupt import Interrupted as Interrupted, graceful_stop as graceful_stop

@@ -13,7 +13,7 @@ import torch
 
 from longshift.progress import Stage, Tick, silent
 from longshift.training import environment
-from longshift.training.assemble import build_method, build_source, build_stepper
+from longshift.training.build_parts import build_method, build_source, build_stepper
 from longshift.training.checkpoint import copy_weights, damaged_resume
 from longshift.training.device import compiles, resolve_device
 from longshift.training.interrupt import Interrupted

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from longshift.data.folder_reader import open_zip
-from longshift.data.images import BadImage
+from longshift.data.image_decoding import BadImage
 from longshift.data.manifest import Manifest
 from longshift.errors import LongshiftError
 

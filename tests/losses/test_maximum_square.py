@@ -3,7 +3,7 @@
 import torch
 from hypothesis import given, settings, strategies as st
 
-from longshift.losses.square import maximum_square_loss
+from longshift.losses.maximum_square import maximum_square_loss
 
 
 @settings(deadline=None)

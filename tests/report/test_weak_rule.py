@@ -15,8 +15,8 @@ from longshift.report.figure_sections import class_section, confusion_section
 from longshift.report.html_page import run_section
 from longshift.report.misclassified import misclassified_samples
 from longshift.report.run_records import Record, class_accuracy, read_records, run_folders
-from longshift.report.weak_classes import weak_indices
-from longshift.report.weak_points import weak_classes, weak_domains, weak_section
+from longshift.report.weak_page_section import weak_classes, weak_domains, weak_section
+from longshift.report.weak_rule import weak_indices
 from longshift.results.selection import choose
 from longshift.sweep.collecting import collect
 from tests.report.folders import write_run

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from longshift.losses import infonce, infonce_nd, released, supcon, supcon_nd
-from longshift.losses.contrast import CONTRASTS
+from longshift.losses.contrastive import CONTRASTS
 from tests.losses import loops
 from tests.methods.oracle import close, load, tensor
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from longshift.cli import common
-from longshift.cli.lines import Lines, opening
+from longshift.cli.log_progress import Lines, opening
 from longshift.cli.main import main
 from longshift.progress import Stage
 

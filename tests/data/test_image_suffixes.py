@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from longshift.data import load_dataset
-from longshift.data.file_names import is_hidden
+from longshift.data.image_suffixes import is_hidden
 from tests.data.trees import zip_tree
 
 Tree = dict[str, dict[str, int]]
