@@ -188,7 +188,7 @@ def shots() -> str:
 
 
 def lengths(folder: str) -> Callable[[], str]:
-    """Validation accuracy along training, and the gain of the last third."""
+    """Validation accuracy during training, and the gain of the last third."""
 
     def build() -> str:
         rows, steps = [], [0]
@@ -205,7 +205,7 @@ def lengths(folder: str) -> Callable[[], str]:
 
 
 def long_runs() -> str:
-    """1,800 steps: validation accuracy along training."""
+    """1,800 steps: validation accuracy during training."""
     folder = f"{TUNED}/long"
     steps = list(curves(folder, TAIL))
     rows = [[setting, *(text(curves(folder, setting)[step].mean()) for step in steps)] for setting in BOTH]

@@ -64,7 +64,7 @@ def test_json_counts_and_names_what_is_missing(run: Run, tmp_path: Path) -> None
     cell = next(c for c in found["tables"][0]["cells"] if c["method"] == "erm")
     assert cell["note"] == "2 of 3 trials"
     code, _, err = run("report", path, "--table", "average")
-    assert "2 of 24 runs have no number" in err
+    assert "2 of 24 runs have no result" in err
 
 
 def test_the_terminal_names_missing_runs_once(run: Run, tmp_path: Path) -> None:
@@ -72,9 +72,9 @@ def test_the_terminal_names_missing_runs_once(run: Run, tmp_path: Path) -> None:
     write_runs(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
     code, out, _ = run("report", path)
     assert code == 0
-    assert out.count("2 of 24 runs have no number") == 1
+    assert out.count("2 of 24 runs have no result") == 1
     _, out, _ = run("report", path, "--format", "markdown")
-    assert out.count("2 of 24 runs have no number") > 1  # its tables may end up in different places
+    assert out.count("2 of 24 runs have no result") > 1  # its tables may end up in different places
 
 
 def test_compare_with_the_paper(run: Run, tmp_path: Path) -> None:

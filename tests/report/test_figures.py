@@ -80,7 +80,10 @@ def test_class_bars_name_the_groups() -> None:
 def test_confusions_are_shares_of_the_true_class() -> None:
     drawing = confusion_map(["cat", "dog", "owl"], [[8, 2, 0], [0, 5, 5], [0, 0, 0]])
     found = tips(drawing)
-    mistake, correct = found["cat taken for dog: 2 of 10 (20.0 %)"], found["cat taken for cat: 8 of 10 (80.0 %)"]
+    mistake, correct = (
+        found["cat classified as dog: 2 of 10 (20.0 %)"],
+        found["cat classified as cat: 8 of 10 (80.0 %)"],
+    )
     assert float(style(mistake)["fill-opacity"]) == pytest.approx(math.sqrt(0.2), abs=0.005)
     assert (style(correct)["fill"], style(mistake)["fill"]) == ("var(--c0)", "var(--c1)")
     (cells,) = drawing.figure.axes[0].findobj(PolyCollection)

@@ -34,7 +34,7 @@ def small() -> Table:
     ]
     names = (("ndcl", "NDCL", "ndcl"), ("erm", "ERM", "dg"), ("x", NASTY, "dg"))
     rows = tuple(Row(*name, cells) for name, cells in zip(names, numbers, strict=True))
-    return Table("t", "average", "A title", columns, rows, "How.", "validation", ("1 of 6 runs has no number.",))
+    return Table("t", "average", "A title", columns, rows, "How.", "validation", ("1 of 6 runs has no result.",))
 
 
 def test_markdown_marks_places_and_gaps() -> None:
@@ -45,7 +45,7 @@ def test_markdown_marks_places_and_gaps() -> None:
     dashed = '*<u style="text-decoration-style:dashed">40.0 ± 0.2</u>*<sup>a</sup>'
     assert f"| ERM | <u>70.0</u> | {dashed} |" in lines
     assert "<sup>b</sup> no complete trial." in lines
-    assert "1 of 6 runs has no number." in lines
+    assert "1 of 6 runs has no result." in lines
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 4 for line in lines if line.startswith("|"))
     assert "<script>" not in text
 

@@ -118,7 +118,7 @@ def test_a_missing_trial_is_marked_counted_and_named() -> None:
     assert cell(table, "erm", measure="target_accuracy").note == ""
     assert table.footnotes == {"a": "2 of 3 trials"}
     (sentence,) = table.notes
-    assert sentence.startswith("2 of 48 runs have no number (1 failed, 1 waiting): ")
+    assert sentence.startswith("2 of 48 runs have no result (1 failed, 1 waiting): ")
     assert "BoDA on digits/Duality/ink, trial 2, draw 0 (failed)" in sentence
     per_target = build_tables(runs, ["target"])[0]
     assert cell(per_target, "boda", target="chalk").note == ""
@@ -227,7 +227,7 @@ def test_what_is_missing_is_counted_among_its_own_setting() -> None:
     made = [r for r in rows(settings=("Duality", "GINIDG"), draws=1) if r["target"] != "ink" or r["method"] != "erm"]
     made += [row("erm", t, target="ink", setting="GINIDG") for t in range(3)]
     table = next(t for t in build_tables(as_frame(made), ["average"]) if t.name == "average-duality")
-    assert table.notes[0].startswith("3 of 24 runs have no number")
+    assert table.notes[0].startswith("3 of 24 runs have no result")
 
 
 def test_runs_without_a_number_are_counted_once() -> None:
@@ -239,7 +239,7 @@ def test_runs_without_a_number_are_counted_once() -> None:
     found = find_missing(pd.concat([runs, same, averaged]))
     assert (found.count, found.expected) == (1, 8)
     assert found.sentences() == (
-        "1 of 8 runs has no number (1 failed): NDCL on digits/Duality/ink, trial 0, draw 0 (failed).",
+        "1 of 8 runs has no result (1 failed): NDCL on digits/Duality/ink, trial 0, draw 0 (failed).",
     )
     alone = find_missing(averaged)  # a table of averaged weights alone has its own holes
     assert (alone.count, alone.expected) == (1, 4)

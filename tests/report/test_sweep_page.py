@@ -212,7 +212,7 @@ def test_weakness_and_gaps_are_named() -> None:
     assert "NDCL is the best of 2 methods" in text  # MMD lacks a target: it cannot win
     assert "classes with few training samples reach 35.0 %, 20.0 points less" in text
     assert "The hardest target for NDCL is hard (digits, Duality) with 40.0 %" in text
-    assert "Incomplete: 1 of 10 runs has no number" in text
+    assert "Incomplete: 1 of 10 runs has no result" in text
     assert "Not ranked because they lack some of the cases: MMD." in text
 
 
@@ -253,7 +253,7 @@ def test_a_real_run_shows_what_it_got_wrong(tmp_path: Path) -> None:
     arrays = record.predictions()
     assert arrays is not None
     wrong = arrays["target_logits"].argmax(axis=1) != arrays["target_labels"]
-    shown = re.findall(r'alt="(\d), taken for (\d)"', html)
+    shown = re.findall(r'alt="(\d), misclassified as (\d)"', html)
     true = set(zip(arrays["target_labels"][wrong], arrays["target_logits"].argmax(axis=1)[wrong], strict=True))
     assert {(int(a), int(b)) for a, b in shown} <= {(int(a), int(b)) for a, b in true}
     assert "There is only one method" in html
@@ -266,7 +266,7 @@ def test_methods_within_a_standard_error_are_level() -> None:
     result = rank_methods(choose(as_frame(made)))
     assert (result.winner, result.level) == ("ndcl", ("boda",))
     text = words(as_frame(made))
-    assert "NDCL and BoDA are level at the top of 3 methods" in text
+    assert "NDCL and BoDA are tied for the lead among 3 methods" in text
     assert "NDCL 60.0 % and BoDA 59.0 %" in text
     assert "the best" not in text
 

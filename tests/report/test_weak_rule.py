@@ -50,9 +50,9 @@ def test_every_sample_counts_once() -> None:
     (weak,) = weak_classes(records)
     assert (weak.name, weak.accuracy, weak.title) == ("owl", 7 / 12, "Weak class")
     assert weak.text == (
-        "7 of 12 samples right (80 % interval 40 to 74 %, by their number alone). By domain: a 1 of 3, b 6 of 9. "
+        "7 of 12 samples right (80 % interval 40 to 74 %, from the sample size alone). By domain: a 1 of 3, b 6 of 9. "
         "A run has 2 training samples of it on average, and 6 of the median class. "
-        "Most often taken for cat (33 %), dog (8 %)."
+        "Most often misclassified as cat (33 %), dog (8 %)."
     )
 
 
@@ -100,7 +100,7 @@ def test_nothing_could_be_learnt() -> None:
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
             [4, 6, 9],  # the largest class, though small
-            "check whether owl looks like cat, which it is most often taken for",
+            "check whether owl looks like cat, as which it is most often misclassified",
         ),
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 10]]],
@@ -165,7 +165,7 @@ def test_the_best_domain_is_not_a_weak_point() -> None:
     (alone,) = weak_domains([made_up("b", good, test=True)], "site")
     assert alone.title == "The only unseen site"
     assert alone.text == (
-        "28 of 30 samples right while the model had not seen it (80 % interval 85 to 97 %, by their number alone). "
+        "28 of 30 samples correct when held out (80 % interval 85 to 97 %, from the sample size alone). "
         "Most mistakes: cat (9 of 10 right), dog (9 of 10 right). "
         "Among the training sites, elsewhere is the lowest (50.0 % on held-out samples)."
     )

@@ -25,7 +25,9 @@ CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder of decoded images; default $LONGSHIFT_CACHE.")
 ]
 AveragedFlag = Annotated[bool, typer.Option("--averaged", help="Use the averaged weights (see train --average).")]
-WorkersOption = Annotated[int | None, typer.Option("--workers", help="Runs at a time; default: what the machine has.")]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", help="Number of runs at a time; default: as many as the machine supports.")
+]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads per run on the CPU.")]
 JobsPerGpuOption = Annotated[int, typer.Option("--jobs-per-gpu", help="Runs that share a GPU.")]
 

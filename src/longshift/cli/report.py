@@ -49,7 +49,10 @@ def report(
     ] = None,
     compare: Annotated[str | None, typer.Option(help="Compare with published numbers: paper.")] = None,
     ranked: Annotated[
-        str, typer.Option(help="Rank on the page: methods, variants (those too), or all (averaged weights too).")
+        str,
+        typer.Option(
+            help="Rows to rank on the page: methods, variants (adds variants) or all (adds averaged weights)."
+        ),
     ] = "variants",
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write tables as Markdown, LaTeX and CSV to this folder.")] = None,

@@ -53,7 +53,9 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Few steps, trials and draws: a preview of each table and figure.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder; default reproduce/DATA, with --quick its quick/.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder; default reproduce/DATA (with --quick, reproduce/DATA/quick).")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the missing runs and stop.")] = False,
     again: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
     methods: Annotated[

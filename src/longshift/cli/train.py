@@ -18,7 +18,7 @@ def train(
     run: dict[str, Any],
     execution: dict[str, Any],
     config: Annotated[
-        Path | None, typer.Option(help="Read options from a TOML file (train-seed is train_seed); options win over it.")
+        Path | None, typer.Option(help="Read options from a TOML file (train-seed is train_seed); options override it.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/METHOD-TARGET-HASH.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder; needs no other option.")] = None,

@@ -66,7 +66,7 @@ def _winner(result: Ranking) -> str:
         first = f"{in_words(shared)} share the first rank" if len(shared) > 1 else f"{name} ranks first"
         but = f"and {name} is not" if len(shared) > 1 else "but is not"
         return (
-            f"{in_words([method_title(m) for m in same])} are level at the top of {len(result.order)} methods on "
+            f"{in_words([method_title(m) for m in same])} are tied for the lead among {len(result.order)} methods on "
             f"unseen domains: {in_words(numbers)} {over}. {first} on average, {but} ahead by more than "
             "the larger of two standard errors, of the difference and of the other's mean."
         )
@@ -117,7 +117,11 @@ def _how_sure(result: Ranking) -> list[str]:
         return [*sentences, f"Over {over} a Friedman test finds no significant difference between the methods ({p})."]
     worse = [method_title(m) for m in found.worse_than(result.winner)]
     rest = len(found.test.ranks) - 1 - len(worse)
-    better = f"{name} is significantly better than {in_words(worse)}" if worse else f"{name} is better than none"
+    better = (
+        f"{name} is significantly better than {in_words(worse)}"
+        if worse
+        else f"{name} is not significantly better than any other method"
+    )
     also = f", not than the other {rest if rest > 1 else ''}".rstrip() if worse and rest else ""
     return [
         *sentences,

@@ -65,7 +65,7 @@ class Missing:
 
     def in_short(self) -> str:
         """How many of how many."""
-        return f"{self.count} of {counted(self.expected, 'run')} {'has' if self.count == 1 else 'have'} no number"
+        return f"{self.count} of {counted(self.expected, 'run')} {'has' if self.count == 1 else 'have'} no result"
 
 
 def find_missing(frame: pd.DataFrame) -> Missing:

@@ -136,7 +136,7 @@ def _beside(table: Table, place: tuple[str, str], against: Published) -> Table |
     what = "target accuracy" if table.kind == "average" else "worst-domain in-distribution accuracy"
     return Table(
         f"paper-{table.kind}-{slug(dataset)}-{slug(setting)}", "paper",
-        f"{dataset} under {setting}: {what} (%) beside {against.source}", tuple(titles), tuple(rows),
+        f"{dataset} under {setting}: {what} (%) compared with {against.source}", tuple(titles), tuple(rows),
         f"Selection: {table.rule}. Differences are measured minus published, in points; {against.source} used "
         f"{against.backbone}.",
         table.rule, (*absent, *table.notes),

@@ -116,7 +116,9 @@ def cost_tables(frame: pd.DataFrame) -> list[Table]:
     devices = sorted(set(good["device"]) - {""})
     notes = [f"Measured on: {'; '.join(devices)}."] if devices else []
     if len(devices) > 1:
-        notes.append("The runs come from different machines: times of two methods compare only if both ran on all.")
+        notes.append(
+            "The runs come from different machines: compare times only between methods that ran on the same machines."
+        )
     caption = "Mean over all finished runs, whatever their hyper-parameters; evaluation is not counted."
     title = "Time and memory of a training step"
     return [Table("cost", "cost", title, tuple(columns), rows, caption, notes=tuple(notes))]
@@ -220,7 +222,7 @@ register_table(
     why_not=lambda runs: why_no_theory(runs.chosen),
 )(lambda runs: theory_tables(runs.chosen))  # fmt: skip
 register_table(
-    "length", "validation accuracy along training: were the runs long enough?", title="Run length",
+    "length", "validation accuracy during training: were the runs long enough?", title="Run length",
     why_not=lambda runs: why_no_lengths(runs.frame),
 )(lambda runs: length_tables(runs.frame))  # fmt: skip
 register_table(

@@ -85,11 +85,11 @@ def report_page(
     else:
         why = (
             "Left out because this report is made from a table of runs, without their folders: accuracy of each class, "
-            "margins, curves along training, confusions, weak points, training data, links to run records."
+            "margins, curves during training, confusions, weak points, training data, links to run records."
         )
         sections.append(Section("Single runs", paragraphs(why), name="runs"))
     facts = [
-        ("Runs", f"{finished} finished, {missing.count} without a number" if missing.count else f"{finished} finished"),
+        ("Runs", f"{finished} finished, {missing.count} without a result" if missing.count else f"{finished} finished"),
         ("Methods", str(sum(not is_averaged(str(name)) for name in frame["method"].unique()))),
         ("Datasets", ", ".join(order_datasets(frame["dataset"]))),
         ("Settings", ", ".join(order_settings(frame["setting"]))),

@@ -59,7 +59,7 @@ def weak_section(
     weak_ones = len(weak_indices(learnt_accuracy(records)))
     intro = (
         f"Where {records[0].title} has the lowest accuracy on unseen {noun}s. A class or {noun} is called weak or hard "
-        f"if less than {100 * LOW:.0f} % are right, or {100 * BEHIND:.0f} points less than the mean."
+        f"if its accuracy is below {100 * LOW:.0f} %, or {100 * BEHIND:.0f} points below the mean."
     )
     if weak_ones > most:
         intro += f" {weak_ones} classes are weak; the {most} weakest are shown."
@@ -99,7 +99,8 @@ def weak_classes(
         wrong[k] = 0
         taken = [int(j) for j in np.argsort(-wrong, kind="stable")[:3] if wrong[j]]
         if taken:
-            said += f" Most often taken for {', '.join(f'{classes[j]} ({100 * wrong[j] / n:.0f} %)' for j in taken)}."
+            others = ", ".join(f"{classes[j]} ({100 * wrong[j] / n:.0f} %)" for j in taken)
+            said += f" Most often misclassified as {others}."
         if advise and weak:
             unsure = high >= weak_below(known)
             few = counts < ENOUGH
@@ -123,7 +124,7 @@ def learnt_accuracy(records: Sequence[Record]) -> list[float | None]:
 
 
 def _interval(low: float, high: float) -> str:
-    return f"{100 * LEVEL:.0f} % interval {100 * low:.0f} to {100 * high:.0f} %, by their number alone"
+    return f"{100 * LEVEL:.0f} % interval {100 * low:.0f} to {100 * high:.0f} %, from the sample size alone"
 
 
 def _never_learnt(name: str, n: int, noun: str, advise: bool) -> Weak:
@@ -164,8 +165,8 @@ def _class_advice(
         if few:
             why = "most classes have no more samples, so their number alone does not explain it"
         act = (
-            f"{why}; check whether {name} looks like {taken}, which it is most often taken for, and whether "
-            f"the two are told apart in the same way at all {noun}s."
+            f"{why}; check whether {name} looks like {taken}, as which it is most often misclassified, and whether "
+            f"the two are labeled consistently at all {noun}s."
         )
     return f"{doubt}What to do: {act}"
 
@@ -192,10 +193,10 @@ def _domain_text(target: str, runs: Sequence[Record], noun: str, advise: bool) -
     n, right = int(confusion.sum()), int(np.trace(confusion))
     if len(runs) == 1:
         low, high = share_interval(right / n, n)
-        much = f"{right} of {counted(n, 'sample')} right while the model had not seen it"
+        much = f"{right} of {counted(n, 'sample')} correct when held out"
         much += f" ({_interval(low, high)})."
     else:
-        much = f"Percent of its samples right while the model had not seen it, mean of {counted(len(runs), 'run')}."
+        much = f"Percent of its samples correct when held out, mean of {counted(len(runs), 'run')}."
     rows = [(int(row[k]), int(row.sum()), runs[0].classes[k]) for k, row in enumerate(confusion) if row.sum()]
     missed = sorted((row for row in rows if row[0] < row[1]), key=lambda row: (row[0] - row[1], row[2]))
     if missed:
@@ -209,7 +210,7 @@ def _domain_text(target: str, runs: Sequence[Record], noun: str, advise: bool) -
     if advise:
         much += (
             f" What to do: find out what is different at {target} (device, preparation, labels); a new {noun} like it "
-            f"will do as badly unless a few labelled samples of it are added."
+            f"will have similar accuracy unless you add a few labeled samples from it."
         )
     return much
 

@@ -84,15 +84,15 @@ class RunConfig(BaseModel):
     freeze_bn: bool = Field(default=True, json_schema_extra=_MODEL)
     """Freeze the statistics of batch norms, as the protocol does."""
     image_size: int = Field(default=0, ge=0, le=1024, json_schema_extra=_MODEL)
-    """Pixels; 0: 224, 32 for digits, images of up to 64 pixels at their own size."""
+    """Image size in pixels; 0: 224 (digits: 32; images of up to 64 pixels keep their size)."""
     augment: str = Field(default="auto", json_schema_extra=_TRAINING)
     """Augmentation of training images: domainbed, a plugin's, or off; auto: off for small images."""
     sampling: Literal["domain", "pooled"] = Field(default="domain", json_schema_extra=_TRAINING)
-    """domain: as many samples from each source; pooled: all sources are one domain."""
+    """domain: the same number of samples from each source; pooled: treat all sources as one domain."""
     steps: int = Field(default=PROTOCOL_STEPS, ge=1, json_schema_extra=_TRAINING)
     """Training steps."""
     schedules: Literal["given", "scaled"] = Field(default="given", json_schema_extra=_TRAINING)
-    """scaled: shorten the schedules of the method with the steps, as parts of 5,000."""
+    """scaled: shorten the method's schedules in proportion to the steps (published for 5,000)."""
     eval_every: int = Field(default=300, ge=1, json_schema_extra=_TRAINING)
     """Steps between validations."""
     evaluate: Literal["selected", "full"] = Field(default="selected", json_schema_extra=_TRAINING)
@@ -102,11 +102,11 @@ class RunConfig(BaseModel):
     average_from: int = Field(default=0, ge=0, json_schema_extra=_TRAINING)
     """First step of the average; 0: the first step for ema, half of the steps for swa."""
     split_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
-    """Choose the files of training, validation and test."""
+    """Seed of the split into training, validation and test."""
     hparam_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
     """0: default hyper-parameters; n > 0: random draw n of them."""
     train_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
-    """Choose initial weights, batches and augmentation."""
+    """Seed of initial weights, batches and augmentation."""
 
     @field_validator("benchmark")
     @classmethod
