@@ -102,3 +102,10 @@ def test_a_given_style_is_used_and_not_that_of_compared_methods(data: Path, tmp_
     }
     assert {style for name, style in styles.items() if name.startswith(("erm", "bsoftmax"))} == {None}
     assert styles["final"] == "amplitude"
+
+
+def test_options_of_style_are_for_the_runs_that_mix_styles(data: Path, tmp_path: Path) -> None:
+    fit(data, out=tmp_path / "fit", runtime=CPU, **{**LARGE, "hparams": {"batch_size": 4, "style_share": 0.3}})
+    for style, share in (("none", None), ("both", 0.3)):
+        (first, *_) = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/config.json"))
+        assert read_json(first)["run"]["hparams"].get("style_share") == share

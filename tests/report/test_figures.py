@@ -208,3 +208,8 @@ def test_threads_may_draw_at_the_same_time() -> None:
         thread.join()
     assert len(made) == 3
     assert len(set(made.values())) == 1
+
+
+def test_names_are_text_and_never_formulas() -> None:
+    svg = confusion_map(["$5_$10", "_b"], [[3, 1], [0, 2]]).svg()
+    assert ">$5_$10<" in svg

@@ -126,7 +126,7 @@ def test_a_column_from_outside_is_in_rows_frames_and_files(tmp_path: Path) -> No
 
 
 def test_a_column_from_outside_is_checked(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="built-in"):
+    with pytest.raises(UsageError, match="built in or reserved"):
         register_column("steps", "integer", "steps", lambda result: 1)
     with pytest.raises(UsageError, match="lower-case"):
         register_column("Learning rate", "number", "learning rate", lambda result: 1.0)

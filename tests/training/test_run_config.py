@@ -205,3 +205,9 @@ def test_scaled_schedules_change_the_name_of_runs_that_have_some_only() -> None:
     assert name("ndcl") == name("ndcl", schedules="scaled")
     assert name("fishr") != name("fishr", schedules="scaled")
     assert name("fishr", schedules="scaled") == name("fishr", hparams={"anneal": 90})
+
+
+@pytest.mark.parametrize("spelling", ["auto", "on", "off", "domainbed", "DomainBed"])
+def test_a_config_is_the_same_after_it_was_written_and_read(spelling: str) -> None:
+    config = RunConfig(target="ink", augment=spelling)
+    assert RunConfig.model_validate(config.model_dump()) == config

@@ -66,7 +66,9 @@ class Plan:
 
     def with_style(self, style: str, reason: str = "") -> Plan:
         """The plan with a style for the method of the fit."""
-        base = {**self.base, "hparams": {**self.base["hparams"], "style": style}}
+        # The options of a style that is off have no effect and would be refused.
+        kept = {k: v for k, v in self.base["hparams"].items() if style != "none" or not of_style(k)}
+        base = {**self.base, "hparams": {**kept, "style": style}}
         return replace(self, base=base, style_reason=reason)
 
     def job(self, dataset: OpenDataset, method: str, site: str, out: Path) -> Job:

@@ -235,8 +235,8 @@ def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> No
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise UsageError(f"Expected a column name of lower-case letters, digits and underscores, got {name!r}.")
-    if any(column.name == name for column in _COLUMNS):
-        raise UsageError(f"Expected a new column name, got {name!r}, which is a built-in column.")
+    if name in RESERVED or any(column.name == name for column in _COLUMNS):
+        raise UsageError(f"Expected a new column name, got {name!r}, which is built in or reserved.")
     _plugins[name] = RunColumn(name, type, meaning, read, since="")
 
 
@@ -255,6 +255,7 @@ def row_marks() -> tuple[str, ...]:
 
 
 _MARK = "columns"
+RESERVED = (_MARK, "averaged")  # keys of a row that are not columns
 
 
 @functools.cache

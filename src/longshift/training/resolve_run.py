@@ -12,7 +12,7 @@ from longshift.data import DIGITS, Manifest, fitting_size, load_dataset
 from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone
 from longshift.settings import find_target, recognise, setting_for
-from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
+from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys, style_mistakes
 
 Request = RunConfig | Mapping[str, Any]
 SOURCE = "the run's configuration"
@@ -104,6 +104,8 @@ class OpenDataset:
                 check_backbone(config.backbone_name)
             except LongshiftError as error:
                 failures.append(error)
+        if not mistakes and not failures:
+            mistakes = style_mistakes(config)  # whether style is on may depend on the size of the images
         if mistakes or failures:
             _fail([text for texts in mistakes.values() for text in texts], failures, source)
         return ResolvedRun(config, self.manifest)

@@ -120,7 +120,7 @@ class RunConfig(BaseModel):
     def _known_augmentation(cls, value: str) -> str:
         if value in ("auto", "on", "off"):
             return value
-        if value == DOMAINBED:
+        if value.casefold() == DOMAINBED:
             return "on"  # its name in runs that were made before there were others
         from longshift.training.augmentation import AUGMENTATIONS  # which imports PyTorch
 
@@ -184,8 +184,7 @@ class RunConfig(BaseModel):
     def contexts(self) -> tuple[str, ...]:
         """Which variants of hyper-parameter defaults and spaces apply, the most specific first."""
         benchmark = (self.benchmark,) if self.benchmark else ()
-        vectors = ("vectors",) if self.vectors else ()
-        return (*vectors, *benchmark, *(("small",) if self.small else ()))
+        return (*benchmark, *(("small",) if self.small else ()))
 
     @property
     def average_start(self) -> int:
@@ -284,8 +283,6 @@ def read_keys(values: Mapping[str, Any]) -> tuple[RunConfig, dict[str, list[str]
         config = RunConfig.model_validate({"target": "", **good})
     for key, text in _method_mistakes(config, values):
         mistakes.setdefault(key, []).append(text)
-    if not mistakes:
-        mistakes |= _style_mistakes(config)
     return config, mistakes
 
 
@@ -345,7 +342,7 @@ def _method_mistakes(config: RunConfig, values: Mapping[str, Any]) -> list[tuple
     return found
 
 
-def _style_mistakes(config: RunConfig) -> dict[str, list[str]]:
+def style_mistakes(config: RunConfig) -> dict[str, list[str]]:
     """Vectors have no style that could be mixed, and options of a style stage that is off have no effect."""
     style = config.method_config().style
     if config.vectors and style != "none":

@@ -46,7 +46,9 @@ def line_chart(
     axes.set_title(f"{y_label} (%)" if percent else y_label, loc="left", fontsize=12.5, color=FAINT)
     low, high = y_range or _limits(drawn, percent)
     axes.set_ylim(unit * low, unit * high)
-    axes.set_xlim(min(min(line.x) for line in drawn), max(max(line.x) for line in drawn))
+    first, last = min(min(line.x) for line in drawn), max(max(line.x) for line in drawn)
+    if first < last:
+        axes.set_xlim(first, last)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
     for i, line in enumerate(drawn):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 
 from longshift.files import replacing
 from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER
@@ -50,7 +52,7 @@ class Drawing:
     def svg(self) -> Markup:
         """Return the `svg` element of a page: colors and font are those of the page, all names are escaped."""
         raw = io.BytesIO()
-        with _RENDERING, mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "longshift"}):
+        with _RENDERING, self._names_as_text(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "longshift"}):
             self.figure.patch.set_visible(False)
             self.figure.savefig(raw, format="svg", metadata={"Date": None})
             self.figure.patch.set_visible(True)
@@ -66,9 +68,22 @@ class Drawing:
         """Write a PNG or SVG file, by the ending of its name; the same drawing gives the same bytes."""
         path = Path(path)
         kind = path.suffix.lstrip(".")
-        with _RENDERING, replacing(path) as temporary, mpl.rc_context({"svg.hashsalt": "longshift"}):
+        with (
+            _RENDERING,
+            self._names_as_text(),
+            replacing(path) as temporary,
+            mpl.rc_context({"svg.hashsalt": "longshift"}),
+        ):
             metadata = {"Date": None} if kind == "svg" else {}
             self.figure.savefig(temporary, format=kind, dpi=dpi, facecolor="white", metadata=metadata)
+
+    @contextlib.contextmanager
+    def _names_as_text(self) -> Iterator[None]:
+        """Draw names as text, never as formulas: a class may be called "$5_$10"."""
+        with mpl.rc_context({"text.parse_math": False}):  # for labels of ticks, which are made while drawing
+            for text in self.figure.findobj(Text):
+                text.set_parse_math(False)
+            yield
 
 
 def new_drawing(width: float, height: float, label: str, least: int = 350) -> Drawing:

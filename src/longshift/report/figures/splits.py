@@ -143,7 +143,8 @@ def _map(drawing: Drawing, axes: Axes, given: TrainingSet, counts: IntArray) -> 
     labels = [short(name) for name in given.sources[::step]]
     axes.set_yticks(range(0, len(given.sources), step), labels, fontsize=8, color=INK)
     axes.grid(visible=False)
-    bar = drawing.figure.colorbar(image, ax=axes, pad=0.01)
+    bar = drawing.figure.colorbar(image, ax=axes, pad=0.01, format=FuncFormatter(lambda value, _: f"{value:g}"))
+    bar.ax.yaxis.set_minor_formatter(NullFormatter())
     bar.set_label("samples", color=FAINT)
     bar.outline.set_visible(False)
     bar.ax.tick_params(which="both", length=0, labelcolor=FAINT)
