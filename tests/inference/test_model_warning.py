@@ -61,5 +61,5 @@ def test_a_damaged_record_is_named(tmp_path: Path, value: Any) -> None:
 
 def test_nothing_is_added_to_what_is_no_description(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text("[]")
-    with pytest.raises(LongshiftError, match="expected an object, found list"):
+    with pytest.raises(LongshiftError, match="expected an object, got list"):
         keep_unseen(tmp_path / "model.json", {})

@@ -91,7 +91,7 @@ def second(parts: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_only_what_the_table_lacks_runs_and_the_tables_are_equal(parts: Path, second: Path) -> None:
-    assert "finished: 3, failed: 0, left: 1" in said("plan", second, "--no-measure")
+    assert "finished: 3, failed: 0, remaining: 1" in said("plan", second, "--no-measure")
     value = json.loads(said("status", second, "--json"))
     assert {name: value[name] for name in ("total", "done", "diverged", "waiting")} == {
         "total": 4, "done": 2, "diverged": 1, "waiting": 1,
@@ -201,7 +201,7 @@ def test_rows_that_are_no_longer_planned_are_kept(second: Path) -> None:
 
 def test_collect_loses_nothing(second: Path, tmp_path: Path) -> None:
     small_plan(tmp_path / "empty")
-    assert "no job" in str(call("collect", tmp_path / "empty").exception)
+    assert "Expected finished jobs" in str(call("collect", tmp_path / "empty").exception)
     assert not (tmp_path / "empty" / "runs.parquet").exists()
     table = read_runs(second / "runs.parquet").assign(remark="mine")
     write_runs(table, second / "runs.parquet")
@@ -216,7 +216,7 @@ def test_a_table_without_machine_columns(second: Path) -> None:
     write_runs(table, second / "runs.parquet")
     plan = load_plan(second)
     assert make_queue(plan).in_table == 3
-    assert "left: 1" in said("plan", second, "--device", "cpu", "--workers", "1", "--quiet")  # it has no times
+    assert "remaining: 1" in said("plan", second, "--device", "cpu", "--workers", "1", "--quiet")  # it has no times
     assert "5 rows" in said("collect", second)
     assert read_runs(second / "runs.parquet")["seconds_total"].isna().all()
 
