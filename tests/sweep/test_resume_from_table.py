@@ -97,7 +97,7 @@ def test_only_what_the_table_lacks_runs_and_the_tables_are_equal(parts: Path, se
         "total": 4, "done": 2, "diverged": 1, "waiting": 1,
     }  # fmt: skip
     assert value["methods"]["same"]["done"] == 1
-    assert f"3 of them by {second / 'runs.parquet'}" in said("status", second)
+    assert f"3 of them are only in {second / 'runs.parquet'}" in said("status", second)
     text = said("run", second, "--device", "cpu", "--workers", "1", "--quiet")
     assert text.startswith(f"3 of 4 jobs were already in {second / 'runs.parquet'}")
     assert text.endswith("finished: 4 of 4 jobs, 1 by this command")
