@@ -1,6 +1,6 @@
 # Needs python3 (3.10 or newer) with venv, and make. Everything is installed into .venv; a second call installs nothing.
 #   make demo        install, then compare ERM and NDCL on the embedded data and write demo/index.html
-#   make test-fast   install, then run the tests that are not marked slow: about a minute, for use while you edit
+#   make test-fast   install, then run the tests that are not marked slow, for use while you edit
 #   make test        install, then lint, types and all tests: what continuous integration runs
 #   make test-gpu    install, then run the tests that need a CUDA GPU
 #   make tables      install, then write the tables on the pages from the runs in results/
