@@ -245,14 +245,25 @@ def test_style_has_no_part_in_a_fingerprint_while_it_is_off() -> None:
     assert len(fingerprints) == 4
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("graphs", ["off", "on"])
-def test_styled_losses_on_a_gpu_are_those_of_the_cpu(kind: str, graphs: str) -> None:
+@pytest.mark.parametrize("compiled", ["off", "on"])
+def test_styled_losses_on_a_gpu_are_those_of_the_cpu(kind: str, graphs: str, compiled: str) -> None:
     from benchmarks.agreement import config_for, largest_difference, term_values
 
     found = []
     task = make_task(config_for("erm", 20))
-    for how in (Runtime("cpu", "fp32"), Runtime("cuda", "fp32", graphs=graphs)):  # type: ignore[arg-type]
+    on_gpu = Runtime("cuda", "fp32", graphs=graphs, compile=compiled)  # type: ignore[arg-type]
+    for how in (Runtime("cpu", "fp32"), on_gpu):
         found.append(term_values("erm", 20, task, how, style=kind))
     assert largest_difference(*found) < 1e-4
+
+
+@pytest.mark.slow
+def test_a_compiled_style_stage_gives_the_same_images() -> None:
+    images, plain = _styled(Style("both", share=0.7))
+    again, compiled = _styled(Style("both", share=0.7, compiled=True))
+    assert torch.equal(images, again)
+    torch.testing.assert_close(compiled.images, plain.images, rtol=1e-6, atol=1e-6)
+    assert torch.equal(compiled.d, plain.d)

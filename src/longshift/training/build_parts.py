@@ -71,7 +71,7 @@ def build_method(
         channel_tensor(saved.mean if saved else backbone.mean, device),
         channel_tensor(saved.std if saved else backbone.std, device),
         find_augmentation(config.augmentation, compiled) if config.augmentation else None,
-        Style.of(hparams),
+        Style.of(hparams, compiled),
     )
     return method, inputs
 

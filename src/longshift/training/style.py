@@ -12,6 +12,9 @@ captured as a CUDA graph and sees the same numbers on every device.
 
 from __future__ import annotations
 
+import functools
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +29,7 @@ KERNEL_SIZES = (1, 1, 3, 3, 5, 5)  # of the random kernels of a step; each image
 LARGEST = max(KERNEL_SIZES)
 KERNELS_SHAPE = (len(KERNEL_SIZES), 3, 3, LARGEST, LARGEST)
 PIXEL_NOISE = 1 / (255 * 12**0.5)  # standard deviation of the error of rounding to 8 bits
+Apply = Callable[..., tuple[Tensor, Tensor]]
 UNIFORMS = 5  # numbers per image that `Style` takes: partner, mixing coefficient, whether, which, kernel
 
 
@@ -38,14 +42,20 @@ class Style:
     share: float = 1.0
     same_class: bool = False
     views: int = 1
+    compiled: bool = False  # the same numbers in a few fused kernels
 
     @classmethod
-    def of(cls, config: MethodConfig) -> Style | None:
+    def of(cls, config: MethodConfig, compiled: bool = False) -> Style | None:
         """The style stage of a method's config; None where it is off."""
         if config.style == "none":
             return None
         return cls(
-            config.style, config.style_amount, config.style_share, config.style_partner == "class", config.style_views
+            config.style,
+            config.style_amount,
+            config.style_share,
+            config.style_partner == "class",
+            config.style_views,
+            compiled,
         )
 
 
@@ -59,23 +69,51 @@ class Styled(NamedTuple):
 def draw_styled(images: Tensor, y: Tensor, d: Tensor, center: Tensor, style: Style, draws: Draws) -> Styled:
     """Style a batch: images (B, 3, H, W) in [0, 1], classes and domains (B,), `center` (1, 3, 1, 1) the mean color."""
     u = draws.uniform(len(y), UNIFORMS)
-    chosen = choose_partners(u[:, 0], y, d, same_class=style.same_class)
-    amount = style.amount * u[:, 1]
-    styled = u[:, 2] < style.share
-    mixed = torch.ones_like(styled)
-    if style.kind == "statistics":
-        result = mix_statistics(images, images[chosen], amount)
-    elif style.kind == "amplitude":
-        result = mix_amplitude(images, chosen, amount)
+    normal = draws.normal(*KERNELS_SHAPE) if style.kind in ("convolution", "both") else None
+    # Tensors, because a compiled function would be compiled anew for each number.
+    drawn = Drawn(u[:, 0], style.amount * u[:, 1], u[:, 2] < style.share, u[:, 3] < 0.5, u[:, 4], normal)
+    apply = _compile(apply_style) if style.compiled else apply_style
+    return Styled(*apply(images, y, d, center, drawn, style.kind, style.same_class))
+
+
+class Drawn(NamedTuple):
+    """The random numbers of a batch, (B,) each but for `normal`."""
+
+    partner: Tensor  # in [0, 1), as `choose_partners` takes it
+    amount: Tensor
+    styled: Tensor  # bool, whether the image is styled at all
+    amplitude: Tensor  # bool, of `both`: amplitude mixing instead of convolution
+    kernel: Tensor  # in [0, 1), which of the kernels
+    normal: Tensor | None  # of the shape KERNELS_SHAPE
+
+
+def apply_style(
+    images: Tensor, y: Tensor, d: Tensor, center: Tensor, drawn: Drawn, kind: str, same_class: bool
+) -> tuple[Tensor, Tensor]:
+    """`draw_styled` with given random numbers."""
+    chosen = choose_partners(drawn.partner, y, d, same_class=same_class)
+    mixed = torch.ones_like(drawn.styled)
+    if kind == "statistics":
+        result = mix_statistics(images, images[chosen], drawn.amount)
+    elif kind == "amplitude":
+        result = mix_amplitude(images, chosen, drawn.amount)
     else:
-        kernels = random_kernels(draws.normal(*KERNELS_SHAPE))
-        which = (u[:, 4] * len(KERNEL_SIZES)).long().clamp(max=len(KERNEL_SIZES) - 1)
-        result = random_convolution(images - center, kernels, which, amount) + center
-        mixed = torch.zeros_like(styled)
-        if style.kind == "both":
-            mixed = u[:, 3] < 0.5
-            result = torch.where(mixed[:, None, None, None], mix_amplitude(images, chosen, amount), result)
-    return Styled(torch.where(styled[:, None, None, None], result, images), torch.where(styled & mixed, d[chosen], d))
+        assert drawn.normal is not None
+        which = (drawn.kernel * len(KERNEL_SIZES)).long().clamp(max=len(KERNEL_SIZES) - 1)
+        result = random_convolution(images - center, random_kernels(drawn.normal), which, drawn.amount) + center
+        mixed = torch.zeros_like(mixed)
+        if kind == "both":
+            mixed = drawn.amplitude
+            result = torch.where(mixed[:, None, None, None], mix_amplitude(images, chosen, drawn.amount), result)
+    image = torch.where(drawn.styled[:, None, None, None], result, images)
+    return image, torch.where(drawn.styled & mixed, d[chosen], d)
+
+
+@functools.cache
+def _compile(function: Apply) -> Apply:
+    # Fourier transforms are called as they are, and what surrounds them is compiled: the warning asks for nothing.
+    warnings.filterwarnings("ignore", "Torchinductor does not support code generation for complex operators")
+    return torch.compile(function, dynamic=False)
 
 
 def choose_partners(u: Tensor, y: Tensor, d: Tensor, *, same_class: bool = False) -> Tensor:
