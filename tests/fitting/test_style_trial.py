@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from longshift.errors import LongshiftError
 from longshift.files import read_json
-from longshift.fitting import fit
+from longshift.fitting import fit, fit_run
 from longshift.fitting.site_scores import SiteScore
 from longshift.fitting.style_trial import better_style, styles_to_try
-from longshift.training import Interrupted
+from longshift.training import Interrupted, Trainer
 from longshift.training.run_config import RunConfig
 from tests.training.runs import CPU
 
@@ -109,3 +110,51 @@ def test_options_of_style_are_for_the_runs_that_mix_styles(data: Path, tmp_path:
     for style, share in (("none", None), ("both", 0.3)):
         (first, *_) = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/config.json"))
         assert read_json(first)["run"]["hparams"].get("style_share") == share
+
+
+def diverge(monkeypatch: pytest.MonkeyPatch, *styles: str, after: int = 0) -> None:
+    """Runs with these styles diverge after `after` steps where "south" is held out."""
+
+    class Diverging(Trainer):
+        def _evaluate(self) -> None:
+            drawn = self.config.method_config().style
+            if drawn in styles and self.config.target == "south" and self.progress.step > after:
+                self.progress.diverged_at = self.progress.step
+            else:
+                super()._evaluate()
+
+    monkeypatch.setattr(fit_run, "Trainer", Diverging)
+
+
+@pytest.mark.parametrize(
+    ("lost", "kept", "after", "words"),
+    [
+        ("both", "none", 0, "Style mixing is off: training with it diverged when south was held out."),
+        ("none", "both", 2, "Style mixing is on (style=both): training without it diverged when south was held out."),
+    ],
+)
+def test_a_style_that_diverges_loses_and_the_user_is_told(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str, kept: str, after: int, words: str
+) -> None:
+    diverge(monkeypatch, lost, after=after)
+    said: list[str] = []
+    done = fit(data, out=tmp_path / "fit", say=said.append, runtime=CPU, **LARGE)
+    assert any(text.startswith(words) for text in said)
+    assert words in done.card.read_text(encoding="utf-8").replace("\\", "")
+    assert read_json(tmp_path / "fit" / "final" / "result.json")["hparams"]["style"] == kept
+
+
+def test_where_all_styles_diverge_the_error_names_a_run(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverge(monkeypatch, "none", "both")
+    with pytest.raises(LongshiftError, match="ndcl_plus without south: the loss became infinite or NaN"):
+        fit(data, out=tmp_path / "fit", runtime=CPU, **LARGE)
+
+
+def test_where_all_styles_diverge_late_their_scores_decide(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverge(monkeypatch, "none", "both", after=2)
+    done = fit(data, out=tmp_path / "fit", runtime=CPU, **LARGE)
+    assert "% without it" in done.plan.style_reason

@@ -159,6 +159,7 @@ def _fit(
     if finished:
         say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
     results = _train_all(jobs, tasks, runtime, bar, stop, folder)
+    _check_selected(jobs, results)
     scores = _scores(jobs, results)
     summary = summarise(look, plan, scores, results[jobs[-1].folder])
     _keep_record(RunFolder(jobs[-1].folder), summary)
@@ -186,16 +187,30 @@ def _choose_style(
     dataset: OpenDataset, plan: Plan, tasks: _Tasks, runtime: Runtime, folder: Path, bar: Bar, say: Say,
     stop: Callable[[], bool],
 ) -> Plan:  # fmt: skip
-    """Train with each style at each held-out site and keep the better one; its runs are those of the estimate."""
+    """Train with each style at each held-out site and keep the better one; its runs are those of the estimate.
+
+    A style with a run that diverged loses to one without.
+    """
     tried = {style: plan.with_style(style) for style in plan.styles}
     jobs = {style: [one.job(dataset, plan.method, site, folder) for site in plan.sites] for style, one in tried.items()}
     everything = [job for some in jobs.values() for job in some]
     say(f"Training with and without style mixing first: {counted(len(everything), 'run')}.")
     results = _train_all(everything, tasks, runtime, bar, stop, folder)
-    scores = {
-        style: [site_score(job.site, results[job.folder]["selected"]) for job in some] for style, some in jobs.items()
+    diverged = {
+        style: [job.site for job in some if results[job.folder]["status"] == "diverged"] for style, some in jobs.items()
     }
-    return plan.with_style(*better_style(scores))
+    if all(diverged.values()):  # no run can be trusted to the end: those with weights from before are compared
+        diverged = {
+            style: [job.site for job in some if not results[job.folder]["selected"]] for style, some in jobs.items()
+        }
+    if all(diverged.values()):
+        _check_selected(everything, results)
+    scores = {
+        style: [site_score(job.site, results[job.folder]["selected"]) for job in some]
+        for style, some in jobs.items()
+        if not diverged[style]
+    }
+    return plan.with_style(*better_style(scores, diverged))
 
 
 def _keep_record(final: RunFolder, summary: Summary) -> None:
@@ -271,13 +286,17 @@ def _train_all(
                     f"stopped in run {number} of {len(jobs)}; everything is saved in {out}. "
                     "Resume with the same command"
                 ) from None
+    return results
+
+
+def _check_selected(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> None:
+    """Raise for a run that diverged before it had weights to select."""
     for job in jobs:
         if not results[job.folder]["selected"]:
             raise LongshiftError(
                 f"{job.label}: the loss became infinite or NaN before the first evaluation; "
                 f"use a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
             )
-    return results
 
 
 @contextmanager

@@ -18,15 +18,34 @@ def styles_to_try(config: RunConfig, given: Mapping[str, object]) -> tuple[str, 
     return () if "style" in given or default == OFF else (OFF, default)
 
 
-def better_style(scores: Mapping[str, Sequence[SiteScore]]) -> tuple[str, str]:
-    """The style with the best accuracy averaged over classes at held-out sites (off in a tie), and the reason."""
+def better_style(
+    scores: Mapping[str, Sequence[SiteScore]], diverged: Mapping[str, Sequence[str]] | None = None
+) -> tuple[str, str]:
+    """The style with the best accuracy averaged over classes at held-out sites (off in a tie), and the reason.
+
+    Args:
+        scores: Scores of each style that can be chosen.
+        diverged: Held-out sites at which training with a style diverged; a style with such a site has no scores.
+    """
     means = {style: float(np.mean([score.balanced for score in rows])) for style, rows in scores.items()}
-    off, on = means[OFF], max(value for style, value in means.items() if style != OFF)
-    chosen = OFF if off >= on else next(style for style, value in means.items() if style != OFF and value == on)
+    chosen = max(means, key=lambda style: (means[style], style == OFF))
     switch = "off" if chosen == OFF else f"on (style={chosen})"
+    lost = {style: sites for style, sites in (diverged or {}).items() if style not in means}
+    if lost:
+        runs = " and ".join(
+            f"training {'without it' if style == OFF else 'with it'} diverged when {_listed(sites)} was held out"
+            for style, sites in lost.items()
+        )
+        reason = f"Style mixing is {switch}: {runs}. To choose it yourself, use --set style=..."
+        return chosen, reason
+    on = max(value for style, value in means.items() if style != OFF)
     reason = (
         f"Style mixing is {switch}: accuracy averaged over classes at held-out sites is {100 * on:.1f} % with it and "
-        f"{100 * off:.1f} % without it. The expected accuracy is that of the better of the two and therefore slightly "
-        "optimistic. To choose it yourself, use --set style=..."
+        f"{100 * means[OFF]:.1f} % without it. The expected accuracy is that of the better of the two and therefore "
+        "slightly optimistic. To choose it yourself, use --set style=..."
     )
     return chosen, reason
+
+
+def _listed(sites: Sequence[str]) -> str:
+    return sites[0] if len(sites) == 1 else f"{', '.join(sites[:-1])} or {sites[-1]}"
