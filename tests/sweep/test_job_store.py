@@ -20,6 +20,7 @@ from longshift.sweep.run_job import disk_full, execute
 from longshift.training import checkpoint
 from longshift.training.run_config import Runtime
 from longshift.training.task import TaskCache
+from tests.registries import restore_registries
 from tests.sweep.small import small_plan
 
 RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)
@@ -218,3 +219,27 @@ def test_the_cache_gives_the_task_that_make_task_gives(plan: Plan) -> None:
         assert kept.split.fingerprint == fresh.split.fingerprint
         assert kept.store.fingerprint == fresh.store.fingerprint
         assert tasks.get(config) is kept
+
+
+def test_a_column_whose_formula_changed_is_read_again(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore_registries(monkeypatch)
+    fingerprints = [job.fingerprint for job in plan.jobs]
+
+    def values(formula: str, file: str = "plugin.py") -> list[float]:
+        path = tmp_path / file
+        path.write_text(
+            "from longshift.results import register_column\n"
+            f"def formula(result):\n    return {formula}\n"
+            'register_column("score", "number", "a score", lambda result: formula(result))\n'
+        )
+        exec(compile(path.read_text(), path, "exec"), {})
+        entries = store.scan_jobs(plan.folder.store, fingerprints)
+        return [json.loads(entries[fingerprint].line)["score"] for fingerprint in fingerprints]
+
+    assert values("1.0") == [1.0, 1.0]
+    assert values("2.0") == [2.0, 2.0]
+    # A formula that did not change is not read again, even from another process or folder.
+    monkeypatch.setattr(store, "read_summary", None)
+    assert values("2.0", "copy.py") == [2.0, 2.0]

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import json
+import marshal
 import math
 import re
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError, UsageError
@@ -58,6 +62,7 @@ class RunColumn:
         read: Function from a run's result to the value; None for what only the sweep knows.
         since: First version that wrote the column; empty for a column that a plugin registered.
         machine: Whether the value depends on the machine or the moment.
+        version: Hash of the code that reads a plugin's column; empty for a built-in column.
     """
 
     name: str
@@ -66,6 +71,7 @@ class RunColumn:
     read: Read | None = None
     since: str = FIRST
     machine: bool = False
+    version: str = ""
 
     @property
     def optional(self) -> bool:
@@ -237,7 +243,7 @@ def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> No
         raise UsageError(f"Expected a column name of lower-case letters, digits and underscores, got {name!r}.")
     if name in RESERVED or any(column.name == name for column in _COLUMNS):
         raise UsageError(f"Expected a new column name, got {name!r}, which is built in or reserved.")
-    _plugins[name] = RunColumn(name, type, meaning, read, since="")
+    _plugins[name] = RunColumn(name, type, meaning, read, since="", version=_code_version(read))
 
 
 def unregister_column(name: str) -> None:
@@ -251,11 +257,35 @@ def unregister_column(name: str) -> None:
 
 def row_marks() -> tuple[str, ...]:
     """Text that the JSON of every row read with the current columns contains; a cached row without it is stale."""
-    return f'"{_MARK}": "{_digest()}"', *(f'"{name}": ' for name in column_names()[len(_COLUMNS) :])
+    return f'"{_MARK}": "{_digest()}"', *(f'"{name}": "{version}"' for name, version in _plugin_versions().items())
 
 
 _MARK = "columns"
-RESERVED = (_MARK, "averaged")  # keys of a row that are not columns
+_VERSIONS = "column_versions"
+RESERVED = (_MARK, _VERSIONS, "averaged")  # keys of a row that are not columns
+
+
+def _plugin_versions() -> dict[str, str]:
+    return {column.name: column.version for column in run_columns() if column.version}
+
+
+def _code_version(read: Read) -> str:
+    """Hash of the file that defines the function, as the formula may use anything in it, or else of its code.
+
+    It is computed when the column is registered, so that it is about the code that runs, even if the file is edited
+    later. A callable without code of its own is new in each process.
+    """
+    function = inspect.unwrap(read)
+    while isinstance(function, functools.partial):
+        function = inspect.unwrap(function.func)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return uuid.uuid4().hex[:16]
+    try:
+        source = Path(code.co_filename).read_bytes()
+    except OSError:  # typed in a session
+        source = marshal.dumps(code)
+    return hashlib.sha256(source).hexdigest()[:16]
 
 
 @functools.cache
@@ -266,4 +296,5 @@ def _digest() -> str:
 def read_row(result: RunResult) -> dict[str, Any]:
     """The row of a run, without what only the sweep knows."""
     row: dict[str, Any] = {column.name: column.value(result) for column in run_columns() if column.read}
-    return {**row, _MARK: _digest()}
+    versions = _plugin_versions()
+    return {**row, _MARK: _digest(), **({_VERSIONS: versions} if versions else {})}
