@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from torch import Tensor, nn
 
 from longshift import plugins
 from longshift.data.readers import READERS
 from longshift.errors import LongshiftError, UsageError
 from longshift.methods import get_method
+from longshift.nn.backbone_sources import SOURCES, Backbone, register_backbones
 from longshift.plugins import VARIABLE, Registry, load_plugins, plugin_files, use_plugin
+from longshift.training.augmentation import AUGMENTATIONS, register_augmentation
 from tests.docs.extend_page import blocks
 from tests.registries import restore_registries
 
@@ -54,6 +59,51 @@ def test_a_name_belongs_to_one_entry() -> None:
         registry.find("twoo")
     with pytest.raises(UsageError, match=r"known: two; .* name its file: longshift --plugin FILE\.py"):
         registry.find("zzz")
+
+
+def test_a_cell_that_is_run_again_replaces_its_augmentation_and_its_backbones() -> None:
+    def cell(factor: int) -> None:
+        @register_augmentation("scaled", uniforms=factor)
+        def scaled(images: Tensor, u: Tensor) -> Tensor:
+            return images * factor
+
+        def make(name: str, pretrained: bool) -> Backbone:
+            return Backbone(nn.Flatten(), factor, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+
+        register_backbones("lab", make, names=lambda: ["flat"])
+
+    cell(1)
+    cell(2)
+    assert AUGMENTATIONS["scaled"].uniforms == 2
+    assert SOURCES["lab"].make("flat", False).feature_dim == 2
+    with pytest.raises(LongshiftError, match="The augmentation 'domainbed' exists already"):
+        register_augmentation("domainbed", uniforms=1)(lambda images, u: images)
+
+    def other(images: Tensor, u: Tensor) -> Tensor:
+        return images
+
+    with pytest.raises(LongshiftError, match="The augmentation 'scaled' exists already"):
+        register_augmentation("scaled", uniforms=2)(other)
+
+
+def test_a_thread_waits_for_the_plugin_that_another_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("from tests.test_plugins import started, proceed\nstarted.set()\nproceed.wait(10)\n" + READER)
+    monkeypatch.setenv(VARIABLE, str(file))
+    found: list[Any] = []
+    first = threading.Thread(target=load_plugins)
+    first.start()
+    assert started.wait(10)
+    second = threading.Thread(target=lambda: found.append(".mine" in READERS))
+    second.start()
+    second.join(0.2)  # without the lock, it has looked by now
+    proceed.set()
+    first.join()
+    second.join()
+    assert found == [True]
+
+
+started, proceed = threading.Event(), threading.Event()
 
 
 def test_a_file_is_loaded_once_and_in_worker_processes(tmp_path: Path) -> None:

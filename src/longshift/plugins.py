@@ -12,11 +12,13 @@ A file that is only named in a dataset, a sweep, a run or a model is never loade
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib.util
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -30,6 +32,8 @@ VARIABLE = "LONGSHIFT_PLUGINS"
 T = TypeVar("T")
 
 _loaded: set[str] = set()  # entry points and files; a broken entry point is reported once
+# A thread must not look up an entry while another one is still importing its plugin; a plugin may look up entries.
+_loading = threading.RLock()
 
 
 class Registry(Mapping[str, T]):
@@ -83,7 +87,15 @@ class Registry(Mapping[str, T]):
 
 
 def _origin(value: object) -> object:
-    """Where an entry is defined: a module that is imported again may register its entries again."""
+    """Where an entry is defined: a module that is imported again, or a cell that is run again, may register it again.
+
+    An entry that wraps functions is defined where they are.
+    """
+    if isinstance(value, functools.partial):
+        return _origin(value.func)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: _origin(part) for name, part in parts.items() if callable(part)} or value
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     return (module, name) if module and name else value
 
@@ -98,7 +110,8 @@ def use_plugin(path: Path | str) -> None:
         UsageError: If the file does not exist or cannot be imported.
     """
     file = Path(path).expanduser().resolve()
-    _import_file(file)
+    with _loading:
+        _import_file(file)
     files = plugin_files()
     if file not in files:
         os.environ[VARIABLE] = os.pathsep.join(map(str, [*files, file]))
@@ -112,15 +125,16 @@ def plugin_files() -> list[Path]:
 
 def load_plugins() -> None:
     """Import each plugin once. One that is installed but broken is named in a warning; a broken file is an error."""
-    for file in plugin_files():
-        _import_file(file)
-    for point in _points(tuple(sys.path)):
-        if point.value not in _loaded:
-            _loaded.add(point.value)
-            try:
-                point.load()
-            except Exception as error:  # a plugin may fail in any way; everything else must still work
-                warnings.warn(f"The plugin {point.name} = {point.value} was skipped: {error}", stacklevel=2)
+    with _loading:
+        for file in plugin_files():
+            _import_file(file)
+        for point in _points(tuple(sys.path)):
+            if point.value not in _loaded:
+                _loaded.add(point.value)
+                try:
+                    point.load()
+                except Exception as error:  # a plugin may fail in any way; everything else must still work
+                    warnings.warn(f"The plugin {point.name} = {point.value} was skipped: {error}", stacklevel=2)
 
 
 @functools.lru_cache(maxsize=1)
