@@ -13,12 +13,14 @@ from typer.testing import CliRunner
 from longshift.cli.main import app
 from longshift.data import Manifest, load_dataset
 from longshift.data.image_size import fitting_size, typical_side
-from longshift.errors import ConfigError, UsageError
+from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.files import read_json
 from longshift.fitting.network_choice import choose_network
-from longshift.training import resolve_run, task
-from longshift.training.resolve_run import describe_network, resolve
+from longshift.locks import lock_folder
+from longshift.training import Runtime, resolve_run, task, train
+from longshift.training.resolve_run import Request, describe_network, resolve
 from longshift.training.run_config import RunConfig
+from longshift.training.run_folder import RunFolder, write_config
 from longshift.training.task import make_task
 
 
@@ -144,3 +146,41 @@ def test_the_data_are_read_once(small: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(task, "load_dataset", note)
     make_task(resolve({"data": small, "target": "west", "setting": "Natural", "shrink": True, "validation": 1}))
     assert read == [small]
+
+
+def test_python_is_told_what_was_chosen_too(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    asked: dict[str, Any] = {
+        "data": small, "target": "west", "setting": "Natural", "shrink": True, "validation": 1, "method": "erm",
+        "steps": 1, "hparams": {"batch_size": 2},
+    }  # fmt: skip
+    said: dict[str, list[str]] = {"keys": [], "config": [], "all": []}
+    stated = {**asked, "image_size": 20, "backbone": "small_conv"}
+    requests: dict[str, Request] = {"keys": asked, "config": RunConfig(**asked), "all": RunConfig(**stated)}
+    for name, request in requests.items():
+        train(request, out=tmp_path / name, runtime=Runtime(device="cpu", keep_model=False), say=said[name].append)
+    assert said["config"] == said["keys"]
+    assert any("small_conv from random weights, on 20x20 pixels" in text for text in said["config"])
+    assert not any("small_conv" in text for text in said["all"])
+
+
+def test_a_folder_that_is_taken_is_refused_before_anything_is_decoded(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_decoding(*args: object, **options: object) -> None:
+        raise AssertionError("decoded")
+
+    monkeypatch.setattr(task, "open_store", no_decoding)
+    asked = {"data": small, "target": "west", "setting": "Natural", "shrink": True, "validation": 1, "method": "erm"}
+    folder = RunFolder(tmp_path / "run")
+    write_config(folder, resolve(asked).config)
+    folder.result.touch()
+    for options in ({"request": asked, "out": folder.path}, {"resume": folder.path}):
+        with pytest.raises(LongshiftError, match="holds a finished run"):
+            train(**options)
+    folder.result.unlink()
+    folder.resume.touch()
+    with pytest.raises(LongshiftError, match="holds an unfinished run"):
+        train(asked, out=folder.path)
+    with lock_folder(folder.path), pytest.raises(LongshiftError, match="another command is at work"):
+        train(resume=folder.path)

@@ -14,7 +14,7 @@ from longshift.settings import DamagedRecipe, read_recipe, save_split
 from longshift.training import environment
 from longshift.training.checkpoint import ResumeWriter, damaged_resume, load_resume
 from longshift.training.run_config import RunConfig
-from longshift.training.run_folder import RunFolder, write_config, write_metrics
+from longshift.training.run_folder import RunFolder, refuse_taken, write_config, write_metrics
 from longshift.training.task import Task
 
 
@@ -27,15 +27,9 @@ class RunWriter:
 
     def open(self, resume: bool) -> dict[str, Any] | None:
         """Write what is known before training; return the state of the checkpoint if there is one to resume from."""
-        folder, path = self.folder, self.folder.path
+        folder = self.folder
+        refuse_taken(folder, resume)
         unfinished = folder.resume.exists()
-        if folder.finished():
-            raise LongshiftError(
-                f"{path} holds a finished run. See it with `longshift evaluate {path}`, or train in another folder "
-                "with --out FOLDER."
-            )
-        if unfinished and not resume:
-            raise LongshiftError(f"{path} holds an unfinished run. Resume it with: longshift train --resume {path}")
         write_config(folder, self.config)
         if unfinished and folder.split.exists():
             try:

@@ -15,7 +15,7 @@ from longshift.nn import check_backbone
 from longshift.training.interrupt import graceful_stop
 from longshift.training.resolve_run import Request, ResolvedRun, describe_network, resolve
 from longshift.training.run_config import RunConfig, Runtime
-from longshift.training.run_folder import RunFolder, read_config
+from longshift.training.run_folder import RunFolder, read_config, refuse_taken
 from longshift.training.task import Bar, make_task, no_bar
 from longshift.training.trackers import TrackerKind, open_tracker, tracker_kind
 from longshift.training.trainer import Trainer
@@ -86,17 +86,17 @@ def train(
     start_warmup(runtime, config.steps)
     check_backbone(config.backbone_name, config.pretrained)  # before the images are decoded
     kind = tracker_kind(track) if track else None
-    task = make_task(run, runtime.cache, bar)
-    with (
-        lock_folder(folder),
-        graceful_stop(lambda: say("stopping after this step; press Ctrl-C again to stop at once")) as stop,
-        bar(f"{config.method} on {config.target}", config.steps) as tick,
-        open_tracker(kind, folder, config) if kind else nullcontext() as tracker,
-    ):
-        trainer = Trainer(config, task, folder, runtime, stop, tracker.row if tracker else (lambda row: None))
-        result = trainer.run(tick, resume=resume is not None)
-        if tracker:
-            tracker.finish(result)
+    with lock_folder(folder):  # before the images are decoded, so that a folder in use is refused at once
+        task = make_task(run, runtime.cache, bar)
+        with (
+            graceful_stop(lambda: say("stopping after this step; press Ctrl-C again to stop at once")) as stop,
+            bar(f"{config.method} on {config.target}", config.steps) as tick,
+            open_tracker(kind, folder, config) if kind else nullcontext() as tracker,
+        ):
+            trainer = Trainer(config, task, folder, runtime, stop, tracker.row if tracker else (lambda row: None))
+            result = trainer.run(tick, resume=resume is not None)
+            if tracker:
+                tracker.finish(result)
     return TrainedRun(folder, config, result)
 
 
@@ -107,17 +107,20 @@ def _open(
         if request or (out and Path(out) != Path(resume)):
             raise UsageError("--resume takes everything from the run's folder; drop the other options")
         config = read_config(RunFolder(Path(resume)))
+        refuse_taken(RunFolder(Path(resume)), resume=True)
         return ResolvedRun(config, load_dataset(config.data)), Path(resume)
     if request is None:
         raise UsageError("expected a request (a RunConfig or its keys) or a folder to resume, got neither")
     run = resolve(request)
     config = run.config
-    asked = request.model_dump() if isinstance(request, RunConfig) else request
+    folder = Path(out) if out else Path("runs") / default_name(config)
+    refuse_taken(RunFolder(folder), resume=False)
+    asked = request.model_dump(exclude_unset=True) if isinstance(request, RunConfig) else request
     if config.benchmark and not asked.get("benchmark"):
         say(f"the names are those of {config.benchmark}: its published counts are used")
     if not (config.vectors or {"image_size", "backbone"} <= asked.keys()):
         say(f"{describe_network(config)} (--backbone and --image-size choose others)")
-    return run, Path(out) if out else Path("runs") / default_name(config)
+    return run, folder
 
 
 def default_name(config: RunConfig) -> str:
