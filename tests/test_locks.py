@@ -6,6 +6,7 @@ import errno
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -119,6 +120,40 @@ def test_a_read_only_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(FileLock, "acquire", refuse)
     with pytest.raises(LongshiftError, match="read-only"), lock_folder(tmp_path / "out"):
         pass
+
+
+def test_a_file_that_another_machine_removed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acquire, stale = FileLock.acquire, iter([True, True])
+
+    def removed_twice(self: FileLock, *args: Any, **options: Any) -> object:
+        if next(stale, False):
+            raise OSError(errno.ESTALE, "stale file handle")
+        return acquire(self, *args, **options)
+
+    monkeypatch.setattr(FileLock, "acquire", removed_twice)
+    lock = try_lock(tmp_path / "a.lock")
+    assert lock is not None
+    assert lock.real
+    lock.release()
+    stale = iter(lambda: True, False)  # for ever
+    with pytest.raises(OSError, match="stale file handle"):
+        try_lock(tmp_path / "a.lock")
+
+
+def test_the_lock_file_of_another_process_stays_where_the_server_has_no_locks_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: object, *args: object, **options: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    path = tmp_path / "a.lock"
+    path.touch()
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    lock = try_lock(path)
+    assert lock is not None
+    assert not lock.real
+    lock.release()
+    assert path.exists()
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP])

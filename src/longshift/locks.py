@@ -1,7 +1,10 @@
 """Locks between processes. A lock ends with its process, however the process ends.
 
-A holder removes the lock file while it still holds the lock, so nothing is left in a finished folder. A process that
-opened the file before and locks it afterwards notices that the file is gone and starts over (`filelock` checks this).
+A holder removes the lock file while it still holds the lock, so nothing is left in a finished folder. This is safe
+while others wait, because only a holder removes the file and because each attempt of a waiting process opens the file
+anew, tries to lock it and, once it has the lock, asks whether the file still has a name (`filelock` does all this). If
+not, the attempt starts over. The answer is also right on NFS: a client that gets a lock drops what it has cached about
+the file, so the server answers; if the server has forgotten the file, the attempt fails with ESTALE and starts over.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from longshift.errors import LongshiftError
 from longshift.files import cannot_write, remove_parts
 
 BRIEFLY = 0.1  # seconds; `is_locked` of another process holds a free lock for a moment
+STALE_ATTEMPTS = 10
 UNSUPPORTED = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
@@ -43,17 +47,22 @@ def try_lock(path: Path, patience: float = BRIEFLY) -> HeldLock | None:
     Raises:
         OSError: The file cannot be created.
     """
-    lock = FileLock(path, thread_local=False)
-    try:
-        lock.acquire(timeout=patience, poll_interval=0.01 if 0 <= patience <= BRIEFLY else 0.1)
-    except Timeout:
-        return None
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise
-        path.unlink(missing_ok=True)
-        return HeldLock(path, None)
-    return HeldLock(path, lock)
+    for attempts_left in reversed(range(STALE_ATTEMPTS)):
+        lock = FileLock(path, thread_local=False)
+        try:
+            lock.acquire(timeout=patience, poll_interval=0.01 if 0 <= patience <= BRIEFLY else 0.1)
+            return HeldLock(path, lock)
+        except Timeout:
+            return None
+        except OSError as error:
+            if error.errno == errno.ESTALE and attempts_left:  # removed on another machine while it was opened here
+                continue
+            if error.errno not in UNSUPPORTED:
+                raise
+            if error.errno != errno.ENOLCK:  # that may pass, and the file may be another's lock
+                path.unlink(missing_ok=True)
+            return HeldLock(path, None)
+    raise AssertionError("the last attempt returns or raises")
 
 
 @contextlib.contextmanager
