@@ -33,7 +33,13 @@ def test_irm_penalty_is_the_product_of_slopes(domains: int, n: int, classes: int
             (slope,) = torch.autograd.grad(cross_entropy(factor * z[half], labels[half]), factor)
             slopes.append(slope)
         expected.append(slopes[0] * slopes[1])
-    torch.testing.assert_close(irm_penalty(logits, y), torch.stack(expected), rtol=0, atol=1e-12)
+    d = torch.arange(domains).repeat_interleave(n)
+    actual = irm_penalty(logits.flatten(0, 1), y.flatten(), d, domains)
+    torch.testing.assert_close(actual, torch.stack(expected), rtol=0, atol=1e-12)
+    order = torch.arange(domains * n).reshape(domains, n).T.flatten()  # domains in turn, each in its own order
+    mixed = irm_penalty(logits.flatten(0, 1)[order], y.flatten()[order], d[order], domains + 1)
+    torch.testing.assert_close(mixed[:-1], actual, rtol=0, atol=1e-12)
+    assert float(mixed[-1]) == 0
 
 
 @pytest.mark.parametrize(("domains", "n", "classes"), [(2, 2, 2), (3, 5, 4), (2, 3, 65)])
@@ -65,3 +71,21 @@ def test_spread_is_the_population_variance() -> None:
     assert float(spread(values)) == pytest.approx(6.0)
     table = torch.randn(4, 9, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(spread(table), table.var(0, correction=0).mean())
+
+
+def test_masks_give_the_variance_of_domains_of_different_size() -> None:
+    features, y, head = problem(1, 9, 4)
+    d = torch.tensor([0, 2, 0, 2, 2, 0, 2, 2, 0])
+    member = torch.stack([d == k for k in range(3)])
+    actual = head_gradient_variance(features[0], head(features[0]), y[0], member)
+    for k in (0, 2):
+        own = features[:, d == k]
+        torch.testing.assert_close(actual[k], head_gradient_variance(own, head(own), y[:, d == k])[0])
+    assert not actual[1].any()
+
+
+def test_spread_of_the_present_domains() -> None:
+    table = torch.randn(4, 9, generator=torch.Generator().manual_seed(0))
+    present = torch.tensor([True, False, True, True])
+    torch.testing.assert_close(spread(table, present), spread(table[present]))
+    torch.testing.assert_close(spread(table[:, 0], present), spread(table[present, 0]))

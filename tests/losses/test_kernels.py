@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -20,6 +21,26 @@ def random_features(shape: tuple[int, ...], seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+def flat_mmd(features: Tensor) -> Tensor:
+    """Of features (D, n, F), as a batch sorted by domain."""
+    d = torch.arange(len(features)).repeat_interleave(features.shape[1])
+    return pairwise_mmd(features.flatten(0, 1), d, len(features))
+
+
+def flat_coral(features: Tensor) -> Tensor:
+    """Of features (D, n, F), as a batch sorted by domain."""
+    d = torch.arange(len(features)).repeat_interleave(features.shape[1])
+    return pairwise_coral(features.flatten(0, 1), d, len(features))
+
+
+def loop_coral(parts: Sequence[Tensor]) -> float:
+    covariances = [np.atleast_2d(np.cov(x.numpy(), rowvar=False)) for x in parts]
+    means = [x.numpy().mean(0) for x in parts]
+    pairs = itertools.combinations(range(len(parts)), 2)
+    gaps = [((means[i] - means[j]) ** 2).mean() + ((covariances[i] - covariances[j]) ** 2).mean() for i, j in pairs]
+    return float(np.mean(gaps))
+
+
 def loop_kernel(a: Tensor, b: Tensor, gammas: tuple[float, ...]) -> float:
     values = [sum(np.exp(-g * float(((x - y) ** 2).sum())) for g in gammas) for x in a for y in b]
     return float(np.mean(values))
@@ -33,7 +54,7 @@ def loop_mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...]) -> float:
 def test_pairwise_mmd_is_the_mean_over_pairs(shape: tuple[int, int, int]) -> None:
     features = random_features(shape)
     expected = np.mean([loop_mmd(a, b, MMD_GAMMAS) for a, b in itertools.combinations(features, 2)])
-    assert float(pairwise_mmd(features)) == pytest.approx(expected, abs=1e-12)
+    assert float(flat_mmd(features)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_mmd_of_samples_of_different_size() -> None:
@@ -43,19 +64,20 @@ def test_mmd_of_samples_of_different_size() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_pairwise_coral_is_the_mean_over_pairs_of_moment_differences(shape: tuple[int, int, int]) -> None:
-    features = random_features(shape).numpy()
-    covariances = [np.atleast_2d(np.cov(x, rowvar=False)) for x in features]
-    means = [x.mean(0) for x in features]
-    expected = np.mean(
-        [
-            ((means[i] - means[j]) ** 2).mean() + ((covariances[i] - covariances[j]) ** 2).mean()
-            for i, j in itertools.combinations(range(len(features)), 2)
-        ]
-    )
-    assert float(pairwise_coral(torch.from_numpy(features))) == pytest.approx(expected, abs=1e-12)
+    features = random_features(shape)
+    assert float(flat_coral(features)) == pytest.approx(loop_coral(list(features)), abs=1e-12)
 
 
-@pytest.mark.parametrize("penalty", [pairwise_coral, pairwise_mmd])
+def test_domains_of_different_size_in_any_order_and_absent_ones() -> None:
+    features = random_features((14, 5))
+    d = torch.tensor([0, 3, 3, 0, 1, 1, 1, 0, 3, 1, 1, 3, 0, 1])  # domain 2 has no sample, 4 neither
+    parts = [features[d == k] for k in (0, 1, 3)]
+    expected = np.mean([loop_mmd(a, b, MMD_GAMMAS) for a, b in itertools.combinations(parts, 2)])
+    assert float(pairwise_mmd(features, d, 5)) == pytest.approx(expected, abs=1e-12)
+    assert float(pairwise_coral(features, d, 5)) == pytest.approx(loop_coral(parts), abs=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [flat_coral, flat_mmd])
 def test_gradients_are_right_also_where_samples_coincide(penalty: object) -> None:
     assert callable(penalty)
     features = random_features((3, 4, 2))
@@ -64,7 +86,7 @@ def test_gradients_are_right_also_where_samples_coincide(penalty: object) -> Non
     assert torch.autograd.gradcheck(penalty, features.requires_grad_())
 
 
-@pytest.mark.parametrize("penalty", [pairwise_coral, pairwise_mmd])
+@pytest.mark.parametrize("penalty", [flat_coral, flat_mmd])
 def test_equal_domains_and_one_domain_cost_nothing(penalty: object) -> None:
     assert callable(penalty)
     one = random_features((1, 6, 4))
@@ -81,6 +103,6 @@ def test_distances_against_scipy_and_exact_zeros_far_from_the_origin() -> None:
 
 def test_half_precision_is_computed_in_float32() -> None:
     features = random_features((3, 4, 5)).bfloat16()
-    for penalty in (pairwise_coral, pairwise_mmd):
+    for penalty in (flat_coral, flat_mmd):
         assert penalty(features).dtype == torch.float32
         torch.testing.assert_close(penalty(features), penalty(features.float()))

@@ -26,17 +26,17 @@ def test_centroids_are_replaced_first_and_averaged_afterwards() -> None:
     y, d = torch.tensor([0, 0, 1, 0, 1]), torch.tensor([0, 0, 0, 1, 1])
     first = torch.arange(5.0)[:, None].expand(5, FEATURES)
     method.receive_features(first, y, d)
-    assert method.centroids[..., 0].tolist() == [[0.5, 2.0], [3.0, 4.0]]
+    assert method.boda.centroids[..., 0].tolist() == [[0.5, 2.0], [3.0, 4.0]]
     method.receive_features(first + 8, y, d)
-    assert method.centroids[..., 0].tolist() == [[6.5, 8.0], [9.0, 10.0]]
+    assert method.boda.centroids[..., 0].tolist() == [[6.5, 8.0], [9.0, 10.0]]
 
 
 def test_a_group_that_comes_late_is_not_averaged_with_nothing() -> None:
     method = made(Tiny(classes=2, domains=2))
     method.receive_features(torch.full((2, FEATURES), 4.0), torch.tensor([0, 1]), torch.tensor([0, 0]))
-    assert method.centroids[1].abs().max() == 0
+    assert method.boda.centroids[1].abs().max() == 0
     method.receive_features(torch.full((2, FEATURES), 8.0), torch.tensor([0, 1]), torch.tensor([0, 1]))
-    assert method.centroids[..., 0].tolist() == [[7.0, 4.0], [0.0, 8.0]]
+    assert method.boda.centroids[..., 0].tolist() == [[7.0, 4.0], [0.0, 8.0]]
 
 
 def test_a_class_missing_from_a_domain_does_not_disturb() -> None:
@@ -46,7 +46,7 @@ def test_a_class_missing_from_a_domain_does_not_disturb() -> None:
     for filler in (0.0, 1e6):
         method = made(tiny)
         with torch.no_grad():
-            method.centroids[0, -1] = filler
+            method.boda.centroids[0, -1] = filler
         tiny.train(method, 0, 6)
         ended.append(method.network.classifier.weight)
     assert torch.equal(ended[0], ended[1])

@@ -28,7 +28,7 @@ Given = dict[str, Any]
 
 def check_boda_centroids(method: Method, expected: Given) -> None:
     assert isinstance(method, BoDA)
-    close(method.centroids, expected["centroids_after"], "centroids")
+    close(method.boda.centroids, expected["centroids_after"], "centroids")
 
 
 def check_groupdro_weights(method: Method, expected: Given) -> None:

@@ -1,4 +1,4 @@
-"""Losses as pure functions on tensors, always computed in full precision, and NDCL as one module."""
+"""Losses as pure functions on tensors, always computed in full precision, and as modules for any training loop."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.losses.alignment import (
+        ALIGNMENTS as ALIGNMENTS,
+        PrototypeAlignment as PrototypeAlignment,
         Prototypes as Prototypes,
         align as align,
         align_released as align_released,
         prototype_alignment as prototype_alignment,
         prototypes as prototypes,
     )
-    from longshift.losses.boda import boda_loss as boda_loss, group_means as group_means
+    from longshift.losses.boda import BoDALoss as BoDALoss, boda_loss as boda_loss, group_means as group_means
     from longshift.losses.contrastive import (
         CONTRASTS as CONTRASTS,
         NEGATIVES as NEGATIVES,
@@ -25,6 +27,14 @@ if TYPE_CHECKING:
         supcon as supcon,
         supcon_nd as supcon_nd,
     )
+    from longshift.losses.domain_groups import domain_means as domain_means, membership as membership
+    from longshift.losses.domain_penalties import (
+        CORALLoss as CORALLoss,
+        FishrPenalty as FishrPenalty,
+        IRMPenalty as IRMPenalty,
+        MMDLoss as MMDLoss,
+        VRExPenalty as VRExPenalty,
+    )
     from longshift.losses.hsic import class_hsic as class_hsic, classes_present as classes_present
     from longshift.losses.imbalance import (
         focal_loss as focal_loss,
@@ -32,6 +42,13 @@ if TYPE_CHECKING:
         ldam_margins as ldam_margins,
         log_prior as log_prior,
         margin_loss as margin_loss,
+        shift_logits as shift_logits,
+    )
+    from longshift.losses.imbalance_losses import (
+        BalancedSoftmaxLoss as BalancedSoftmaxLoss,
+        FocalLoss as FocalLoss,
+        InverseFrequencyCE as InverseFrequencyCE,
+        LDAMLoss as LDAMLoss,
     )
     from longshift.losses.invariance import (
         head_gradient_variance as head_gradient_variance,
@@ -50,7 +67,6 @@ if TYPE_CHECKING:
     )
     from longshift.losses.moments import pairwise_coral as pairwise_coral
     from longshift.losses.ndcl_loss import (
-        ALIGNMENTS as ALIGNMENTS,
         PRIORS as PRIORS,
         RELEASED as RELEASED,
         SIMILARITY_CHOICES as SIMILARITY_CHOICES,
@@ -62,6 +78,7 @@ if TYPE_CHECKING:
     from longshift.losses.reweighted_ce import (
         DIVISORS as DIVISORS,
         WEIGHTS as WEIGHTS,
+        ReweightedCE as ReweightedCE,
         class_mean as class_mean,
         intra_class_weights as intra_class_weights,
         reweighted_cross_entropy as reweighted_cross_entropy,

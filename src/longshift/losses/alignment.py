@@ -7,12 +7,16 @@ does not grow with classes times domains.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from longshift.losses.contrastive import Reduction, anchor_terms, cosine, others, reduce, same_class
+from longshift.losses.choices import check
+from longshift.losses.contrastive import REDUCTIONS, Reduction, anchor_terms, cosine, others, reduce, same_class
 from longshift.losses.precision import full_precision
+
+Alignment = Literal["paper", "released"]
+ALIGNMENTS: tuple[Alignment, ...] = ("paper", "released")
 
 
 class Prototypes(NamedTuple):
@@ -73,3 +77,34 @@ def prototype_alignment(
     """Compute eq. align on the (domain, class) means of the batch; `released` uses the authors' version."""
     table = prototypes(predictions, labels, domains)
     return align_released(*table) if released else align(*table, reduction=reduction)
+
+
+class PrototypeAlignment(nn.Module):
+    """NDCL's alignment (arXiv:2601.21999, eq. align): class prototypes of different domains attract.
+
+    Args:
+        reduction: Over prototypes: "mean", "sum" or "class" (mean over classes of class means).
+        alignment: "paper" for the equation, "released" for the authors' code, which always reduces by class.
+
+    Raises:
+        ValueError: If an option is invalid.
+
+    Example:
+        >>> import torch
+        >>> align = PrototypeAlignment()
+        >>> predictions = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+        >>> align(predictions, torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])).item()  # ln(e + 2) - 1
+        0.5514...
+    """
+
+    def __init__(self, *, reduction: Reduction = "mean", alignment: Alignment = "paper") -> None:
+        super().__init__()
+        check("reduction", reduction, REDUCTIONS)
+        check("alignment", alignment, ALIGNMENTS)
+        self.reduction: Reduction = reduction
+        self.alignment: Alignment = alignment
+
+    def forward(self, predictions: Tensor, y: Tensor, d: Tensor) -> Tensor:
+        """Compute the loss from predictions (B, K) (softmax of logits), classes y (B,) and domains d (B,)."""
+        released = self.alignment == "released"
+        return prototype_alignment(predictions, y, d, reduction=self.reduction, released=released)

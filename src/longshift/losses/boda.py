@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from longshift.losses.imbalance_losses import Counts, count_rows
 from longshift.losses.precision import full_precision
 
 
@@ -53,3 +54,67 @@ def group_means(features: Tensor, y: Tensor, d: Tensor, domains: int, classes: i
     sums: Tensor = torch.segment_reduce(in_order, "sum", lengths=sizes, axis=0)
     means = sums / sizes.clamp_min(1)[:, None]
     return means.view(domains, classes, -1), sizes.view(domains, classes)
+
+
+class BoDALoss(nn.Module):
+    """BoDA (Yang, Wang and Katabi 2022): distances to class centroids of other domains, balanced by group size.
+
+    Call `update` with features of the whole training set every 100 steps or so. As published, centroids are zero
+    before the first update, so that all are equally far. Centroids are part of the module's state.
+
+    Args:
+        class_counts: Training samples, (domains, classes). A group without samples has no centroid.
+        feature_dim: Length of a feature vector.
+        nu: Exponent of the ratio of group sizes.
+        temperature: Temperature of the distances.
+        momentum: Share of the old centroid that an update keeps.
+
+    Raises:
+        ValueError: If an option or a shape is invalid.
+
+    Example:
+        >>> boda = BoDALoss([[50, 5], [5, 50]], feature_dim=3)
+        >>> features, y, d = torch.randn(8, 3), torch.arange(8) % 2, torch.arange(8) // 4
+        >>> boda.update(features, y, d)
+        >>> boda(features, y, d).shape
+        torch.Size([])
+    """
+
+    class_counts: Tensor  # (domains, classes)
+    centroids: Tensor  # (domains, classes, feature_dim)
+    seen: Tensor  # (domains, classes) groups whose centroid was updated
+
+    def __init__(
+        self,
+        class_counts: Counts,
+        feature_dim: int,
+        *,
+        nu: float = 0.5,
+        temperature: float = 1.0,
+        momentum: float = 0.2,
+    ) -> None:
+        super().__init__()
+        if nu < 0 or not temperature > 0 or not 0 <= momentum <= 1:
+            raise ValueError(
+                "Expected `nu` of at least 0, `temperature` above 0 and `momentum` from 0 to 1, "
+                f"but got {nu}, {temperature} and {momentum}."
+            )
+        counts = count_rows(class_counts)
+        self.nu, self.temperature, self.momentum = nu, temperature, momentum
+        self.register_buffer("class_counts", counts, persistent=False)
+        self.register_buffer("centroids", torch.zeros(*counts.shape, feature_dim))
+        self.register_buffer("seen", torch.zeros(counts.shape, dtype=torch.bool))
+
+    @torch.no_grad()
+    def update(self, features: Tensor, y: Tensor, d: Tensor) -> None:
+        """Update the centroids: replace them the first time, then use a moving average. Reads sizes on the host."""
+        domains, classes = self.class_counts.shape
+        means, sizes = group_means(features, y, d, domains, classes)
+        kept = self.momentum * self.seen.to(means.dtype)[..., None]
+        moved = (1 - kept) * means + kept * self.centroids
+        self.centroids.copy_(torch.where((sizes > 0)[..., None], moved, self.centroids))
+        self.seen.logical_or_(sizes > 0)
+
+    def forward(self, features: Tensor, y: Tensor, d: Tensor) -> Tensor:
+        """Compute the loss from features (B, F), classes y (B,) and domains d (B,)."""
+        return boda_loss(features, y, d, self.centroids, self.class_counts, self.nu, self.temperature)

@@ -37,6 +37,11 @@ def log_prior(counts: Tensor) -> Tensor:
     return counts.clamp_min(torch.finfo(torch.float32).tiny).log()
 
 
+def shift_logits(logits: Tensor, log_counts: Tensor, d: Tensor | None) -> Tensor:
+    """Add log counts (rows, K) to logits (B, K): those of the sample's domain d, or the only row."""
+    return logits + (log_counts if d is None or len(log_counts) == 1 else log_counts[d])
+
+
 def ldam_margins(counts: Tensor, largest: float) -> Tensor:
     """Compute margins proportional to count^(-1/4), each row scaled to the maximum `largest`, (D, K) -> (D, K).
 

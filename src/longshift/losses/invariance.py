@@ -1,10 +1,11 @@
-"""Penalties on differences of a risk or its gradient between domains (IRM, Fishr)."""
+"""Penalties on differences of a risk or its gradient between domains (IRM, Fishr, VREx)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from longshift.losses.domain_groups import domain_means, mean_of_present, membership
 from longshift.losses.labels import indicator
 from longshift.losses.precision import full_precision
 
@@ -20,27 +21,34 @@ def scale_gradients(logits: Tensor, y: Tensor) -> Tensor:
 
 
 @full_precision
-def irm_penalty(logits: Tensor, y: Tensor) -> Tensor:
-    """Compute the IRM penalty per domain, logits (D, n, K), y (D, n) -> (D,).
+def irm_penalty(logits: Tensor, y: Tensor, d: Tensor, domains: int) -> Tensor:
+    """Compute the IRM penalty per domain, logits (B, K), y (B,), d (B,) -> (domains,).
 
-    The product of the mean derivatives over even and odd samples: an unbiased estimate of the squared
-    derivative, which can be negative. Needs n >= 2.
+    The product of the mean derivatives over even and odd samples of the domain: an unbiased estimate of the squared
+    derivative, which can be negative. A domain with fewer than two samples gives 0.
     """
+    member = membership(d, domains)
+    even = member.cumsum(1) % 2 == 1  # the first sample of a domain is number 0
     gradients = scale_gradients(logits, y)
-    return gradients[:, 0::2].mean(1) * gradients[:, 1::2].mean(1)
+    return domain_means(gradients, member & even) * domain_means(gradients, member & ~even)
 
 
 @full_precision
-def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor) -> Tensor:
+def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor, member: Tensor | None = None) -> Tensor:
     """Compute per domain the variance over samples of the gradient of cross-entropy for a linear head.
 
-    features (D, n, F), logits (D, n, K), y (D, n) -> (D, K * F + K): weights (row by row), then biases.
+    features (D, n, F), logits (D, n, K), y (D, n) -> (D, K * F + K): weights (row by row), then biases. Where the
+    domains have different numbers of samples, the three have one batch for all, (B, F), (B, K) and (B,), and `member`
+    (D, B) marks the samples of each domain.
     A sample's gradient is the outer product of e = softmax - onehot and f, so both moments are matrix
     products, sum e f^T and sum e^2 (f^2)^T, and no gradient per sample is stored.
     """
     error = (logits.softmax(-1) - indicator(y, logits.shape[-1], logits.dtype)).mT  # (D, K, n)
     ones = torch.ones_like(features[..., :1])
-    n = features.shape[1]
+    n: int | Tensor = features.shape[-2]
+    if member is not None:
+        error = error * member[:, None]
+        n = member.sum(1).clamp_min(1)[:, None, None]
 
     def moments(f: Tensor) -> Tensor:
         mean = error @ f / n
@@ -51,6 +59,11 @@ def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor) -> Tenso
 
 
 @full_precision
-def spread(values: Tensor) -> Tensor:
-    """Compute the population variance over domains, averaged over columns; values (D,) or (D, M)."""
-    return (values - values.mean(0, keepdim=True)).square().mean()
+def spread(values: Tensor, present: Tensor | None = None) -> Tensor:
+    """Compute the population variance over domains, averaged over columns; values (D,) or (D, M).
+
+    `present` (D,) marks the domains to use; all by default.
+    """
+    if present is None:
+        return (values - values.mean(0, keepdim=True)).square().mean()
+    return mean_of_present((values - mean_of_present(values, present)).square(), present).mean()

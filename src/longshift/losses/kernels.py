@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from longshift.losses.domain_groups import mean_over_pairs, membership, squared_gaps
 from longshift.losses.precision import full_precision
 
 MMD_GAMMAS = tuple(10.0**p for p in range(-3, 4))  # of features (Li et al. 2018, as published in DomainBed)
@@ -41,13 +42,10 @@ def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
 
 
 @full_precision
-def pairwise_mmd(features: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
-    """Compute the mean squared MMD over all pairs of domains; features (D, n, F). One domain gives 0."""
-    domains, n, _ = features.shape
-    flat = features.flatten(0, 1)
-    kernel = gaussian_kernels(squared_distances(flat, flat), gammas)
-    block = kernel.reshape(domains, n, domains, n).mean((1, 3))  # mean kernel between domains i and j
-    own = block.diagonal()
-    # Each unordered pair appears twice in the D x D table, pairs (i, i) contribute 0.
-    table = own[:, None] + own[None, :] - 2 * block
-    return table.sum() / max(domains * (domains - 1), 1)
+def pairwise_mmd(features: Tensor, d: Tensor, domains: int, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
+    """Compute the mean squared MMD over pairs of domains; features (B, F), d (B,). One domain gives 0."""
+    member = membership(d, domains)
+    kernel = gaussian_kernels(squared_distances(features, features), gammas)
+    sizes = member.sum(1)
+    share = member.to(kernel.dtype) / sizes.clamp_min(1)[:, None]
+    return mean_over_pairs(squared_gaps(share @ kernel @ share.T), sizes > 0)

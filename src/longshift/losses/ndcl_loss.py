@@ -13,21 +13,19 @@ from torch import Tensor, nn
 
 from longshift.errors import unknown_name
 from longshift.losses import contrastive as contrast
-from longshift.losses.alignment import prototype_alignment
+from longshift.losses.alignment import ALIGNMENTS, Alignment, prototype_alignment
 from longshift.losses.choices import check
 from longshift.losses.contrastive import CONTRASTS, NEGATIVES, REDUCTIONS, Contrast, Negatives, Reduction
-from longshift.losses.imbalance import log_prior
+from longshift.losses.imbalance import log_prior, shift_logits
 from longshift.losses.mining import SHARES, Mined, Share, mine, mix
 from longshift.losses.precision import full_precision
 from longshift.losses.reweighted_ce import DIVISORS, WEIGHTS, Divisor, Weights, reweighted_cross_entropy
 from longshift.rng import Draws, HostDraws
 
-Alignment = Literal["paper", "released"]
 Prior = Literal["none", "domain", "global"]
 # "default" is what the paper prints: linear for infonce, exponential for supcon.
 SimilarityChoice = Literal["default", "exp", "linear"]
 
-ALIGNMENTS: tuple[Alignment, ...] = ("paper", "released")
 PRIORS: tuple[Prior, ...] = ("none", "domain", "global")
 SIMILARITY_CHOICES: tuple[SimilarityChoice, ...] = ("default", "exp", "linear")
 
@@ -239,8 +237,7 @@ def _objective(
                 f"Expected `class_counts` of {classes} classes, as the logits have, but got shape {found}."
             )
         # Counts are exact in any precision; their logarithms use that of the logits.
-        prior = log_prior(ndcl.prior_counts.to(logits.dtype))
-        shifted = logits + (prior[d] if recipe.prior == "domain" else prior)
+        shifted = shift_logits(logits, log_prior(ndcl.prior_counts.to(logits.dtype)), d)
     factor = None if ndcl.factors is None else ndcl.factors[d, y]
     ce = reweighted_cross_entropy(shifted, y, weights=recipe.weights, divisor=recipe.divisor, factor=factor)
     total, con, const = ce, None, None

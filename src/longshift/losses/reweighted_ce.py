@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from longshift.losses.choices import check
@@ -81,3 +81,35 @@ def reweighted_cross_entropy(
     """Compute eq. ce from logits (B, K); the options are those of `class_mean`."""
     losses = cross_entropy(logits, labels, reduction="none")
     return class_mean(losses, labels, logits.shape[1], weights=weights, divisor=divisor, detach=detach, factor=factor)
+
+
+class ReweightedCE(nn.Module):
+    """NDCL's cross-entropy (arXiv:2601.21999, eq. ce): samples of a class weighted by a softmax of their losses.
+
+    Args:
+        weights: "adaptive" is eq. ce, "class" the plain mean within each class, "none" the mean over all samples.
+        divisor: Divide the sum over classes by the classes "present" in the batch or by "all"; not for weights "none".
+        detach: Whether the adaptive weights are constants for the gradient.
+
+    Raises:
+        ValueError: If an option is invalid.
+
+    Example:
+        >>> criterion = ReweightedCE(weights="class")
+        >>> criterion(torch.zeros(3, 2), torch.tensor([0, 0, 1])).item()  # ln 2 in both classes
+        0.6931...
+    """
+
+    def __init__(self, *, weights: Weights = "adaptive", divisor: Divisor = "present", detach: bool = True) -> None:
+        super().__init__()
+        check("weights", weights, WEIGHTS)
+        check("divisor", divisor, DIVISORS)
+        self.weights: Weights = weights
+        self.divisor: Divisor = divisor
+        self.detach = detach
+
+    def forward(self, logits: Tensor, y: Tensor, factor: Tensor | None = None) -> Tensor:
+        """Compute the loss of logits (B, K) and classes y (B,); `factor` (B,) are factors on the weights."""
+        return reweighted_cross_entropy(
+            logits, y, weights=self.weights, divisor=self.divisor, detach=self.detach, factor=factor
+        )

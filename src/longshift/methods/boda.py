@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.losses import boda_loss, group_means, pairwise_coral
+from longshift.losses import BoDALoss, CORALLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import MethodConfig, choice, hp, int_uniform, power, uniform
@@ -48,33 +48,24 @@ class BoDA(Method):
 
     Config = BoDAConfig
     config: BoDAConfig
-    centroids: Tensor
-    seen: Tensor
-    counts: Tensor
     repairs: ClassVar[tuple[str, ...]] = (
         "a class may be missing from a domain: such a group has no centroid and is left out of the loss "
         "(the published code needs every class in every domain)",
     )
 
     def build(self) -> None:
-        """Add the centroids of all (domain, class) groups."""
-        domains, classes = self.problem.domains, self.problem.classes
-        self.register_buffer("centroids", torch.zeros(domains, classes, self.network.feature_dim))
-        self.register_buffer("seen", torch.zeros(domains, classes, dtype=torch.bool))
-        self.register_buffer("counts", self.problem.counts_tensor())
+        """Add the two losses, one with the centroids of all (domain, class) groups."""
+        c, counts = self.config, self.problem.counts_tensor(torch.int64)
+        self.boda = BoDALoss(counts, self.network.feature_dim, nu=c.nu, temperature=c.temperature, momentum=c.momentum)
+        self.coral = CORALLoss(self.problem.domains)
 
     def wants_features(self, index: int) -> bool:
         """Return True every `feat_update_freq` steps."""
         return index > 0 and index % self.config.feat_update_freq == 0
 
-    @torch.no_grad()
     def receive_features(self, features: Tensor, y: Tensor, d: Tensor) -> None:
-        """Update the centroids: replace them the first time, then use a moving average."""
-        means, sizes = group_means(features, y, d, self.problem.domains, self.problem.classes)
-        kept = self.config.momentum * self.seen.to(means.dtype)[..., None]
-        moved = (1 - kept) * means + kept * self.centroids
-        self.centroids.copy_(torch.where((sizes > 0)[..., None], moved, self.centroids))
-        self.seen.logical_or_(sizes > 0)
+        """Update the centroids."""
+        self.boda.update(features, y, d)
 
     def phase(self, index: int) -> Hashable:
         """Return whether the BoDA loss is active."""
@@ -84,11 +75,10 @@ class BoDA(Method):
         """Compute cross-entropy + macro_weight * CORAL + weight * BoDA."""
         features = self.network.features(batch.x)
         risk = cross_entropy(self.network.classifier(features), batch.y)
-        penalty = pairwise_coral(batch.by_domain(features))
+        penalty = self.coral(features, batch.d)
         total = risk + self.config.macro_weight * penalty
         micro = torch.zeros_like(risk)
         if self.phase(self.step_index):
-            nu, temperature = self.config.nu, self.config.temperature
-            micro = boda_loss(features, batch.y, batch.d, self.centroids, self.counts, nu, temperature)
+            micro = self.boda(features, batch.y, batch.d)
             total = total + self.config.weight * micro
         return Losses(total, {"loss": risk, "loss_boda": micro, "penalty": penalty})

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from longshift.losses import log_prior
+from longshift.losses import BalancedSoftmaxLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
 from longshift.methods.registry import register
@@ -28,18 +26,16 @@ class BSoftmax(Method):
     A class missing from a domain is left out of that domain's softmax.
     """
 
-    log_counts: Tensor  # (domains, classes), in float64, converted to the precision of the logits
     repairs: ClassVar[tuple[str, ...]] = (
         "The logarithm of a count of 0 is replaced by a finite number (-87.3): the class is left out of that domain's "
         "softmax, but a sample of it does not make the loss infinite.",
     )
 
     def build(self) -> None:
-        """Add the log counts."""
-        self.register_buffer("log_counts", log_prior(self.problem.counts_tensor(torch.float64)))
+        """Add the loss with the counts of each domain."""
+        self.criterion = BalancedSoftmaxLoss(self.problem.counts_tensor(torch.int64))
 
     def loss(self, batch: Batch) -> Losses:
         """Compute the mean cross-entropy of the shifted logits."""
-        logits = self.network(batch.x)
-        total = cross_entropy(logits + self.log_counts.to(logits.dtype)[batch.d], batch.y)
+        total = self.criterion(self.network(batch.x), batch.y, batch.d)
         return Losses(total, {"loss": total})

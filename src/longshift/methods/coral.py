@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch.nn.functional import cross_entropy
 
-from longshift.losses import pairwise_coral
+from longshift.losses import CORALLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import MethodConfig, hp, power
@@ -37,9 +37,13 @@ class CORAL(Method):
     Config = CORALConfig
     config: CORALConfig
 
+    def build(self) -> None:
+        """Add the penalty."""
+        self.coral = CORALLoss(self.problem.domains)
+
     def loss(self, batch: Batch) -> Losses:
         """Compute cross-entropy plus the weighted distance of moments."""
         features = self.network.features(batch.x)
         risk = cross_entropy(self.network.classifier(features), batch.y)
-        penalty = pairwise_coral(batch.by_domain(features))
+        penalty = self.coral(features, batch.d)
         return Losses(risk + self.config.gamma * penalty, {"loss": risk, "penalty": penalty})

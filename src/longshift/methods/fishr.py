@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.losses import head_gradient_variance, spread
+from longshift.losses import FishrPenalty, head_gradient_variance
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
@@ -43,13 +41,12 @@ class Fishr(AnnealedMethod):
 
     Config = FishrConfig
     config: FishrConfig
-    average: Tensor  # (domains, K * F + K) moving average of gradient variances
 
     def build(self) -> None:
-        """Add the moving average."""
+        """Add the penalty with its moving average."""
         super().build()
-        width = self.problem.classes * (self.network.feature_dim + 1)
-        self.register_buffer("average", torch.zeros(self.problem.domains, width))
+        problem, width = self.problem, self.network.feature_dim
+        self.fishr = FishrPenalty(problem.domains, problem.classes, width, self.config.ema)
 
     def annealing(self) -> Annealing:
         """Return weight 0, then fishr_lambda."""
@@ -60,10 +57,8 @@ class Fishr(AnnealedMethod):
         features = self.network.features(batch.x)
         logits = self.network.classifier(features)
         risk = cross_entropy(logits, batch.y)
+        # All domains have the same number of samples: their variances need no masks.
         variance = head_gradient_variance(batch.by_domain(features), batch.by_domain(logits), batch.by_domain(batch.y))
-        ema = self.config.ema
-        average = ema * self.average + (1 - ema) * variance
-        self.average.copy_(average.detach())
-        penalty = spread(average / (1 - ema))
+        penalty = self.fishr.smoothed(variance)
         total = risk + self.penalty_weight * penalty
         return Losses(total, {"loss": total, "nll": risk, "penalty": penalty})

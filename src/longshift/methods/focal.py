@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from longshift.losses import focal_loss
+from longshift.losses import FocalLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import MethodConfig, hp, log_uniform
@@ -34,7 +34,11 @@ class Focal(Method):
     Config = FocalConfig
     config: FocalConfig
 
+    def build(self) -> None:
+        """Add the loss."""
+        self.criterion = FocalLoss(self.config.gamma)
+
     def loss(self, batch: Batch) -> Losses:
         """Compute the mean focal loss over the batch."""
-        total = focal_loss(self.network(batch.x), batch.y, self.config.gamma).mean()
+        total = self.criterion(self.network(batch.x), batch.y)
         return Losses(total, {"loss": total})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch.nn.functional import cross_entropy
 
-from longshift.losses import irm_penalty
+from longshift.losses import IRMPenalty
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
@@ -46,6 +46,11 @@ class IRM(AnnealedMethod):
     Config = IRMConfig
     config: IRMConfig
 
+    def build(self) -> None:
+        """Add the penalty."""
+        super().build()
+        self.irm = IRMPenalty(self.problem.domains)
+
     def annealing(self) -> Annealing:
         """Return weight 1, then irm_lambda."""
         return Annealing(self.config.anneal, 1.0, self.config.irm_lambda)
@@ -54,6 +59,6 @@ class IRM(AnnealedMethod):
         """Compute mean risk plus the weighted mean penalty over domains."""
         logits = self.network(batch.x)
         risk = cross_entropy(logits, batch.y)
-        penalty = irm_penalty(batch.by_domain(logits), batch.by_domain(batch.y)).mean()
+        penalty = self.irm(logits, batch.y, batch.d)
         total = risk + self.penalty_weight * penalty
         return Losses(total, {"loss": total, "nll": risk, "penalty": penalty})

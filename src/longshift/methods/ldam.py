@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
-from longshift.losses import ldam_margins, margin_loss
+from longshift.losses import LDAMLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import MethodConfig, choice, hp, power
@@ -41,19 +40,17 @@ class LDAM(Method):
 
     Config = LDAMConfig
     config: LDAMConfig
-    margins: Tensor  # (domains, classes), in float64, converted to the precision of the logits
     repairs: ClassVar[tuple[str, ...]] = (
         "A class missing from a domain makes every margin of the published code undefined (0^(-1/4)); here it gets "
         "the largest margin and the others are scaled without it.",
     )
 
     def build(self) -> None:
-        """Add the margins."""
-        self.register_buffer("margins", ldam_margins(self.problem.counts_tensor(torch.float64), self.config.max_m))
+        """Add the loss with the counts of each domain."""
+        counts = self.problem.counts_tensor(torch.int64)
+        self.criterion = LDAMLoss(counts, max_margin=self.config.max_m, scale=self.config.scale)
 
     def loss(self, batch: Batch) -> Losses:
         """Compute the mean margin loss over the batch."""
-        logits = self.network(batch.x)
-        margins = self.margins.to(logits.dtype)[batch.d, batch.y]
-        total = margin_loss(logits, batch.y, margins, self.config.scale).mean()
+        total = self.criterion(self.network(batch.x), batch.y, batch.d)
         return Losses(total, {"loss": total})

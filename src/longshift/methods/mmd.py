@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch.nn.functional import cross_entropy
 
-from longshift.losses import pairwise_mmd
+from longshift.losses import MMDLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import MethodConfig, hp, power
@@ -38,9 +38,13 @@ class MMD(Method):
     Config = MMDConfig
     config: MMDConfig
 
+    def build(self) -> None:
+        """Add the penalty."""
+        self.mmd = MMDLoss(self.problem.domains)
+
     def loss(self, batch: Batch) -> Losses:
         """Compute cross-entropy plus the weighted discrepancy."""
         features = self.network.features(batch.x)
         risk = cross_entropy(self.network.classifier(features), batch.y)
-        penalty = pairwise_mmd(batch.by_domain(features))
+        penalty = self.mmd(features, batch.d)
         return Losses(risk + self.config.gamma * penalty, {"loss": risk, "penalty": penalty})

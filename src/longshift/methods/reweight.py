@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from longshift.losses import inverse_frequency
+from longshift.losses import InverseFrequencyCE
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
 from longshift.methods.registry import register
@@ -29,18 +27,15 @@ class ReWeight(Method):
     class with one sample.
     """
 
-    weights: Tensor  # (domains, classes), in float64, converted to the precision of the losses
     repairs: ClassVar[tuple[str, ...]] = (
         "A class missing from a domain makes every weight of the published code undefined (1 / 0); it is counted as 1.",
     )
 
     def build(self) -> None:
-        """Add the weights."""
-        self.register_buffer("weights", inverse_frequency(self.problem.counts_tensor(torch.float64)))
+        """Add the loss with the counts of each domain."""
+        self.criterion = InverseFrequencyCE(self.problem.counts_tensor(torch.int64))
 
     def loss(self, batch: Batch) -> Losses:
         """Compute the mean over domains of the weighted mean cross-entropy."""
-        risk = batch.by_domain(cross_entropy(self.network(batch.x), batch.y, reduction="none"))
-        weight = batch.by_domain(self.weights.to(risk.dtype)[batch.d, batch.y])
-        total = ((weight * risk).sum(1) / weight.sum(1)).mean()
+        total = self.criterion(self.network(batch.x), batch.y, batch.d)
         return Losses(total, {"loss": total})
