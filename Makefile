@@ -4,6 +4,8 @@
 #   make test        install, then lint, types and all tests: what continuous integration runs
 #   make test-gpu    install, then run the tests that need a CUDA GPU
 #   make tables      install, then write the tables on the pages from the runs in results/
+#   make docs        install, then run the tutorials and build the documentation site strictly into site/
+#   make serve       install, then show the site at http://127.0.0.1:8000 while you write
 # CPU-only PyTorch (2 GB instead of 7): make install-cpu, then the same targets. JOBS=8 runs tests in 8 processes.
 
 PYTHON ?= python3
@@ -11,9 +13,11 @@ JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# The variable silences a notice about the theme's successor, which is not about these pages.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-fast test-gpu tables lint types install install-cpu clean
+.PHONY: demo test test-fast test-gpu tables docs serve lint types install install-cpu clean
 
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
@@ -31,6 +35,15 @@ test-gpu: $(STAMP)
 tables: $(STAMP)
 	$(BIN)/python -m results.docs_tables
 
+docs: $(STAMP)
+	$(BIN)/python -m docs_build.notebooks
+	$(MKDOCS) build --strict --quiet
+	$(BIN)/python -m docs_build.check_site
+
+serve: $(STAMP)
+	$(BIN)/python -m docs_build.notebooks --missing
+	$(MKDOCS) serve
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,8 +55,8 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev,ray,tracking,export]'
-	$(BIN)/python -c "import torchvision" || (echo "torch and torchvision are not of the same kind; see docs/troubleshooting.md, 'operator torchvision::nms'" && false)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,docs,ray,tracking,export]'
+	$(BIN)/python -c "import torchvision" || (echo "torch and torchvision are not of the same kind; see docs/guides/troubleshooting.md, 'operator torchvision::nms'" && false)
 	touch $@
 
 install-cpu:
@@ -52,4 +65,4 @@ install-cpu:
 	$(MAKE) install
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site build

@@ -90,7 +90,10 @@ def readme() -> str:
 
 def readme_confirmed() -> str:
     """NDCL-plus and BSoftmax on seeds that no choice has seen."""
-    names = {"bsoftmax": "BSoftmax, counts per domain", "ndcl_plus": "[NDCL-plus](docs/ndcl-plus.md), our method"}
+    names = {
+        "bsoftmax": "BSoftmax, counts per domain",
+        "ndcl_plus": "[NDCL-plus](docs/explanation/ndcl-plus.md), our method",
+    }
     rows = [[title, *_pairs_of_means(CONFIRM, name, SETTINGS)] for name, title in names.items()]
     gained = [gap(CONFIRM, *CONFIRMED, measure, (setting,)) for setting in SETTINGS for measure in ACCURACY]
     return markdown(["", *_with_few(SETTINGS)], [*rows, ["difference, 12 pairs", *gained]])

@@ -1,4 +1,4 @@
-"""`longshift methods` and the generated docs/methods.md."""
+"""`longshift methods` and the generated docs/reference/methods.md."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_costs_are_read_by_method_and_hardware() -> None:
 
 
 def test_the_page_of_methods_is_not_stale() -> None:
-    page = ROOT / "docs" / "methods.md"
-    message = "docs/methods.md is stale; run: longshift methods --markdown > docs/methods.md"
+    page = ROOT / "docs" / "reference" / "methods.md"
+    message = "docs/reference/methods.md is stale; run: longshift methods --markdown > docs/reference/methods.md"
     assert page.read_text(encoding="utf-8") == catalogue.methods_page(), message
     assert run("--markdown") == catalogue.methods_page()

@@ -1,11 +1,11 @@
-"""The code blocks of docs/extend.md by section."""
+"""The code blocks of docs/guides/extend.md by section."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "extend.md"
 
 
 def sections() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Each plugin of docs/extend.md works with the commands that the page gives for it."""
+"""Each plugin of docs/guides/extend.md works with the commands that the page gives for it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_method_of_the_page_learns_and_has_the_stated_loss(monkeypatch: pyte
     restore_registries(monkeypatch)
     names: dict[str, object] = {"__name__": "tests.docs.tilted"}
     monkeypatch.setitem(sys.modules, "tests.docs.tilted", type(sys)("tests.docs.tilted"))
-    exec(compile(PLUGINS["method"], "docs/extend.md", "exec", dont_inherit=True), names)
+    exec(compile(PLUGINS["method"], "docs/guides/extend.md", "exec", dont_inherit=True), names)
     cls = names["Tilted"]
     assert isinstance(cls, type)
     assert issubclass(cls, Method)

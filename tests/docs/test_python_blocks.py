@@ -58,17 +58,17 @@ def table_files(folder: Path, run: Path) -> None:
 
 
 FILES: dict[str, Callable[[Path, Path], None]] = {
-    "docs/data.md": data_files,
-    "docs/own-data.md": fit_files,
-    "docs/sweeps.md": sweep_files,
-    "docs/export.md": export_files,
-    "docs/run-table.md": table_files,
+    "docs/reference/data.md": data_files,
+    "docs/guides/own-data.md": fit_files,
+    "docs/guides/sweeps.md": sweep_files,
+    "docs/guides/export.md": export_files,
+    "docs/reference/run-table.md": table_files,
 }
 
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow) if page == "docs/export.md" else page for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.slow) if page == "docs/guides/export.md" else page for page in PAGES],
 )
 def test_the_python_of_a_page_runs(
     page: str, digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,4 +1,4 @@
-"""Numbers that docs/theory.md quotes follow from the published tables."""
+"""Numbers that docs/explanation/theory.md quotes follow from the published tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each message that docs/troubleshooting.md explains is a string that the code builds."""
+"""Each message that docs/guides/troubleshooting.md explains is a string that the code builds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text(encoding="utf-8")
 HEADINGS = re.findall(r"^### \d+\. (.*)$", PAGE, re.MULTILINE)
 MESSAGES = [message for heading in HEADINGS for message in re.findall(r"`([^`]+)`", heading)]
 GAP = "…"  # stands for a value, on the page and in the strings of the code

@@ -16,7 +16,10 @@ from longshift.report.table import Table
 from longshift.training import OpenDataset
 from tests.settings.made import manifest
 
-MISPRINTED = {("VLCS", "TotalHeavyTail", "C"), *(("PACS", "Duality", target) for target in "ACP")}  # docs/settings.md
+MISPRINTED = {
+    ("VLCS", "TotalHeavyTail", "C"),
+    *(("PACS", "Duality", target) for target in "ACP"),
+}  # docs/guides/settings.md
 
 
 def ratios_of(name: str) -> Table:

@@ -15,7 +15,7 @@ from longshift.report.table_registry import _KINDS
 from tests.report.fake import frame
 from tests.report.folders import write_runs
 
-DOC = Path(__file__).parents[2] / "docs" / "report.md"
+DOC = Path(__file__).parents[2] / "docs" / "guides" / "report.md"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ WIDE = 120  # columns of a terminal
 def methods(
     name: Annotated[str | None, typer.Argument(help="Name of a method.")] = None,
     as_json: JsonFlag = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/methods.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/methods.md.")] = False,
 ) -> None:
     """List the methods, or show one with all its hyper-parameters.
 

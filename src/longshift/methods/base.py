@@ -58,7 +58,7 @@ class Method(nn.Module):
     info: ClassVar[MethodInfo]
     # False for a method whose steps must read tensors on the host, and so cannot be captured.
     capturable: ClassVar[bool] = True
-    # Mistakes in the published code and how this method handles them, one or two sentences each (docs/methods.md).
+    # Mistakes in the published code and how this method handles them, one or two sentences each.
     repairs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, network: Network, problem: Problem, config: MethodConfig) -> None:

@@ -1,4 +1,4 @@
-"""NDCL-plus, a preset of NDCL: eq. align, balanced softmax per domain and style mixing (docs/ndcl-plus.md)."""
+"""NDCL-plus, a preset of NDCL: eq. align, balanced softmax per domain, style mixing (docs/explanation/ndcl-plus.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The columns of the table of runs. Each column is declared once, in this file.
 
 Reading and writing tables (CSV, Parquet), types, the row of a finished run and the table of columns in
-docs/run-table.md follow from this list. Packages outside longshift add columns with `register_column`.
+docs/reference/run-table.md follow from this list. Packages outside longshift add columns with `register_column`.
 """
 
 from __future__ import annotations

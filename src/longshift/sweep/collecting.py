@@ -30,8 +30,8 @@ def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
             and without numbers.
 
     Returns:
-        One row per run, sorted, with the columns of docs/run-table.md. A run that averaged its weights has a second
-        row, as the method "ndcl+ema".
+        One row per run, sorted, with the columns of docs/reference/run-table.md. A run that averaged its weights
+        has a second row, as the method "ndcl+ema".
 
     Raises:
         UsageError: There is nothing to collect at `path`.
