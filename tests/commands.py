@@ -13,6 +13,7 @@ import tempfile
 import time
 import types
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -22,13 +23,13 @@ CONTEXT.set_forkserver_preload(["tests.commands", "tests.preloaded"])
 class Command:
     """A running command, with the part of `subprocess.Popen` that tests use. It leads a process group of its own."""
 
-    def __init__(self, *arguments: str | Path) -> None:
+    def __init__(self, *arguments: str | Path, cwd: Path | None = None) -> None:
         folder = Path(tempfile.mkdtemp(prefix="command-"))
         self._files = (folder / "stdout", folder / "stderr")
         for file in self._files:
             file.touch()
         words = [str(argument) for argument in arguments]
-        self._process = CONTEXT.Process(target=_run, args=(words, self._files, dict(os.environ)))
+        self._process = CONTEXT.Process(target=_run, args=(words, self._files, dict(os.environ), cwd))
         self._process.start()
         assert self._process.pid is not None
         self.pid: int = self._process.pid
@@ -61,7 +62,24 @@ class Command:
         return out, error
 
 
-def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, str]) -> None:
+class WarmContext:
+    """Starts the workers of a sweep in place of the context of the local launcher: they need not import torch again."""
+
+    Pipe = staticmethod(CONTEXT.Pipe)
+
+    @staticmethod
+    def Process(target: Callable[..., None], args: tuple[object, ...], daemon: bool) -> BaseProcess:
+        """A process with the environment of now, as a spawned one has."""
+        return CONTEXT.Process(target=_work, args=(dict(os.environ), target, args), daemon=daemon)
+
+
+def _work(environment: dict[str, str], target: Callable[..., None], args: tuple[object, ...]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    target(*args)
+
+
+def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, str], cwd: Path | None) -> None:
     """The life of the process: as if it had been started by a shell."""
     import torch
 
@@ -71,6 +89,8 @@ def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, 
     os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(1)
+    if cwd is not None:
+        os.chdir(cwd)
     for descriptor, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), descriptor)
     sys.modules["__main__"] = types.ModuleType("__main__")  # or its own children would import pytest
@@ -93,9 +113,9 @@ def import_all() -> None:
         __import__(name)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 120) -> None:
-    """Wait until the condition holds, at most `seconds`."""
+def wait_for(condition: Callable[[], object], seconds: float = 120, pause: float = 0.05) -> None:
+    """Wait until the condition holds, at most `seconds`; look again after each `pause`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.005)
+        time.sleep(pause)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from longshift.sweep import local_launcher
 from longshift.training.task import Task, make_task
+from tests.commands import WarmContext
 from tests.training.runs import digits_config, train
 
 # A console takes its width from COLUMNS when it is made, at import; then tests could not choose one.
@@ -22,6 +26,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("gpu"):
                 item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of garbage collections: a full one takes half a second otherwise."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_workers() -> Iterator[None]:
+    """Sweeps in this process have workers that need not import torch; those of commands are started as users do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_launcher, "CONTEXT", WarmContext())
+        yield
 
 
 @pytest.fixture(scope="session")

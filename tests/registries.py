@@ -27,4 +27,5 @@ def restore_registries(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     monkeypatch.setattr(table_registry, "_KINDS", {kind.name: kind for kind in table_registry.table_kinds()})
     monkeypatch.setattr(run_schema, "_plugins", dict(run_schema._plugins))
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setenv(VARIABLE, "")  # first: one that was not set would stay as the test leaves it
+    monkeypatch.delenv(VARIABLE)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+
+from tests.commands import Command
 
 PLUGIN = '''
 from dataclasses import dataclass
@@ -139,17 +138,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def command(folder: Path, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    code = "from longshift.cli.main import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True, check=False
-    )  # fmt: skip
-
-
 def run(folder: Path, *words: str) -> str:
-    done = command(folder, ["--plugin", "mine.py", *words])
-    assert done.returncode == 0, f"{words}\n{done.stderr}"
-    return done.stdout
+    process = Command("--plugin", "mine.py", *words, cwd=folder)
+    shown, error = process.communicate()
+    assert process.returncode == 0, f"{words}\n{error}"
+    return shown
 
 
 @pytest.mark.slow
@@ -165,9 +158,9 @@ def test_train_with_everything_from_outside(folder: Path) -> None:
     # A quarter of what validation (a third of the smallest class, at most 5) leaves of 12 and 8 samples.
     split = json.loads(run(folder, "split", "show", "images.list", "-s", "Quarter", "-t", "S", "--json"))
     assert split["sources"]["paper"]["train"] == [(12 - 2) // 4, (8 - 2) // 4]
-    refused = command(folder, ["evaluate", "run"])
+    refused = Command("evaluate", "run", cwd=folder)
+    assert "--plugin FILE.py" in refused.communicate()[1]
     assert refused.returncode == 2
-    assert "--plugin FILE.py" in refused.stderr
 
 
 @pytest.mark.slow

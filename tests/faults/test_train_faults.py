@@ -83,7 +83,7 @@ def test_killed_at_any_step_it_goes_on_to_the_same_weights(tmp_path: Path) -> No
     assert outcome("train", *FLAGS, *flags, "--out", str(whole)) is None
     process = Command("train", *FLAGS, *flags, "--out", str(broken), "--checkpoint-every", "1")
     stop_at = random.Random().randint(1, 25)
-    wait_for(lambda: _step_reached(broken) >= stop_at or process.poll() is not None)
+    wait_for(lambda: _step_reached(broken) >= stop_at or process.poll() is not None, pause=0.005)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL, f"the run ended before it could be killed at step {stop_at}"

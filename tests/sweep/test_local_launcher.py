@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
@@ -26,14 +25,22 @@ from longshift.sweep.local_launcher import Slot, make_slots, run_local
 from longshift.sweep.run_job import execute
 from longshift.training.run_config import Runtime
 from longshift.training.task import TaskCache
-from tests.commands import CONTEXT, Command, wait_for
+from tests.commands import Command, wait_for
 from tests.registries import restore_registries
 from tests.sweep.small import small_plan, table_bytes, write_sweep
 
 RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)
 TWO = [Slot("cpu", 1)] * 2
-EIGHT: dict[str, Any] = {"methods": ["erm", "ndcl"], "run": {"steps": 6, "eval_every": 2, "evaluate": "full"}}
-LONG: dict[str, Any] = {"targets": ["ink"], "draws": 1, "run": {"steps": 4000, "eval_every": 2000}}
+SMALL = {"batch_size": 4}
+EIGHT: dict[str, Any] = {
+    "methods": ["erm", "ndcl"],
+    "run": {"steps": 6, "eval_every": 3, "evaluate": "full", "hparams": SMALL},
+}
+LONG: dict[str, Any] = {
+    "targets": ["ink"],
+    "draws": 1,
+    "run": {"steps": 9000, "eval_every": 9000, "hparams": SMALL},
+}
 PROGRAM = "from longshift.cli.main import main; main()"
 pytestmark = pytest.mark.slow
 
@@ -58,12 +65,6 @@ def start(folder: Path, *arguments: str) -> Command:
     return Command(*command(folder, *arguments))
 
 
-@pytest.fixture(autouse=True)
-def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers of this process need not import torch again; those of commands are started as users start them."""
-    monkeypatch.setattr(local, "CONTEXT", CONTEXT)
-
-
 def results(folder: Path) -> dict[str, tuple[int, bytes]]:
     found = {}
     for path in folder.glob("jobs/*/result.json"):
@@ -73,7 +74,7 @@ def results(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 def kill_in_the_middle(folder: Path, known: int, group: bool, delay: float) -> None:
     """Start the sweep, let it finish a job more than the known ones, and kill it a little later."""
-    process = start(folder, "--workers", "2")
+    process = start(folder, "--workers", "1" if group else "2")
     wait_for(lambda: len(results(folder)) > known or process.poll() is not None)
     time.sleep(delay)
     if group:
@@ -101,7 +102,7 @@ def test_killed_twice_it_ends_with_the_same_table(tmp_path: Path) -> None:
 
 
 def test_two_commands_share_the_work(tmp_path: Path) -> None:
-    folder = write_sweep(tmp_path / "s", draws=4)
+    folder = write_sweep(tmp_path / "s", draws=4, run={"steps": 3, "eval_every": 3, "hparams": SMALL})
     pair = [start(folder, "--workers", "1") for _ in range(2)]
     ends = [process.communicate(timeout=200) for process in pair]
     assert [process.returncode for process in pair] == [0, 0], ends
@@ -131,12 +132,12 @@ def test_ctrl_c_stops_cleanly_and_cancel_reaches_every_command(tmp_path: Path) -
 
 def test_a_time_limit_stops_it_cleanly(tmp_path: Path) -> None:
     folder = write_sweep(tmp_path / "s", **LONG)
-    process = start(folder, "--workers", "1", "--stop-after", "0.2")
+    process = start(folder, "--workers", "1", "--stop-after", "0.05")
     _, text = process.communicate(timeout=120)
     assert process.returncode == 130, text
     assert "1 of 1 job remaining" in text
     # A slow machine may not have come to the first step; where it has, it was saved.
-    assert all(0 < _step(path) < 4000 for path in folder.glob("jobs/*/resume.pt"))
+    assert all(0 < _step(path) < 9000 for path in folder.glob("jobs/*/resume.pt"))
 
 
 def test_a_scheduler_that_ends_the_whole_group_stops_it_cleanly(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def _step(path: Path) -> int:
 
 
 def test_a_killed_worker_is_replaced_and_its_job_goes_on(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"draws": 1, "run": {"steps": 40, "eval_every": 20, "evaluate": "full"}}
+    changes: dict[str, Any] = {"draws": 1, "run": {"steps": 40, "eval_every": 40, "hparams": SMALL}}
     run_here(small_plan(tmp_path / "calm", **changes))
     plan = small_plan(tmp_path / "s", **changes)
     killed: list[int] = []
@@ -193,7 +194,6 @@ def test_a_job_that_kills_its_workers_is_given_up(tmp_path: Path, monkeypatch: p
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     restore_registries(monkeypatch)
-    monkeypatch.setattr(local, "CONTEXT", multiprocessing.get_context("spawn"))  # sees the environment of now
     use_plugin(plugin)
     plan = small_plan(tmp_path / "s", draws=1, targets=["ink"], methods=["deadly"])
     job_queue = make_queue(plan)
@@ -221,7 +221,7 @@ def test_a_full_disk_stops_with_a_message_and_nothing_is_lost(tmp_path: Path) ->
     mounted = tmp_path / "disk"
     mounted.mkdir()
     folder = tmp_path / "disk" / "s"
-    changes: dict[str, Any] = {"draws": 2, "methods": ["erm"], "run": {"steps": 6, "eval_every": 2}}
+    changes: dict[str, Any] = {"draws": 2, "methods": ["erm"], "run": {"steps": 6, "eval_every": 2, "hparams": SMALL}}
     source = write_sweep(tmp_path / "source", **changes)
     # In a mount name space of its own: a disk of 2 MB, gone with the process.
     script = (
