@@ -83,7 +83,7 @@ def dim(images: Tensor, u: Tensor) -> Tensor:
 
 @register_launcher("here")
 def run_here(launch: Launch) -> None:
-    queue, tasks = launch.queue, TaskCache(launch.runtime.cache)
+    queue, tasks = launch.queue, TaskCache(launch.runtime)
     while not launch.stop() and (job := queue.next_job()) is not None:
         queue.finish(job, execute(job, queue.store, launch.runtime, tasks, launch.stop, launch.track))
         queue.tell()

@@ -63,6 +63,18 @@ def cannot_write(path: Path, error: OSError) -> LongshiftError:
     return LongshiftError(f"cannot write {path}: {error.strerror or error}")
 
 
+def require_writable(path: Path) -> None:
+    """Raise if a file cannot be written there: called before the work whose result it is to hold."""
+    if path.is_dir():
+        raise LongshiftError(f"cannot write {path}: it is a folder. Choose a file in it, such as {path / 'NAME'}.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
 def remove_parts(folder: Path) -> None:
     """Remove what writers that were killed left in a folder; nobody may be writing there."""
     for path in folder.glob(".*.part"):

@@ -56,7 +56,48 @@ def test_a_random_network_is_refused(tmp_path: Path) -> None:
     assert "--weights" in str(done.exception)
 
 
-def test_only_npz_is_written(tmp_path: Path, weights: Path) -> None:
+def test_the_network_is_that_of_the_weights(tmp_path: Path, weights: Path) -> None:
+    table = tmp_path / "digits.parquet"
+    done = RUN.invoke(
+        app, ["embed", "digits", "--weights", str(weights), "--image-size", "32", "--out", str(table), "-q"]
+    )
+    assert done.exit_code == 0, done.output
+    assert len(load_dataset(table)) == 1797
+    unknown = weights.rename(tmp_path / "weights.safetensors")
+    done = RUN.invoke(app, ["embed", "digits", "--weights", str(unknown), "--out", str(table)])
+    unknown.rename(weights)
+    assert "Add --backbone" in str(done.exception)
+
+
+def test_a_place_that_cannot_be_written_to_is_an_error_before_the_work(tmp_path: Path, weights: Path) -> None:
+    (tmp_path / "x.npz").mkdir()
+    done = RUN.invoke(
+        app, ["embed", str(tmp_path / "no data"), "--weights", str(weights), "--out", f"{tmp_path}/x.npz"]
+    )
+    assert "it is a folder" in str(done.exception)
+
+
+def test_images_that_cannot_be_read_are_skipped(tmp_path: Path, weights: Path) -> None:
+    (tmp_path / "new").mkdir()
+    Image.new("RGB", (16, 16)).save(tmp_path / "new" / "a.png")
+    (tmp_path / "new" / "b.png").write_bytes(b"nothing")
+    command = [
+        "embed",
+        str(tmp_path / "new"),
+        "--weights",
+        str(weights),
+        "--image-size",
+        "16",
+        "--unlabelled",
+        "--json",
+    ]
+    done = RUN.invoke(app, [*command, "--out", str(tmp_path / "new.npz"), "-q"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["skipped"] == [{"path": "b.png", "reason": "not an image"}]
+    assert read_unlabelled(tmp_path / "new.npz")[1] == ["a.png"]
+
+
+def test_only_tables_are_written(tmp_path: Path, weights: Path) -> None:
     done = RUN.invoke(app, ["embed", "digits", "--weights", str(weights), "--out", str(tmp_path / "x.csv")])
     assert ".npz" in str(done.exception)
 
@@ -75,7 +116,7 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     done = RUN.invoke(app, [*command, "--unlabelled"])
     assert done.exit_code == 0, done.output
     assert "longshift predict MODEL" in done.stdout
-    assert set(np.load(table).files) == {"x", "id"}  # no made-up class that somebody might train on
+    assert set(np.load(table).files) == {"x", "id", "source"}  # no made-up class that somebody might train on
     x, ids = read_unlabelled(table)
     assert ids == ["a.png", "b.png", "deeper/c.png"]
     network = make_backbone("small_conv", weights=weights)

@@ -17,7 +17,8 @@ from longshift.methods.batch import Batch
 from longshift.rng import HostDraws
 from longshift.training import resolve, style
 from longshift.training.batches import Inputs
-from longshift.training.run_config import Runtime, style_mistakes
+from longshift.training.idle_options import style_mistakes
+from longshift.training.run_config import Runtime
 from longshift.training.style import Style
 from longshift.training.task import make_task
 from longshift.training.trainer import Trainer

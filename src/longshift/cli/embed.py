@@ -2,76 +2,98 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longshift.cli.common import CacheOption, DeviceOption, JsonFlag, QuietFlag, print_json, progress, say
+from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say, tell
+from longshift.cli.run_options import runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 
 if TYPE_CHECKING:
     from longshift.data import Manifest
 
 
+@with_options(execution=runtime_fields(("device", "threads", "cache"), threads="Threads; default: one per processor."))
 def embed(
     data: Annotated[str, typer.Argument(help="Folder domain/class/image, .zip, table of images, or digits.")],
-    out: Annotated[Path, typer.Option(help="Write the table of vectors to this .npz file.")],
-    backbone: Annotated[str, typer.Option(help="A timm model, torchvision/NAME, or small_conv.")] = "resnet50",
+    out: Annotated[Path, typer.Option(help="Write the table of vectors to this .npz or .parquet file.")],
+    execution: dict[str, Any],
+    backbone: Annotated[
+        str | None,
+        typer.Option(help="A timm model, torchvision/NAME, or small_conv; default: that of --weights, else resnet50."),
+    ] = None,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="Use published weights, from the internet.")] = False,
     weights: Annotated[Path | None, typer.Option(help="Use the weights in a .safetensors file.")] = None,
-    image_size: Annotated[int, typer.Option(min=1, help="Side of the images.")] = 224,
+    image_size: Annotated[int, typer.Option(min=1, max=4096, help="Side of the images.")] = 224,
     unlabelled: Annotated[
         bool, typer.Option("--unlabelled", help="Read all images below DATA, without classes, to predict.")
     ] = False,
-    device: DeviceOption = "auto",
-    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Pass all images through a frozen network once; training on the vectors then takes seconds on a CPU.
 
+    The vectors are kept in the cache: the same command resumes after Ctrl-C or a kill, and `longshift train
+    --trainable head` finds them there.
+
     Example: `longshift embed PACS.zip --backbone mobilenetv2_100 --pretrained --out pacs.npz`, then
     `longshift train --data pacs.npz --benchmark PACS --target A --method ndcl`
 
-    For the vectors of a new site (`longshift predict`), add `--unlabelled` and give any folder of images.
+    For the vectors of a new site (`longshift predict`), add `--unlabelled` and give any folder of images. Images that
+    cannot be read are then reported and skipped.
     """
     if not (pretrained or weights):
         raise UsageError(
             "Expected --pretrained or --weights FILE.safetensors, got neither; random weights give useless vectors"
         )
-    import numpy as np
+    from longshift.data import load_dataset
+    from longshift.files import require_writable
+    from longshift.inference import embed as vectors_of, require_table, write_table
+    from longshift.nn import check_backbone, make_backbone, require_network_of
+    from longshift.training import FrozenNetwork, Interrupted, graceful_stop, parse_runtime
 
-    from longshift.data import load_dataset, open_store
-    from longshift.files import replacing
-    from longshift.inference import embed as vectors_of, write_table
-    from longshift.nn import check_backbone, make_backbone
-
-    if out.suffix.lower() != ".npz":
-        raise UsageError(f"--out: expected a file that ends in .npz, got {out}")
-    check_backbone(backbone, pretrained)
-    network = make_backbone(backbone, pretrained=pretrained, weights=weights)
+    require_table(out)
+    require_writable(out)
+    runtime = parse_runtime(execution)
+    name = backbone or (require_network_of(weights) if weights else "resnet50")
+    check_backbone(name, pretrained)
+    network = FrozenNetwork(name, make_backbone(name, pretrained=pretrained, weights=weights))
     manifest = _images_below(Path(data)) if unlabelled else load_dataset(data)
     if manifest.vectors:
         raise UsageError(f"Expected images, got vectors in {data}. Train on them: longshift train --data {data} ...")
-    with progress("images", len(manifest), quiet) as tick:
-        store = open_store(manifest, image_size, cache, tick)
-    with progress("vectors", len(manifest), quiet) as tick:
-        found = vectors_of(store, network, device, tick)
-    if unlabelled:
-        with replacing(out) as temporary, temporary.open("wb") as file:
-            np.savez(file, x=found, id=np.array(manifest.paths))
-    else:
-        write_table(out, found, manifest)
+    with (
+        graceful_stop(lambda: tell("stopping; press Ctrl-C again to stop at once")) as stop,
+        progress("vectors", len(manifest), quiet) as tick,
+    ):
+
+        def checked(done: int = 1, note: str = "") -> None:
+            tick(done, note)
+            if stop():
+                raise Interrupted("stopped; all vectors so far are kept. Resume with the same command")
+
+        found = vectors_of(manifest, network, image_size, skip_unreadable=unlabelled, runtime=runtime, tick=checked)
+    for path, reason in found.skipped.items():
+        caution(f"skipped {path}: {reason}")
+    write_table(out, found, labelled=not unlabelled)
     after = (
         f"predict them: longshift predict MODEL {out}"
         if unlabelled
         else f"train on them: longshift fit {out}, or longshift train --data {out} --setting Natural --target SITE"
     )
+    samples, length = found.vectors.shape
     if as_json:
-        print_json({"file": str(out), "samples": found.shape[0], "length": found.shape[1]})
+        print_json(
+            {
+                "file": str(out), "samples": samples, "length": length, "source": asdict(found.source),
+                "skipped": [{"path": path, "reason": reason} for path, reason in found.skipped.items()],
+            }
+        )  # fmt: skip
     else:
-        say(f"wrote {out}: {found.shape[0]:,} vectors of length {found.shape[1]:,}\n{after}")
+        skipped = f", {len(found.skipped)} images skipped" if found.skipped else ""
+        say(f"wrote {out}: {samples:,} vectors of length {length:,}{skipped}\n{after}")
 
 
 def _images_below(folder: Path) -> Manifest:

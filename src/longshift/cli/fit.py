@@ -24,7 +24,7 @@ RUN = run_fields(
 )  # fmt: skip
 
 
-@with_options(run=RUN, execution=runtime_fields(("device", "cache")))
+@with_options(run=RUN, execution=runtime_fields(("device", "threads", "cache")))
 def fit(
     data: Annotated[str, typer.Argument(help="Folder site/class/image, .zip, .csv, .parquet, .npz, or 'digits'.")],
     run: dict[str, Any],

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     )
     from longshift.data.manifest import Manifest as Manifest, Row as Row
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
+    from longshift.data.pixels import images_identity as images_identity, open_pixels as open_pixels
     from longshift.data.readers import load_dataset as load_dataset, register_reader as register_reader
+    from longshift.data.vector_source import (
+        SOURCE_ARRAY as SOURCE_ARRAY,
+        SOURCE_METADATA as SOURCE_METADATA,
+        VectorSource as VectorSource,
+        read_vector_source as read_vector_source,
+    )
     from longshift.data.vectors import (
         holds_vectors as holds_vectors,
         ordered_vectors as ordered_vectors,

@@ -26,6 +26,7 @@ import numpy.typing as npt
 import PIL
 from PIL import Image
 
+from longshift.array_types import IntArray
 from longshift.data import digit_styles, digits
 from longshift.data.image_bytes import ImageSource, identity, open_source
 from longshift.data.image_decoding import BadImage, decode, resize
@@ -45,12 +46,17 @@ log = logging.getLogger("longshift")
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """The pixels of a dataset, row for row with its manifest."""
+    """The pixels, vectors or features of a dataset: rows 0 ... N - 1 are the samples of its manifest.
+
+    Features may have several views of each image: then row v * N + i is view v of image i, and view 0 is the image.
+    """
 
     manifest: Manifest
-    inputs: npt.NDArray[np.uint8] | npt.NDArray[np.float32]  # (N, size, size, 3) pixels or (N, D) vectors, read-only
+    inputs: npt.NDArray[np.uint8] | npt.NDArray[np.float32]  # (N, size, size, 3) or (views * N, length), read-only
     size: int  # pixels; 0 for vectors
     fingerprint: str  # SHA-256 over manifest, size and pixels: the same on every machine
+    views: int = 1
+    styles: IntArray | None = None  # (views * N,) the domain whose style a row has; None: its own
 
     def __len__(self) -> int:
         return len(self.manifest)

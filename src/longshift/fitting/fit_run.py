@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-
 from longshift.data import Manifest
 from longshift.errors import LongshiftError
 from longshift.files import write_json
@@ -46,10 +44,13 @@ from longshift.training import (
     Runtime,
     Task,
     Trainer,
+    inputs_key,
     make_task,
     no_bar,
     read_result,
     resolve_device,
+    training_threads,
+    use_threads,
 )
 
 Say = Callable[[str], None]
@@ -131,7 +132,7 @@ def fit(
             look = look_at(manifest, tick)
         for sentence in (*look.sentences(), *look.warnings()):
             say(sentence)
-        tasks = _Tasks(manifest, runtime.cache, early)
+        tasks = _Tasks(manifest, runtime, early)
         if draft is not None:
             plan = _make_plan(dataset, draft, request, runtime, tasks, compare, folder)
             keep_plan(folder / PLAN, request, plan)
@@ -222,15 +223,17 @@ def _keep_record(final: RunFolder, summary: Summary) -> None:
 
 
 class _Tasks:
-    """Splits of one dataset: it is read and decoded once."""
+    """Splits of one dataset: it is read and decoded (or passed through the frozen network) once."""
 
-    def __init__(self, manifest: Manifest, cache: Path | None, bar: Bar) -> None:
-        self.manifest, self.cache, self.bar = manifest, cache, bar
-        self.known: Task | None = None
+    def __init__(self, manifest: Manifest, runtime: Runtime, bar: Bar) -> None:
+        self.manifest, self.runtime, self.bar = manifest, runtime, bar
+        self._known: dict[tuple[Any, ...], Task] = {}
 
     def get(self, job: Job) -> Task:
-        self.known = make_task(ResolvedRun(job.config, self.manifest), self.cache, self.bar, self.known)
-        return self.known
+        key = inputs_key(job.config)
+        run = ResolvedRun(job.config, self.manifest)
+        self._known[key] = make_task(run, self.runtime, self.bar, self._known.get(key))
+        return self._known[key]
 
 
 def _make_plan(
@@ -246,7 +249,7 @@ def _make_plan(
     steps = usual
     if request["minutes"] is not None:
         jobs = plan.jobs(dataset, folder, compare)
-        with _threads(1 if manifest.vectors else 0):
+        with use_threads(training_threads(jobs[0].config, runtime)):
             per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
         asked = request["steps"] is not None
         longest = usual if asked else longest_steps(usual, draft.config)
@@ -259,7 +262,7 @@ def _train_all(
     jobs: list[Job], tasks: _Tasks, runtime: Runtime, bar: Bar, stop: Callable[[], bool], out: Path
 ) -> dict[Path, dict[str, Any]]:
     results: dict[Path, dict[str, Any]] = {}
-    vectors = tasks.get(jobs[0]).manifest.vectors
+    tasks.get(jobs[0])
     # Decoding has a bar of its own, which must not run inside that of training.
     tasks.bar = no_bar
     for job in jobs:
@@ -267,7 +270,7 @@ def _train_all(
             results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
     # Count only the remaining steps, so that finished runs do not distort the remaining time.
     left = sum(job.config.steps for job in jobs if job.folder not in results)
-    with bar("fitting", left) as tick, _threads(1 if vectors else 0):
+    with bar("fitting", left) as tick, use_threads(training_threads(jobs[0].config, runtime)):
         for number, job in enumerate(jobs, start=1):
             if job.folder in results:
                 continue
@@ -297,21 +300,6 @@ def _check_selected(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> 
                 f"{job.label}: the loss became infinite or NaN before the first evaluation; "
                 f"use a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
             )
-
-
-@contextmanager
-def _threads(number: int) -> Iterator[None]:
-    """Use this many PyTorch threads (0: unchanged).
-
-    The products of a small network on vectors are too small for several threads: on a busy machine, two threads took
-    ten times as long as one.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(number or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from longshift.data import read_vector_source
 from longshift.files import write_text
 from longshift.fitting.data_summary import Look
 from longshift.fitting.fit_summary import Summary
@@ -49,6 +50,7 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         f"- {escape(plan.reason)} {run['steps']} steps, seed {run['train_seed']}, longshift "
         f"{final['environment']['longshift']}, torch {final['environment']['torch']}.",
         *([f"- {escape(plan.style_reason)}"] if plan.style_reason else []),
+        *_vector_source(look, run["data"]),
         "- The weights were selected on a validation set with the same number of samples per class where there are "
         "enough. Probabilities are calibrated on it (temperature scaling).",
         "",
@@ -102,6 +104,13 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         "",
     ]
     return "\n".join(lines)
+
+
+def _vector_source(look: Look, data: str) -> list[str]:
+    source = read_vector_source(Path(data)) if look.noun == "vectors" else None
+    if source is None:
+        return []
+    return [f"- The vectors are features of {escape(source.words())}; the model takes only vectors of this network."]
 
 
 def _how_measured(summary: Summary) -> str:

@@ -9,7 +9,7 @@ import torch
 
 from longshift.data import Manifest, fitting_size, ordered_vectors, typical_side
 from longshift.errors import UsageError
-from longshift.nn import SMALL_CONV, VECTOR_MLP, make_backbone, weights_available, weights_header
+from longshift.nn import SMALL_CONV, VECTOR_MLP, make_backbone, require_network_of, weights_available
 from longshift.training import SMALL_IMAGE, RunConfig
 
 UNREACHED = (
@@ -32,12 +32,7 @@ def choose_network(
         return {"backbone": backbone}, "The network for vectors has one hidden layer (256 units)."
     size = image_size or (224 if gpu else 128)
     if weights is not None:
-        name = backbone if backbone != "auto" else network_of(Path(weights))
-        if not name:
-            raise UsageError(
-                f"Expected the name of a network in the header or the name of {weights}, got none. Add --backbone, for "
-                "example --backbone resnet50"
-            )
+        name = backbone if backbone != "auto" else require_network_of(Path(weights))
         size = image_size or only_size(name) or size
         return (
             {"backbone": name, "weights": weights, "image_size": size},
@@ -68,14 +63,6 @@ def choose_network(
     if not small and pretrained is None:
         reason += UNREACHED
     return {"backbone": "small_conv", "image_size": size}, reason
-
-
-def network_of(weights: Path) -> str:
-    """The network of a file of weights, from its header or its name; "" if neither tells."""
-    import timm
-
-    stem = weights.name.removesuffix(".safetensors")
-    return weights_header(weights).name or (stem if stem == SMALL_CONV or timm.is_model(stem) else "")
 
 
 def try_network(config: RunConfig, manifest: Manifest) -> None:

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.inference.embedding import embed as embed, write_table as write_table
+    from longshift.inference.embedding import (
+        Embedded as Embedded,
+        embed as embed,
+        require_table as require_table,
+        write_table as write_table,
+    )
     from longshift.inference.evaluate_run import ALL_SITES as ALL_SITES, evaluate as evaluate
     from longshift.inference.exporting import export as export
     from longshift.inference.loading import (

@@ -2,50 +2,109 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from longshift.data import Manifest, Store
-from longshift.errors import UsageError
+import longshift
+from longshift.data import SOURCE_ARRAY, SOURCE_METADATA, Manifest, VectorSource
+from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
-from longshift.nn import Backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
-from longshift.training import channel_tensor, normalize_pixels, resolve_device
+from longshift.training import FeatureRequest, FrozenNetwork, Runtime, open_features, require_readable, unreadable
 
-Vectors = npt.NDArray[np.float32]
-CHUNK = 64
-
-
-def embed(store: Store, backbone: Backbone, device: str = "auto", tick: Tick = silent) -> Vectors:
-    """Feature vectors (N, feature_dim) of all images of a store, in its order, in float32 and without augmentation."""
-    if store.inputs.ndim == 2:
-        raise UsageError("Expected images, got vectors: `longshift embed` turns images into vectors")
-    where = resolve_device(device)
-    module = backbone.module.eval().to(where)
-    module.to(memory_format=torch.channels_last)
-    mean, std = channel_tensor(backbone.mean, where), channel_tensor(backbone.std, where)
-    result = np.empty((len(store.inputs), backbone.feature_dim), dtype=np.float32)
-    with torch.inference_mode(), without_kernel_tuning(exact=True):  # cuDNN would round to TF32 by itself
-        for start in range(0, len(result), CHUNK):
-            pixels = torch.from_numpy(np.array(store.inputs[start : start + CHUNK])).to(where)
-            features = module(normalize_pixels(pixels, mean, std)).float().cpu().numpy()
-            result[start : start + len(features)] = features
-            tick(len(features))
-    return result
+TABLES = (".npz", ".parquet")
 
 
-def write_table(path: Path, vectors: Vectors, manifest: Manifest) -> None:
-    """Write vectors with the classes, domains and paths of their images as .npz, which `load_dataset` reads."""
-    if path.suffix.lower() != ".npz":
-        raise UsageError(f"expected a file that ends in .npz, got {path}")
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        np.savez(
-            file,
-            x=vectors,
-            label=np.array(manifest.classes)[manifest.labels],
-            domain=np.array(manifest.domain_names)[manifest.domains],
-            id=np.array(manifest.paths),
-        )
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Vectors with the samples that they belong to.
+
+    Attributes:
+        manifest: All images, also those without a vector.
+        rows: Indices of the images with a vector.
+        vectors: (len(rows), length) float32.
+        source: The network, its weights and the image size.
+        skipped: Images that cannot be read, with the reason.
+    """
+
+    manifest: Manifest
+    rows: npt.NDArray[np.int64]
+    vectors: npt.NDArray[np.float32]
+    source: VectorSource
+    skipped: dict[str, str]
+
+
+def embed(
+    manifest: Manifest,
+    network: FrozenNetwork,
+    size: int,
+    *,
+    skip_unreadable: bool = False,
+    runtime: Runtime | None = None,
+    tick: Tick = silent,
+) -> Embedded:
+    """Compute feature vectors of all images, in float32 and without augmentation, or read them from the cache.
+
+    Args:
+        manifest: The images.
+        network: The network and its weights.
+        size: Pixels that images are resized to.
+        skip_unreadable: Leave out images that cannot be read; otherwise they are an error.
+        runtime: Device, threads and cache.
+        tick: Called with the number of finished images.
+
+    Returns:
+        The vectors, the images they belong to, and where they come from.
+
+    Raises:
+        LongshiftError: An image cannot be read.
+        Interrupted: `tick` raised it; the same call resumes.
+    """
+    runtime = runtime or Runtime()
+    store = open_features(manifest, network, FeatureRequest(size), runtime=runtime, tick=tick)
+    if not skip_unreadable:
+        require_readable(store)
+    vectors = np.asarray(store.inputs, dtype=np.float32)
+    rows = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+    if not len(rows):
+        raise LongshiftError(f"Expected images that can be read in {manifest.name}, got none of {len(manifest)}")
+    source = VectorSource(network.name, network.weights_hash, size, longshift.__version__)
+    return Embedded(manifest, rows, vectors[rows], source, unreadable(store) if len(rows) < len(manifest) else {})
+
+
+def require_table(path: Path) -> None:
+    """Raise unless vectors can be written in the format of this file."""
+    if path.suffix.lower() not in TABLES:
+        raise UsageError(f"--out: expected a file that ends in {' or '.join(TABLES)}, got {path}")
+
+
+def write_table(path: Path, found: Embedded, labelled: bool = True) -> None:
+    """Write vectors with ids, where they come from and, if `labelled`, classes and domains; `load_dataset` reads it."""
+    require_table(path)
+    manifest, rows = found.manifest, found.rows
+    columns = {"id": np.array(manifest.paths)[rows]}
+    if labelled:
+        columns |= {
+            "label": np.array(manifest.classes)[manifest.labels[rows]],
+            "domain": np.array(manifest.domain_names)[manifest.domains[rows]],
+        }
+    with replacing(path) as temporary:
+        if path.suffix.lower() == ".npz":
+            with temporary.open("wb") as file:
+                source = {SOURCE_ARRAY: np.array(found.source.to_text())}
+                np.savez(file, allow_pickle=False, x=found.vectors, **columns, **source)
+        else:
+            _write_parquet(temporary, found, columns)
+
+
+def _write_parquet(path: Path, found: Embedded, columns: dict[str, npt.NDArray[np.str_]]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(found.vectors.reshape(-1)), found.vectors.shape[1])
+    arrays = {"embedding": lists.cast(pa.list_(pa.float32())), **{name: pa.array(v) for name, v in columns.items()}}
+    table = pa.table(arrays).replace_schema_metadata({SOURCE_METADATA: found.source.to_text()})
+    parquet.write_table(table, path)

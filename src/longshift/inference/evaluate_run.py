@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from longshift.data import load_dataset, open_store
+from longshift.data import load_dataset
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.inference.loading import Weights, model_folder, weights_file
+from longshift.inference.loading import Weights, frozen_network, model_folder, weights_file
 from longshift.metrics import expected_calibration_error, negative_log_likelihood
 from longshift.settings import NO_TARGET, load_split
 from longshift.training import (
@@ -23,6 +23,7 @@ from longshift.training import (
     evaluate_set,
     host_tensor,
     no_bar,
+    open_inputs,
     read_config,
     read_model_file,
     read_result,
@@ -56,10 +57,10 @@ def evaluate(
     checkpoint.require_weights(file)
     manifest = load_dataset(config.data)
     split = load_split(folder.split, manifest)
-    with bar(f"decoding {manifest.name}", len(manifest)) as tick:
-        task = Task(manifest, split, open_store(manifest, config.size, runtime.cache, tick))
-    device = resolve_device(runtime.device)
     described = read_model_file(folder.description)
+    network = frozen_network(described, folder)
+    task = Task(manifest, split, open_inputs(config, manifest, network, runtime, bar), network)
+    device = resolve_device(runtime.device)
     method, inputs = build_method(config, task, runtime, device, described)
     checkpoint.load_weights(file, method)
     source = EvaluationSource(host_tensor(task.store.inputs), device)

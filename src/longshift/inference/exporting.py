@@ -13,7 +13,7 @@ import io
 import logging
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -212,7 +212,8 @@ def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str
     images: dict[str, Any] = {"dtype": "uint8", "shape": ["batch", info.size, info.size, 3]}
     images["meaning"] = "RGB pixels from 0 to 255"
     vectors: dict[str, Any] = {"dtype": "float32", "shape": ["batch", info.input_dim]}
-    vectors["meaning"] = "embeddings from the model that made the training vectors"
+    source = info.vector_source
+    vectors["meaning"] = f"vectors of {source.words() if source else 'the network that computed the training vectors'}"
     before = [
         "decode; turn upright as EXIF says; first frame only",
         "convert to RGB, transparency on white; 16-bit grey keeps its upper eight bits",
@@ -237,9 +238,11 @@ def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str
         },
         "classes": list(info.classes),
         "temperature": model.temperature,
+        **({"vector_source": asdict(source)} if source else {}),
         "trained_on": list(info.sources),
         "method": info.method,
         "backbone": info.backbone,
+        **({"head": info.head} if info.head else {}),
         "checked": {
             "largest_difference_to_pytorch": exported.difference,
             "random_inputs": exported.random,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +15,16 @@ from longshift.inference.model_warning import unseen_warning
 from longshift.methods import Problem, get_method
 from longshift.nn import make_backbone, make_network
 from longshift.text import some
-from longshift.training import Inputs, ModelFile, RunFolder, channel_tensor, checkpoint, read_model_file, resolve_device
+from longshift.training import (
+    FrozenNetwork,
+    Inputs,
+    ModelFile,
+    RunFolder,
+    channel_tensor,
+    checkpoint,
+    read_model_file,
+    resolve_device,
+)
 
 Weights = Literal["selected", "averaged"]
 FINAL = "final"  # where `longshift fit` keeps its model
@@ -84,24 +93,46 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
         raise LongshiftError(f"{folder.path} holds no model: it has no model.json; {_why_none(folder.path)}")
     info = read_model_file(folder.description)
     target = resolve_device(device)
+    predictor = _predictor(info, folder, weights)
+    inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
+    temperature = info.temperature if weights == "selected" else info.averaged_temperature
+    warning = unseen_warning(folder.path, weights)
+    return LoadedModel(folder.path, info, predictor.to(target).eval(), inputs, target, temperature, warning)
+
+
+def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Module:
+    """Normalized inputs to logits: the trained network, on top of the frozen one where only a head was trained."""
     backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type)
+    trained = make_backbone(info.head, input_dim=backbone.feature_dim) if info.head else backbone
     # Dropout and precision belong to training; a model is used in float32.
-    network = make_network(backbone, len(info.classes), freeze_bn=info.freeze_bn)
-    predictor: nn.Module
+    network = make_network(trained, len(info.classes), freeze_bn=info.freeze_bn)
     file = weights_file(folder, weights)
+    predictor: nn.Module = network
     if info.predictor == "network":
         checkpoint.load_weights(file, network, prefix="network.")
-        predictor = network
     else:
         cls = get_method(info.method)
         problem = Problem(len(info.classes), len(info.counts), info.counts, info.steps)
         method = cls(network, problem, cls.Config.make(info.hparams))
         checkpoint.load_weights(file, method)
         predictor = method.predictor()
-    inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
-    temperature = info.temperature if weights == "selected" else info.averaged_temperature
-    warning = unseen_warning(folder.path, weights)
-    return LoadedModel(folder.path, info, predictor.to(target).eval(), inputs, target, temperature, warning)
+    if not info.head:
+        return predictor
+    checkpoint.load_weights(folder.network, backbone.module)
+    return nn.Sequential(backbone.module, predictor)
+
+
+def frozen_network(info: ModelFile, folder: RunFolder) -> FrozenNetwork | None:
+    """The network below the head of a saved model; None where no part is frozen."""
+    if not info.head:
+        return None
+    backbone = make_backbone(info.backbone, pad_type=info.pad_type)
+    checkpoint.load_weights(folder.network, backbone.module)
+    red, green, blue = info.mean
+    first, second, third = info.std
+    return FrozenNetwork(
+        info.backbone, replace(backbone, mean=(red, green, blue), std=(first, second, third), pad_type=info.pad_type)
+    )
 
 
 def _why_none(path: Path) -> str:

@@ -25,6 +25,7 @@ from longshift.data import (
     list_folder,
     ordered_map,
     read_unlabelled,
+    read_vector_source,
     resize,
 )
 from longshift.errors import LongshiftError, UsageError
@@ -219,10 +220,22 @@ def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsur
         if x.shape[1] != model.info.input_dim:
             skipped.append((file, f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}"))
             continue
+        _require_same_source(model, file)
         chunks = [model.probabilities(torch.from_numpy(part)) for part in np.array_split(x, -(-len(x) // 4096))]
         rows.extend(rank([f"{file}#{name}" for name in ids], torch.cat(chunks), model.classes, top_k, unsure))
         tick(1)
     return Predictions(tuple(rows), tuple(skipped), model.warning)
+
+
+def _require_same_source(model: LoadedModel, file: str) -> None:
+    """Vectors of another network have the same length at times, and every prediction would be wrong."""
+    own, found = model.info.vector_source, read_vector_source(Path(file))
+    if own and found and not own.agrees(found):
+        raise LongshiftError(
+            f"Expected vectors of {own.words()}, on which {model.folder} was trained, got vectors of {found.words()} "
+            f"in {file}. Embed the images again: longshift embed IMAGES --unlabelled --backbone {own.network} "
+            f"--weights FILE --image-size {own.image_size} --out {file}"
+        )
 
 
 def _why_not(path: str, error: OSError) -> str:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     )
     from longshift.nn.backbones import (
         SMALL_CONV as SMALL_CONV,
+        VECTOR_HEADS as VECTOR_HEADS,
         VECTOR_MLP as VECTOR_MLP,
         check_backbone as check_backbone,
         make_backbone as make_backbone,
         make_network as make_network,
+        require_network_of as require_network_of,
         weights_header as weights_header,
     )
     from longshift.nn.batch_norm_folding import fold_frozen_norms as fold_frozen_norms
@@ -40,6 +42,6 @@ if TYPE_CHECKING:
     )
     from longshift.nn.pretrained import weights_available as weights_available
     from longshift.nn.sam import sharpness_aware_gradients as sharpness_aware_gradients
-    from longshift.nn.vector_mlp import VectorMLP as VectorMLP
+    from longshift.nn.vector_mlp import VectorHead as VectorHead
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

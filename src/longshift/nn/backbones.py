@@ -1,4 +1,4 @@
-"""Backbones by name: timm's, those of a registered source, the small conv net, an MLP for vectors (embeddings)."""
+"""Backbones by name: timm's, those of a registered source, the small conv net, heads for vectors (embeddings)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from longshift.nn.backbone_sources import Backbone, check_name, source_of
 from longshift.nn.network import Network, Precision
 from longshift.nn.pretrained import no_weights, require_pretrained
 from longshift.nn.small_conv import small_conv
-from longshift.nn.vector_mlp import HIDDEN, VectorMLP
+from longshift.nn.vector_mlp import HIDDEN, VectorLinear, VectorMLP
 
 SMALL_CONV = "small_conv"
 VECTOR_MLP = "mlp"
+VECTOR_LINEAR = "linear"
+VECTOR_HEADS = (VECTOR_MLP, VECTOR_LINEAR)
 HALF = (0.5, 0.5, 0.5)
 
 
@@ -30,7 +32,7 @@ def make_backbone(
 
     Args:
         name: A name of timm, "SOURCE/NAME" for a registered source such as "torchvision/resnet50", "small_conv", or
-            "mlp" for vectors.
+            "mlp" or "linear" for vectors.
         pretrained: Whether to load the published weights, from the local cache or the internet.
         weights: A .safetensors file of the same model; its header may state a `pad_type`.
         input_dim: Length of the vectors; 0 for images.
@@ -49,17 +51,19 @@ def make_backbone(
     """
     if weights is not None and pretrained:
         raise UsageError("Expected either pretrained or weights, got both.")
-    if input_dim > 0 and name != VECTOR_MLP:
+    if input_dim > 0 and name not in VECTOR_HEADS:
         raise UsageError(f"backbone {name!r} is for images, but the data are vectors of length {input_dim}; use 'mlp'")
+    if input_dim < 1 and name in VECTOR_HEADS:
+        raise UsageError(f"backbone {name!r} is for vectors (embeddings), but the data are images; try 'small_conv'")
     if name == SMALL_CONV:
         if pretrained:
             raise UsageError("small_conv has no published weights; drop --pretrained, or name another backbone")
         module, features = small_conv()
         backbone = Backbone(module, features, HALF, HALF)
     elif name == VECTOR_MLP:
-        if input_dim < 1:
-            raise UsageError("backbone 'mlp' is for vectors (embeddings), but the data are images; try 'small_conv'")
         backbone = Backbone(VectorMLP(input_dim), HIDDEN, HALF, HALF)
+    elif name == VECTOR_LINEAR:
+        backbone = Backbone(VectorLinear(input_dim), input_dim, HALF, HALF)
     elif (found := source_of(name)) is not None:
         check_backbone(name, pretrained)
         try:
@@ -75,7 +79,7 @@ def make_backbone(
 
 def check_backbone(name: str, pretrained: bool = False) -> None:
     """Raise if a backbone does not exist or its published weights are not available; builds nothing."""
-    if name in (SMALL_CONV, VECTOR_MLP):
+    if name in (SMALL_CONV, *VECTOR_HEADS):
         return
     if "/" in name:
         check_name(name)
@@ -83,7 +87,7 @@ def check_backbone(name: str, pretrained: bool = False) -> None:
         import timm
 
         if not timm.is_model(name.split(".")[0]):
-            raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, VECTOR_MLP]))
+            raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, *VECTOR_HEADS]))
     if pretrained:
         require_pretrained(name)
 
@@ -138,6 +142,20 @@ def weights_header(path: Path) -> WeightsHeader:
         (std, std, std) if std is not None else None,
         name[1] if name else "",
     )
+
+
+def require_network_of(weights: Path) -> str:
+    """The network of a file of weights, from its header or its name; an error if neither tells."""
+    import timm
+
+    stem = weights.name.removesuffix(".safetensors")
+    name = weights_header(weights).name or (stem if stem == SMALL_CONV or timm.is_model(stem) else "")
+    if not name:
+        raise UsageError(
+            f"Expected the name of a network in the header or the name of {weights}, got none. Add --backbone, for "
+            "example --backbone resnet50"
+        )
+    return name
 
 
 def _require_safetensors(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The network for vectors (embeddings): standardized columns and one hidden layer."""
+"""The networks for vectors (embeddings, features): standardized columns, with or without one hidden layer."""
 
 from __future__ import annotations
 
@@ -33,14 +33,25 @@ class Standardise(nn.Module):
         return (x - self.mean) / self.std
 
 
-class VectorMLP(nn.Sequential):
-    """Standardization, linear layer, ReLU."""
-
-    def __init__(self, columns: int, hidden: int = HIDDEN) -> None:
-        super().__init__(Standardise(columns), nn.Linear(columns, hidden), nn.ReLU())
+class VectorHead(nn.Sequential):
+    """Standardization, then other layers."""
 
     def fit_inputs(self, x: Tensor) -> None:
         """Learn the scale of the inputs from the training vectors."""
         first = self[0]
         assert isinstance(first, Standardise)
         first.fit(x)
+
+
+class VectorMLP(VectorHead):
+    """Standardization, linear layer, ReLU."""
+
+    def __init__(self, columns: int, hidden: int = HIDDEN) -> None:
+        super().__init__(Standardise(columns), nn.Linear(columns, hidden), nn.ReLU())
+
+
+class VectorLinear(VectorHead):
+    """Standardization only: the classifier on top of it is linear in the vectors."""
+
+    def __init__(self, columns: int) -> None:
+        super().__init__(Standardise(columns))

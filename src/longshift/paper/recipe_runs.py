@@ -45,7 +45,7 @@ def run_jobs(
     if len(slots) > 1:
         run_local(job_queue, list(slots), runtime, stop)
         return job_queue
-    tasks = TaskCache(runtime.cache)
+    tasks = TaskCache(runtime)
     while not stop() and not job_queue.trouble and (job := job_queue.next_job()) is not None:
         job_queue.tell()
         job_queue.finish(job, execute(job, store, runtime, tasks, stop))

@@ -73,7 +73,7 @@ def register_launcher(name: str) -> Callable[[Launcher], Launcher]:
     Example:
         >>> @register_launcher("here")
         ... def run_here(launch):
-        ...     queue, tasks = launch.queue, TaskCache(launch.runtime.cache)
+        ...     queue, tasks = launch.queue, TaskCache(launch.runtime)
         ...     while not launch.stop() and not queue.trouble and (job := queue.next_job()) is not None:
         ...         queue.finish(job, execute(job, queue.store, launch.runtime, tasks, launch.stop, launch.track))
         ...         queue.tell()

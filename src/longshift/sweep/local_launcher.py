@@ -92,8 +92,8 @@ def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtim
             jobs.put(message)
 
     threading.Thread(target=listen, daemon=True).start()
-    tasks = TaskCache(runtime.cache)
     runtime = dataclasses.replace(runtime, device=slot.device)
+    tasks = TaskCache(runtime)
     _tell(connection, READY)
     while (job := jobs.get()) is not None:
         outcome = execute(job, store, runtime, tasks, stop.is_set, track)

@@ -185,7 +185,7 @@ class StopFlag:
         return self._asked
 
 
-_tasks: dict[Path | None, TaskCache] = {}  # one per worker process: Ray uses it for many jobs
+_tasks: dict[tuple[Path | None, str], TaskCache] = {}  # one per worker process: Ray uses it for many jobs
 
 
 def run_shared(
@@ -235,7 +235,7 @@ def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        tasks = _tasks.setdefault(runtime.cache, TaskCache(runtime.cache))
+        tasks = _tasks.setdefault((runtime.cache, runtime.device), TaskCache(runtime))
         return execute(job, store, runtime, tasks, stop.is_set, track)
     finally:
         ended.set()

@@ -59,7 +59,7 @@ def estimate(
         entry = entries[job.fingerprint]
         if entry.state == "done" and not entry.elsewhere:  # a table of runs has the times of another machine
             finished.setdefault(_kind(job), []).append(float(entry.row()["seconds_per_step"]))
-    tasks = TaskCache(runtime.cache)
+    tasks = TaskCache(runtime)
     costs: dict[Kind, Cost] = {}
     images: dict[str, dict[str, int]] = {}
     seconds = 0.0

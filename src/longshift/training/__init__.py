@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     )
     from longshift.training.build_parts import build_method as build_method
     from longshift.training.checkpoint import load_resume as load_resume
-    from longshift.training.device import resolve_device as resolve_device
+    from longshift.training.device import (
+        resolve_device as resolve_device,
+        training_threads as training_threads,
+        use_threads as use_threads,
+    )
+    from longshift.training.feature_cache import (
+        FeatureRequest as FeatureRequest,
+        FrozenNetwork as FrozenNetwork,
+        open_features as open_features,
+        require_readable as require_readable,
+        unreadable as unreadable,
+    )
     from longshift.training.interrupt import Interrupted as Interrupted, graceful_stop as graceful_stop
     from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
     from longshift.training.resolve_run import (
@@ -48,8 +59,10 @@ if TYPE_CHECKING:
         Bar as Bar,
         Task as Task,
         TaskCache as TaskCache,
+        inputs_key as inputs_key,
         make_task as make_task,
         no_bar as no_bar,
+        open_inputs as open_inputs,
     )
     from longshift.training.trackers import (
         TrackerKind as TrackerKind,

@@ -9,7 +9,7 @@ from torch import nn
 
 from longshift.errors import LongshiftError
 from longshift.methods import Method
-from longshift.nn import VectorMLP, make_backbone, make_network
+from longshift.nn import Backbone, VectorHead, make_backbone, make_network
 from longshift.rng import HostDraws
 from longshift.training.augmentation import find_augmentation
 from longshift.training.batch_source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
@@ -35,19 +35,12 @@ def build_method(
     hparams = config.method_config()
     precision = resolve_precision(runtime, device)
     tune(device, precision)
-    vectors = task.store.inputs.ndim == 2
-    if vectors and hparams.style != "none":
+    if config.vectors and hparams.style != "none":
         raise LongshiftError(f"Expected style=none with vectors, which have no pixels, got {hparams.style!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.train_seed)
-        backbone = make_backbone(
-            config.backbone_name,
-            pretrained=config.pretrained and fresh,
-            weights=Path(config.weights) if config.weights and fresh else None,
-            input_dim=task.store.inputs.shape[1] if vectors else 0,
-            pad_type=saved.pad_type if saved else "",
-        )
-        if isinstance(backbone.module, VectorMLP) and fresh:
+        backbone = _trained_part(config, task, saved)
+        if isinstance(backbone.module, VectorHead) and fresh:
             backbone.module.fit_inputs(torch.from_numpy(task.store.inputs[task.split.train]))
         network = make_network(
             backbone,
@@ -67,28 +60,42 @@ def build_method(
     if compiled:
         keep_compiled(runtime.cache)
         network.compile_featurizer()
+    pixels = saved or (task.network.backbone if task.network else backbone)
     inputs = Inputs(
-        channel_tensor(saved.mean if saved else backbone.mean, device),
-        channel_tensor(saved.std if saved else backbone.std, device),
+        channel_tensor(pixels.mean, device),
+        channel_tensor(pixels.std, device),
         find_augmentation(config.augmentation, compiled) if config.augmentation else None,
         Style.of(hparams, compiled),
     )
     return method, inputs
 
 
+def _trained_part(config: RunConfig, task: Task, saved: ModelFile | None) -> Backbone:
+    """The featurizer that a run trains: the network, or the head on vectors or features."""
+    if config.frozen:
+        return make_backbone(config.head, input_dim=task.store.inputs.shape[1])
+    return make_backbone(
+        config.backbone_name,
+        pretrained=config.pretrained and not saved,
+        weights=Path(config.weights) if config.weights and not saved else None,
+        input_dim=task.store.inputs.shape[1] if config.vectors else 0,
+        pad_type=saved.pad_type if saved else "",
+    )
+
+
 def build_source(
     config: RunConfig, task: Task, runtime: Runtime, device: torch.device, inputs: Inputs, batch_size: int
 ) -> Source:
     """Training samples on the device where they fit, streamed from the host where not; `batch_size` is per domain."""
-    train, sources = task.split.train, len(task.split.sources)
-    domains = task.training_domains(train, config.pooled)
-    samples = training_set(train, task.labels(train), domains, 1 if config.pooled else sources)
+    (rows, samples), sources = task.training_rows(), len(task.split.sources)
+    domains = task.training_domains(samples, config.pooled)
+    train = training_set(rows, task.labels(samples), domains, 1 if config.pooled else sources)
     pool = host_tensor(task.store.inputs)
     # A batch is as large either way: only where its samples come from differs.
     per_domain = batch_size * (sources if config.pooled else 1)
     if not runtime.stream and fits(pool, device):
-        return ResidentSource(resident_pool(pool, task.store.fingerprint, device), samples, per_domain, inputs, device)
-    return StreamedSource(pool, samples, per_domain, inputs, device, config.train_seed)
+        return ResidentSource(resident_pool(pool, task.store.fingerprint, device), train, per_domain, inputs, device)
+    return StreamedSource(pool, train, per_domain, inputs, device, config.train_seed)
 
 
 def build_stepper(

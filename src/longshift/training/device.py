@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from longshift.errors import UsageError
 from longshift.nn import Precision
-from longshift.training.run_config import Runtime
+from longshift.training.run_config import RunConfig, Runtime
 
 COMPILE_FROM = 1500  # steps; compiling ResNet-50 takes about half a minute
 
@@ -65,3 +68,23 @@ def synchronize(device: torch.device) -> None:
     """Wait until a GPU has done everything that was asked of it."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+@contextmanager
+def use_threads(number: int) -> Iterator[None]:
+    """PyTorch computes with this many threads per call inside the block, also in threads that start there; 0: as is."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def training_threads(config: RunConfig, runtime: Runtime) -> int:
+    """Threads of a run on the CPU; 0: as many as PyTorch takes by itself.
+
+    The products of a small network on vectors are too small for several threads: on a busy machine, two threads took
+    ten times as long as one.
+    """
+    return runtime.threads or (1 if config.vectors or config.frozen else 0)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
+from longshift.data import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json
 from longshift.methods import Method
@@ -49,6 +50,9 @@ class ModelFile:
     hparams: dict[str, Any]
     temperature: float  # probabilities are softmax(logits / temperature)
     averaged_temperature: float  # the same for averaged.safetensors
+    # The head on top of the backbone, whose weights are then in network.safetensors; "": no part is frozen.
+    head: Literal["", "mlp", "linear"] = ""
+    vector_source: VectorSource | None = None  # where its training vectors come from, if their file tells
 
     @property
     def vectors(self) -> bool:
@@ -58,15 +62,14 @@ class ModelFile:
 
 def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs) -> ModelFile:
     """The description of a run's model; its temperatures are known only at the end."""
-    vectors = task.store.inputs.ndim == 2
     return ModelFile(
         method=config.method,
         predictor="network" if method.predictor() is method.network else "method",
         backbone=config.backbone_name,
         pad_type=weights_header(Path(config.weights)).pad_type if config.weights else "",
         freeze_bn=config.freeze_bn,
-        input_dim=int(task.store.inputs.shape[1]) if vectors else 0,
-        size=0 if vectors else config.size,
+        input_dim=int(task.store.inputs.shape[1]) if config.vectors else 0,
+        size=config.size,
         mean=tuple(inputs.mean.reshape(-1).tolist()),
         std=tuple(inputs.std.reshape(-1).tolist()),
         classes=task.split.classes,
@@ -76,6 +79,8 @@ def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs
         hparams=method.config.to_dict(),
         temperature=1.0,
         averaged_temperature=1.0,
+        head=config.head if config.frozen else "",
+        vector_source=read_vector_source(Path(config.data)) if config.vectors else None,
     )
 
 
@@ -87,6 +92,8 @@ def save_model(
     evaluator: Evaluator,
 ) -> None:
     """Write the selected weights (which the method has now), the averaged ones and model.json with temperatures."""
+    if evaluator.task.network is not None:
+        save_weights(folder.network, evaluator.task.network.backbone.module.state_dict())
     save_weights(folder.model, weights)
     labels = evaluator.task.labels(evaluator.sets["validation"])
     selected, averaged = fit_temperature(evaluator.predict("validation"), labels), 1.0

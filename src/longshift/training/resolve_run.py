@@ -12,7 +12,8 @@ from longshift.data import DIGITS, Manifest, fitting_size, load_dataset
 from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone
 from longshift.settings import find_target, recognise, setting_for
-from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys, style_mistakes
+from longshift.training.idle_options import idle_options
+from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
 
 Request = RunConfig | Mapping[str, Any]
 SOURCE = "the run's configuration"
@@ -105,7 +106,7 @@ class OpenDataset:
             except LongshiftError as error:
                 failures.append(error)
         if not mistakes and not failures:
-            mistakes = style_mistakes(config)  # whether style is on may depend on the size of the images
+            mistakes = idle_options(config)  # which may depend on the size of the images
         if mistakes or failures:
             _fail([text for texts in mistakes.values() for text in texts], failures, source)
         return ResolvedRun(config, self.manifest)
@@ -146,7 +147,8 @@ def describe_network(config: RunConfig) -> str:
     if config.vectors:
         return f"{config.backbone_name} on vectors"
     start = Path(config.weights).name if config.weights else "pretrained" if config.pretrained else "random"
-    return f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
+    network = f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
+    return f"a head ({config.head}) on the features of {network}" if config.frozen else network
 
 
 def _values(request: Request) -> dict[str, Any]:

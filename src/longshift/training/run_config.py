@@ -31,7 +31,7 @@ SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
 
 # Fields that were added after the first runs were published: they count in a fingerprint only where they differ from
 # their default, so that earlier runs keep theirs. A new field goes here.
-LATER_FIELDS = ("average", "sampling", "validation")
+LATER_FIELDS = ("average", "head", "sampling", "trainable", "validation", "views")
 # Fields that count by what they amount to: `fingerprint` adds the result.
 RESOLVED_FIELDS = ("hparams", "schedules", "average_from")
 
@@ -76,11 +76,17 @@ class RunConfig(BaseModel):
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict, json_schema_extra=_MODEL)
     """Set a hyper-parameter of the method; repeatable."""
     backbone: str = Field(default="auto", json_schema_extra=_MODEL)
-    """Any timm model, torchvision/NAME, small_conv or mlp; auto: resnet50 (small images: small_conv; vectors: mlp)."""
+    """Any timm model, torchvision/NAME or small_conv; auto: resnet50 (small images: small_conv; vectors: the head)."""
     pretrained: bool = Field(default=False, json_schema_extra=_MODEL)
     """Start from the published weights of the backbone."""
     weights: str | None = Field(default=None, json_schema_extra=_MODEL)
     """Start from the weights in a .safetensors file."""
+    trainable: Literal["all", "head"] = Field(default="all", json_schema_extra=_MODEL)
+    """all: train the whole network; head: compute the features of all images once and train a head on them."""
+    head: Literal["mlp", "linear"] = Field(default="mlp", json_schema_extra=_MODEL)
+    """Head on features or vectors: mlp (a hidden layer of 256 units) or linear."""
+    views: int = Field(default=1, ge=1, le=8, json_schema_extra=_MODEL)
+    """Versions of each image that a head is trained on: the image itself and views - 1 augmented or styled copies."""
     freeze_bn: bool = Field(default=True, json_schema_extra=_MODEL)
     """Freeze the statistics of batch norms, as the protocol does."""
     image_size: int = Field(default=0, ge=0, le=1024, json_schema_extra=_MODEL)
@@ -146,6 +152,11 @@ class RunConfig(BaseModel):
         return holds_vectors(self.data)
 
     @property
+    def frozen(self) -> bool:
+        """Whether images pass through a frozen network once and only a head is trained."""
+        return self.trainable == "head" and not self.vectors
+
+    @property
     def size(self) -> int:
         """Image size in pixels; 0 for vectors."""
         if self.vectors:
@@ -154,26 +165,29 @@ class RunConfig(BaseModel):
 
     @property
     def small(self) -> bool:
-        """Whether the defaults for small images (and for vectors) apply.
+        """Whether the defaults for small images (and for vectors and features) apply.
 
         They are for networks trained from scratch; published weights are fine-tuned gently at any size. There are none
-        for vectors.
+        for vectors, and the weights below a head are not trained.
         """
-        return self.vectors or (self.size <= SMALL_IMAGE and not (self.pretrained or self.weights))
+        return self.vectors or self.frozen or (self.size <= SMALL_IMAGE and not (self.pretrained or self.weights))
 
     @property
     def augmentation(self) -> str:
         """The augmentation of training images, "" for none; by default small images have none, as in DomainBed."""
-        if self.vectors or self.augment == "off" or (self.augment == "auto" and self.small):
+        none = self.views == 1 if self.frozen else self.augment == "auto" and self.small
+        if none or self.vectors or self.augment == "off":
             return ""
         return DOMAINBED if self.augment in ("auto", "on") else self.augment
 
     @property
     def backbone_name(self) -> str:
-        """The backbone, with "auto" resolved: the protocol's for images, an MLP for vectors."""
-        if self.backbone == "auto" and self.vectors:
-            return "mlp"
-        return ("small_conv" if self.small else "resnet50") if self.backbone == "auto" else self.backbone
+        """The backbone, with "auto" resolved: the protocol's for images, the head for vectors."""
+        if self.backbone != "auto":
+            return self.backbone
+        if self.vectors:
+            return self.head
+        return "small_conv" if self.small and not self.frozen else "resnet50"
 
     @property
     def pooled(self) -> bool:
@@ -240,6 +254,8 @@ class RunConfig(BaseModel):
             values["vectors"] = file_hash(Path(self.data))
         values["weights"] = file_hash(Path(self.weights)) if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name
+        if self.vectors:
+            values.pop("head", None)  # it is the backbone
         values["hparams"] = self.method_config().identity()
         return content_hash(values)
 
@@ -342,17 +358,6 @@ def _method_mistakes(config: RunConfig, values: Mapping[str, Any]) -> list[tuple
     return found
 
 
-def style_mistakes(config: RunConfig) -> dict[str, list[str]]:
-    """Vectors have no style that could be mixed, and options of a style stage that is off have no effect."""
-    style = config.method_config().style
-    if config.vectors and style != "none":
-        return {"hparams": [f"hparams.style: expected none with vectors, which have no pixels, got {style!r}"]}
-    idle = [name for name in config.hparams if name.startswith("style_")]
-    if style == "none" and idle and config.hparam_seed == 0:
-        return {"hparams": [f"hparams.{name}: has no effect while style is none; set style, too" for name in idle]}
-    return {}
-
-
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Runtime:
     """How a run is executed; none of it is part of what the run is."""
@@ -367,8 +372,10 @@ class Runtime:
     """Compile backbone and augmentation; auto: in long runs on a GPU."""
     stream: bool = Field(default=False, json_schema_extra=_EXECUTION)
     """Keep the images on the host even if they fit on the GPU."""
+    threads: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
+    """Threads on the CPU; 0: one to train on vectors or features, else one per processor."""
     cache: Path | None = Field(default=None, json_schema_extra=_EXECUTION)
-    """Folder of decoded images; by default $LONGSHIFT_CACHE."""
+    """Folder of decoded images and features; by default $LONGSHIFT_CACHE."""
     checkpoint_every: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
     """Steps between checkpoints; 0: at each validation."""
     keep_model: bool = Field(default=True, json_schema_extra=_EXECUTION)

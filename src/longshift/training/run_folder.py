@@ -6,6 +6,7 @@ split.json         which files were used for what
 metrics.jsonl      one line per evaluation: step, validation metrics, means of the logged terms
 result.json        the outcome; present only when the run is finished
 model.safetensors  the selected weights
+network.safetensors  the frozen network below a head, where only a head was trained
 model.json         how to use them: structure, preprocessing, classes, temperature (of a fit: accuracy at unseen sites)
 averaged.safetensors  the selected averaged weights, where weights were averaged
 predictions.npz    logits, features, labels and domains of each set, where they are kept
@@ -47,6 +48,7 @@ class RunFolder:
     model = FileIn("model.safetensors")
     description = FileIn("model.json")
     averaged = FileIn("averaged.safetensors")
+    network = FileIn("network.safetensors")
     resume = FileIn("resume.pt")
     predictions = FileIn("predictions.npz")
 

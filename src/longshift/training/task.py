@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,10 @@ from longshift.errors import LongshiftError
 from longshift.methods import Problem
 from longshift.progress import Tick, silent
 from longshift.settings import Split, make_split, setting_for
+from longshift.training.feature_cache import FeatureRequest, FrozenNetwork, open_features, require_readable
+from longshift.training.feature_views import CopyRecipe
 from longshift.training.resolve_run import ResolvedRun
-from longshift.training.run_config import RunConfig
+from longshift.training.run_config import RunConfig, Runtime
 
 Bar = Callable[[str, int], AbstractContextManager[Tick]]
 
@@ -30,6 +31,7 @@ class Task:
     manifest: Manifest
     split: Split
     store: Store
+    network: FrozenNetwork | None = None  # which computed the features in the store; None for pixels and vectors
 
     def labels(self, indices: IntArray) -> IntArray:
         """Class indices of samples."""
@@ -50,17 +52,31 @@ class Task:
         """The domain that each training sample counts to."""
         return np.zeros(len(indices), dtype=np.int64) if pooled else self.source_domains(indices)
 
+    def training_rows(self) -> tuple[IntArray, IntArray]:
+        """The rows of the store to train on, and the sample that each shows.
+
+        Copies with the style of a domain that is not a source are left out: training must not see the target.
+        """
+        train, store = self.split.train, self.store
+        samples = np.tile(train, store.views)
+        rows = samples + len(self.manifest) * np.repeat(np.arange(store.views), len(train))
+        if store.styles is not None:
+            sources = [self.manifest.domain_names.index(name) for name in self.split.sources]
+            kept = np.isin(store.styles[rows], sources)
+            rows, samples = rows[kept], samples[kept]
+        return rows, samples
+
 
 def make_task(
-    run: RunConfig | ResolvedRun, cache: Path | None = None, bar: Bar | None = None, known: Task | None = None
+    run: RunConfig | ResolvedRun, runtime: Runtime | None = None, bar: Bar | None = None, known: Task | None = None
 ) -> Task:
     """Make the split and open (or build) the store.
 
     Args:
         run: The run; its configuration alone only where it was resolved before (as in a run's folder).
-        cache: Folder of decoded images.
+        runtime: The cache and, for features, the device that computes them.
         bar: Shows the progress of decoding.
-        known: A task on the same data and image size, whose manifest and store are used.
+        known: A task with the same `inputs_key`, whose manifest and store are used.
     """
     if isinstance(run, RunConfig):
         run = ResolvedRun(run, known.manifest if known else load_dataset(run.data))
@@ -73,29 +89,56 @@ def make_task(
     split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third)
     _check_trainable(split)
     if known:
-        return Task(manifest, split, known.store)
-    with (bar or no_bar)(f"decoding {manifest.name}", len(manifest)) as tick:
-        store = open_store(manifest, config.size, cache, tick)
-    return Task(manifest, split, store)
+        return Task(manifest, split, known.store, known.network)
+    network = FrozenNetwork.of(config) if config.frozen else None
+    return Task(manifest, split, open_inputs(config, manifest, network, runtime, bar), network)
+
+
+def open_inputs(
+    config: RunConfig,
+    manifest: Manifest,
+    network: FrozenNetwork | None,
+    runtime: Runtime | None = None,
+    bar: Bar | None = None,
+) -> Store:
+    """The inputs of a run's training: pixels, vectors, or features of a frozen network."""
+    runtime, show = runtime or Runtime(), bar or no_bar
+    if network is None:
+        with show(f"decoding {manifest.name}", len(manifest)) as tick:
+            return open_store(manifest, config.size, runtime.cache, tick)
+    with show(f"features of {manifest.name}", config.views * len(manifest)) as tick:
+        store = open_features(manifest, network, FeatureRequest.of(config), runtime=runtime, tick=tick)
+    require_readable(store)
+    return store
+
+
+def inputs_key(config: RunConfig) -> tuple[Any, ...]:
+    """What decides the store of a run: runs with equal keys can share it."""
+    if not config.frozen:
+        return (config.data, config.size)
+    recipe = CopyRecipe.of(config) if config.views > 1 else None
+    return (
+        config.data, config.size, config.backbone_name, config.pretrained, config.weights, config.views, recipe,
+    )  # fmt: skip
 
 
 class TaskCache:
     """The most recent tasks: a dataset is read once per worker, a split once for the methods that share it."""
 
-    def __init__(self, cache: Path | None = None, most: int = 8) -> None:
-        self._cache, self._most = cache, most
+    def __init__(self, runtime: Runtime | None = None, most: int = 8) -> None:
+        self._runtime, self._most = runtime, most
         self._tasks: OrderedDict[tuple[Any, ...], Task] = OrderedDict()
 
-    def get(self, config: RunConfig) -> Task:
+    def get(self, config: RunConfig, bar: Bar | None = None) -> Task:
         """The task of a run."""
-        data = (config.data, config.size)
+        data = inputs_key(config)
         key = (
-            *data, config.benchmark, config.setting, config.target, config.ratio, config.shrink, config.split_seed,
+            data, config.benchmark, config.setting, config.target, config.ratio, config.shrink, config.split_seed,
             config.validation,
         )  # fmt: skip
         if key not in self._tasks:
-            known = next((task for other, task in self._tasks.items() if other[:2] == data), None)
-            self._tasks[key] = make_task(config, self._cache, known=known)
+            known = next((task for other, task in self._tasks.items() if other[0] == data), None)
+            self._tasks[key] = make_task(config, self._runtime, bar, known)
             while len(self._tasks) > self._most:
                 self._tasks.popitem(last=False)
         self._tasks.move_to_end(key)

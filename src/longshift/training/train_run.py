@@ -12,6 +12,7 @@ from longshift.data import load_dataset
 from longshift.errors import UsageError
 from longshift.locks import lock_folder
 from longshift.nn import check_backbone
+from longshift.training.device import training_threads, use_threads
 from longshift.training.interrupt import graceful_stop
 from longshift.training.resolve_run import Request, ResolvedRun, describe_network, resolve
 from longshift.training.run_config import RunConfig, Runtime
@@ -87,8 +88,9 @@ def train(
     check_backbone(config.backbone_name, config.pretrained)  # before the images are decoded
     kind = tracker_kind(track) if track else None
     with lock_folder(folder):  # before the images are decoded, so that a folder in use is refused at once
-        task = make_task(run, runtime.cache, bar)
+        task = make_task(run, runtime, bar)
         with (
+            use_threads(training_threads(config, runtime)),
             graceful_stop(lambda: say("stopping after this step; press Ctrl-C again to stop at once")) as stop,
             bar(f"{config.method} on {config.target}", config.steps) as tick,
             open_tracker(kind, folder, config) if kind else nullcontext() as tracker,

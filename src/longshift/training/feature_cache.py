@@ -1,0 +1,283 @@
+"""Features of all images of a dataset from a frozen network, computed once and kept, memory-mapped.
+
+    $LONGSHIFT_CACHE/features/KEY/rows.bin     float32 features: all images, then all first copies, ... (see `RowFile`)
+    $LONGSHIFT_CACHE/features/KEY/index.json   what they are made from
+
+KEY names the images, the network with its weights, the image size and the recipe of the copies. An interrupted
+computation resumes after its last piece; more views are added to those that are there.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from longshift.array_types import IntArray
+from longshift.data import BadImage, Manifest, Store, cores, default_cache, images_identity, open_pixels, ordered_map
+from longshift.errors import LongshiftError, UsageError
+from longshift.files import cannot_write, content_hash, write_json
+from longshift.locks import locked
+from longshift.nn import Backbone, fold_frozen_norms, make_backbone, without_kernel_tuning
+from longshift.progress import Tick, silent
+from longshift.text import some
+from longshift.training.batches import channel_tensor
+from longshift.training.checkpoint import digest
+from longshift.training.device import resolve_device, use_threads
+from longshift.training.feature_views import CopyRecipe, ViewPlan
+from longshift.training.row_file import RowFile, Rows
+from longshift.training.run_config import RunConfig, Runtime
+
+FORMAT = 1
+# On a CPU each thread takes small batches by itself: they stay in its cache, and no thread waits for another, which
+# on a busy machine costs more than the work. On a GPU one thread computes and the others decode.
+CPU_BATCH, GPU_BATCH = 8, 32
+PIECE = 64  # images between two pieces of the file
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenNetwork:
+    """A network whose weights stay as they are."""
+
+    name: str
+    backbone: Backbone
+
+    @property
+    def feature_dim(self) -> int:
+        """Length of a feature vector."""
+        return self.backbone.feature_dim
+
+    @functools.cached_property
+    def weights_hash(self) -> str:
+        """SHA-256 over the weights, wherever they come from."""
+        return digest({name: tensor.cpu() for name, tensor in self.backbone.module.state_dict().items()})
+
+    @classmethod
+    def of(cls, config: RunConfig) -> FrozenNetwork:
+        """The network of a run, with its starting weights."""
+        weights = Path(config.weights) if config.weights else None
+        return cls(
+            config.backbone_name, make_backbone(config.backbone_name, pretrained=config.pretrained, weights=weights)
+        )
+
+
+@dataclass(frozen=True)
+class FeatureRequest:
+    """Which features: image size, number of views, and how copies are made (which counts from two views on)."""
+
+    size: int
+    views: int = 1
+    recipe: CopyRecipe = field(default_factory=CopyRecipe)
+
+    @classmethod
+    def of(cls, config: RunConfig) -> FeatureRequest:
+        """The features of a run."""
+        return cls(config.size, config.views, CopyRecipe.of(config))
+
+    @property
+    def plain(self) -> FeatureRequest:
+        """The images alone."""
+        return FeatureRequest(self.size)
+
+
+def open_features(
+    manifest: Manifest,
+    network: FrozenNetwork,
+    request: FeatureRequest,
+    *,
+    runtime: Runtime | None = None,
+    tick: Tick = silent,
+) -> Store:
+    """Features (views * N, length) of all images; those that are not in the cache are computed first.
+
+    Args:
+        manifest: The images.
+        network: What computes the features.
+        request: Image size and views.
+        runtime: Cache, device and threads.
+        tick: Called with the number of finished views of images.
+
+    Returns:
+        The store. An image that cannot be read has NaN in its rows; `require_readable` makes that an error.
+    """
+    if manifest.vectors:
+        raise UsageError("Expected images, got vectors: only images are passed through a network")
+    runtime = runtime or Runtime()
+    plans = [ViewPlan(manifest, request.recipe, view) for view in range(1, request.views)]
+    folder = feature_folder(manifest, network, request, runtime.cache)
+    rows, needed = RowFile(folder, network.feature_dim), request.views * len(manifest)
+    intact = rows.intact()
+    if intact < needed:
+        _complete(rows, folder, manifest, network, request, plans, runtime, tick)
+    else:
+        tick(needed)
+    styles = np.concatenate([manifest.domains, *(plan.styles for plan in plans)]) if plans else None
+    return Store(manifest, rows.read(needed), request.size, f"{folder.name}-{needed}", request.views, styles)
+
+
+def feature_folder(
+    manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, cache: Path | None = None
+) -> Path:
+    """Where the features are kept."""
+    backbone = network.backbone
+    key = {
+        "format": FORMAT, "images": images_identity(manifest), "size": request.size, "network": network.name,
+        "weights": network.weights_hash, "inputs": [backbone.mean, backbone.std, backbone.pad_type],
+        "copies": request.recipe.key() if request.views > 1 else None,
+    }  # fmt: skip
+    return (default_cache() if cache is None else Path(cache)) / "features" / content_hash(key)[:32]
+
+
+def require_readable(store: Store) -> None:
+    """Raise with a list of the images that cannot be read."""
+    bad = unreadable(store)
+    if bad:
+        listed = some([f"{path} ({reason})" for path, reason in bad.items()])
+        raise LongshiftError(
+            f"{len(bad)} of the {len(store)} images of {store.manifest.name} cannot be read: {listed}. "
+            f"`longshift data verify {store.manifest.argument}` lists all problems."
+        )
+
+
+def unreadable(store: Store) -> dict[str, str]:
+    """The images without features, and why they cannot be read."""
+    found = {}
+    with open_pixels(store.manifest, store.size) as read:
+        for index in np.flatnonzero(np.isnan(store.inputs[: len(store), 0])):
+            path = store.manifest.paths[index]
+            try:
+                read(int(index))
+                found[path] = "unreadable"  # when its features were computed
+            except BadImage as bad:
+                found[path] = bad.kind
+    return found
+
+
+def _complete(
+    rows: RowFile, folder: Path, manifest: Manifest, network: FrozenNetwork, request: FeatureRequest,
+    plans: list[ViewPlan], runtime: Runtime, tick: Tick,
+) -> None:  # fmt: skip
+    """Compute the rows that are missing; another process that needs them waits."""
+    n, needed = len(manifest), request.views * len(manifest)
+    if request.views > 1:  # the images themselves are shared by all recipes
+        store = open_features(manifest, network, request.plain, runtime=runtime, tick=tick)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
+            intact = rows.intact()
+            _need_room(folder, (needed - intact) * rows.columns * 4)
+            before = images_identity(manifest)
+            write_json(folder / "index.json", _index(manifest, network, request))
+            with rows.appending() as writer:
+                if request.views > 1 and intact < n:
+                    writer.write(np.asarray(store.inputs[intact:n], dtype=np.float32))
+                    intact = n
+                elif request.views == 1 or intact > n:
+                    tick(intact - (n if request.views > 1 else 0))
+                with _computing(manifest, network, request.size, runtime) as compute:
+                    for view in range(intact // n, request.views):
+                        start = max(intact - view * n, 0)
+                        for piece in compute(np.arange(start, n), plans[view - 1] if view else None):
+                            writer.write(piece)
+                            tick(len(piece))
+            if images_identity(manifest) != before:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise LongshiftError(f"images of {manifest.name} changed while they were read. Run again.")
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+
+
+Compute = Callable[[IntArray, "ViewPlan | None"], Iterator[Rows]]
+
+
+@contextmanager
+def _computing(manifest: Manifest, network: FrozenNetwork, size: int, runtime: Runtime) -> Iterator[Compute]:
+    """A function that gives the features of images in pieces."""
+    where = resolve_device(runtime.device)
+    on_cpu = where.type == "cpu"
+    backbone, batch = network.backbone, CPU_BATCH if on_cpu else GPU_BATCH
+    module = prepared(backbone.module, size, where)
+    mean, std = channel_tensor(backbone.mean, where), channel_tensor(backbone.std, where)
+
+    def forward(pixels: list[npt.NDArray[np.uint8]], others: list[npt.NDArray[np.uint8]], part: IntArray,
+                plan: ViewPlan | None) -> Rows:  # fmt: skip
+        with torch.inference_mode():
+            images = _scaled(pixels, where)
+            if plan is not None:
+                images = plan.apply(images, _scaled(others, where) if others else images, part, mean)
+            inputs = ((images - mean) / std).contiguous(memory_format=torch.channels_last)
+            features: Rows = module(inputs).float().cpu().numpy()
+            return features
+
+    with open_pixels(manifest, size) as read, use_threads(1 if on_cpu else 0):
+        blank = np.zeros((size, size, 3), dtype=np.uint8)
+
+        def decoded(index: int) -> npt.NDArray[np.uint8] | None:
+            try:
+                return read(index)
+            except BadImage:
+                return None
+
+        def work(part: IntArray, plan: ViewPlan | None) -> tuple[Rows | Callable[[], Rows], list[bool]]:
+            images = [decoded(int(index)) for index in part]
+            partners = plan.partners[part] if plan is not None and plan.partners is not None else part[:0]
+            others = [found if (found := decoded(int(index))) is not None else blank for index in partners]
+            pixels = [image if image is not None else blank for image in images]
+            run = functools.partial(forward, pixels, others, part, plan)
+            return (run() if on_cpu else run), [image is None for image in images]
+
+        def compute(indices: IntArray, plan: ViewPlan | None) -> Iterator[Rows]:
+            parts = [indices[start : start + batch] for start in range(0, len(indices), batch)]
+            kept: list[Rows] = []
+            with without_kernel_tuning(exact=True):  # cuDNN would round to TF32 by itself
+                for found, bad in ordered_map(lambda part: work(part, plan), parts, runtime.threads or cores()):
+                    rows = found() if callable(found) else found
+                    rows[bad] = np.nan
+                    kept.append(rows)
+                    if sum(map(len, kept)) >= PIECE:
+                        yield np.concatenate(kept)
+                        kept = []
+            if kept:
+                yield np.concatenate(kept)
+
+        yield compute
+
+
+def prepared(module: nn.Module, size: int, device: torch.device) -> nn.Module:
+    """The network ready for features: in evaluation mode, batch norms folded into the convolutions."""
+    module = module.eval().to(device)
+    module.to(memory_format=torch.channels_last)
+    if any(isinstance(part, nn.BatchNorm2d) for part in module.modules()):
+        fold_frozen_norms(module, torch.rand(2, 3, size, size, device=device))
+    return module
+
+
+def _scaled(pixels: list[npt.NDArray[np.uint8]], device: torch.device) -> Tensor:
+    """(B, 3, H, W) in [0, 1]."""
+    return torch.from_numpy(np.stack(pixels)).to(device).permute(0, 3, 1, 2).float() / 255
+
+
+def _index(manifest: Manifest, network: FrozenNetwork, request: FeatureRequest) -> dict[str, object]:
+    """For people who look into the cache."""
+    return {
+        "format": FORMAT, "dataset": manifest.name, "root": str(manifest.root or ""), "images": len(manifest),
+        "network": network.name, "weights": network.weights_hash, "size": request.size,
+        "length": network.feature_dim, "copies": request.recipe.key() if request.views > 1 else None,
+    }  # fmt: skip
+
+
+def _need_room(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise LongshiftError(
+            f"The features need {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free in {folder.parent}. Set "
+            "LONGSHIFT_CACHE to a folder on a larger disk, or use fewer views."
+        )

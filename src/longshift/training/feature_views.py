@@ -1,0 +1,142 @@
+"""Copies of images for a frozen network: augmented, and styled after an image of another domain.
+
+Copy v of image i depends on v, i and the recipe alone, so that it can be computed at any time and in any batch. The
+partner of a styled copy may be of any other domain; a run leaves out the copies that have the style of its target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longshift.array_types import IntArray
+from longshift.data import Manifest
+from longshift.rng import generator
+from longshift.training.augmentation import find_augmentation
+from longshift.training.run_config import RunConfig
+from longshift.training.style import (
+    KERNEL_SIZES,
+    KERNELS_SHAPE,
+    UNIFORMS,
+    Style,
+    mix_amplitude,
+    mix_statistics,
+    random_convolution,
+    random_kernels,
+)
+
+SEED = 20190  # of all copies: a cache of features serves every train seed
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CopyRecipe:
+    """How copies differ from their image."""
+
+    augmentation: str = ""  # "" for none
+    style: Style | None = None
+
+    @classmethod
+    def of(cls, config: RunConfig) -> CopyRecipe:
+        """The recipe of a run."""
+        return cls(config.augmentation, Style.of(config.method_config()))
+
+    def key(self) -> dict[str, Any]:
+        """Everything that tells recipes apart, as plain values."""
+        style = self.style
+        mixed = [style.kind, style.amount, style.share, style.same_class] if style else None
+        return {"augmentation": self.augmentation, "style": mixed}
+
+
+class ViewPlan:
+    """The random choices of one view of all images of a dataset."""
+
+    def __init__(self, manifest: Manifest, recipe: CopyRecipe, view: int) -> None:
+        self.recipe, self.view = recipe, view
+        self._augment = find_augmentation(recipe.augmentation) if recipe.augmentation else None
+        rng, n = generator(SEED, view, 0), len(manifest)
+        self._augment_u: Numbers = rng.random((n, self._augment.uniforms if self._augment else 0))
+        self._style_u: Numbers = rng.random((n, UNIFORMS))
+        self.partners: IntArray | None = None
+        self.styles = manifest.domains
+        style = recipe.style
+        if style is not None and style.kind != "convolution":
+            self.partners = choose_partners(manifest, rng.random((n, 2)), same_class=style.same_class)
+            self.styles = np.where(self._styled() & self._mixed(), manifest.domains[self.partners], manifest.domains)
+
+    def _styled(self) -> npt.NDArray[np.bool_]:
+        assert self.recipe.style is not None
+        return self._style_u[:, 2] < self.recipe.style.share
+
+    def _mixed(self) -> npt.NDArray[np.bool_]:
+        """Which images have a partner; the others are convolved."""
+        assert self.recipe.style is not None
+        if self.recipe.style.kind == "both":
+            return self._style_u[:, 3] < 0.5
+        return np.full(len(self._style_u), self.recipe.style.kind != "convolution")
+
+    def apply(self, images: Tensor, partners: Tensor, indices: IntArray, center: Tensor) -> Tensor:
+        """Copies of images (B, 3, H, W) in [0, 1]; `center` (1, 3, 1, 1) is the mean color."""
+        if self._augment is not None:
+            images = self._augment.apply(images, self._uniform(self._augment_u[indices], images))
+        style = self.recipe.style
+        if style is None:
+            return images
+        amount = style.amount * self._uniform(self._style_u[indices, 1], images)
+        if style.kind == "statistics":
+            result = mix_statistics(images, partners, amount)
+        else:
+            mixed = torch.as_tensor(self._mixed()[indices], device=images.device)
+            result = images
+            if style.kind != "convolution":
+                result = _mix_with(images, partners, amount)
+            if style.kind != "amplitude":
+                convolved = random_convolution(images - center, *self._kernels(indices, images), amount) + center
+                result = torch.where(mixed[:, None, None, None], result, convolved)
+        styled = torch.as_tensor(self._styled()[indices], device=images.device)
+        return torch.where(styled[:, None, None, None], result, images)
+
+    def _kernels(self, indices: IntArray, like: Tensor) -> tuple[Tensor, Tensor]:
+        """A random kernel for each image, and which of them each image takes."""
+        chosen = np.minimum((self._style_u[indices, 4] * len(KERNEL_SIZES)).astype(int), len(KERNEL_SIZES) - 1)
+        kernels = [
+            random_kernels(torch.from_numpy(generator(SEED, self.view, 1 + int(i)).standard_normal(KERNELS_SHAPE)))[k]
+            for i, k in zip(indices, chosen, strict=True)
+        ]
+        return torch.stack(kernels).to(like), torch.arange(len(kernels), device=like.device)
+
+    def _uniform(self, values: Numbers, like: Tensor) -> Tensor:
+        return torch.as_tensor(values, dtype=like.dtype, device=like.device)
+
+
+def choose_partners(manifest: Manifest, u: Numbers, same_class: bool = False) -> IntArray:
+    """For each image the index of one of another domain: any domain, then any of its images, by two numbers each.
+
+    With `same_class` it is an image of the same class if that domain has one. With a single domain, images are their
+    own partners.
+    """
+    domains = len(manifest.domain_names)
+    partners = np.arange(len(manifest))
+    if domains < 2:
+        return partners
+    other = (manifest.domains + 1 + (u[:, 0] * (domains - 1)).astype(np.int64)) % domains
+    members = [np.flatnonzero(manifest.domains == d) for d in range(domains)]
+    alike = {
+        (d, k): rows[manifest.labels[rows] == k] for d, rows in enumerate(members) for k in range(len(manifest.classes))
+    }
+    for i, (d, k) in enumerate(zip(other.tolist(), manifest.labels.tolist(), strict=True)):
+        rows = alike[d, k] if same_class and len(alike[d, k]) else members[d]
+        partners[i] = rows[int(u[i, 1] * len(rows))]
+    return partners
+
+
+def _mix_with(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
+    count = len(images)
+    both = torch.cat([images, partners])
+    chosen = torch.arange(count, 2 * count, device=images.device)
+    return mix_amplitude(both, torch.cat([chosen, chosen]), torch.cat([amount, torch.zeros_like(amount)]))[:count]

@@ -1,0 +1,164 @@
+"""Features are those of the network, computed once, resumed after a kill, and never of other images or weights."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from longshift.data import load_dataset, open_store
+from longshift.errors import LongshiftError
+from longshift.nn import Backbone, make_backbone
+from longshift.training.feature_cache import (
+    FeatureRequest,
+    FrozenNetwork,
+    feature_folder,
+    open_features,
+    require_readable,
+    unreadable,
+)
+from longshift.training.feature_views import CopyRecipe
+from longshift.training.run_config import Runtime
+from longshift.training.style import Style
+from tests.training.runs import CPU
+
+ONE = Runtime(device="cpu", threads=1)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for site in ("north", "south"):
+        for name in ("cat", "dog"):
+            (tmp_path / "photos" / site / name).mkdir(parents=True)
+            for i in range(21):
+                pixels = rng.integers(0, 256, (20, 24, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(tmp_path / "photos" / site / name / f"{i:02d}.png")
+    return tmp_path / "photos"
+
+
+def network(seed: int = 0) -> FrozenNetwork:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return FrozenNetwork("small_conv", make_backbone("small_conv"))
+
+
+def by_hand(photos: Path, frozen: FrozenNetwork, size: int = 16) -> np.ndarray:
+    pixels = torch.from_numpy(np.array(open_store(load_dataset(photos), size).inputs)).permute(0, 3, 1, 2) / 255
+    mean, std = (torch.tensor(values).reshape(1, 3, 1, 1) for values in (frozen.backbone.mean, frozen.backbone.std))
+    with torch.no_grad():
+        return np.asarray(frozen.backbone.module.eval()((pixels - mean) / std))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+
+
+class Counting:
+    def __init__(self, stop_at: int = 10**9) -> None:
+        self.done, self.stop_at = 0, stop_at
+
+    def __call__(self, done: int = 1, note: str = "") -> None:
+        self.done += done
+        if self.done >= self.stop_at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_features_are_those_of_the_network(photos: Path, threads: int) -> None:
+    ticks = Counting()
+    request = FeatureRequest(16)
+    found = open_features(
+        load_dataset(photos), network(), request, runtime=Runtime(device="cpu", threads=threads), tick=ticks
+    )
+    np.testing.assert_allclose(found.inputs, by_hand(photos, network()), rtol=1e-4, atol=1e-5)
+    assert ticks.done == len(found) == 84
+    assert isinstance(found.inputs, np.memmap)
+
+
+def test_they_are_computed_once(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
+    again = network()
+    monkeypatch.setattr(again.backbone.module, "forward", lambda x: pytest.fail("computed again"))
+    second = open_features(load_dataset(photos), again, FeatureRequest(16), runtime=CPU)
+    np.testing.assert_array_equal(first.inputs, second.inputs)
+
+
+def test_another_size_network_or_image_has_other_features(photos: Path) -> None:
+    manifest = load_dataset(photos)
+    kept = feature_folder(manifest, network(), FeatureRequest(16))
+    assert feature_folder(manifest, network(), FeatureRequest(16)) == kept
+    assert feature_folder(manifest, network(1), FeatureRequest(16)) != kept
+    assert feature_folder(manifest, network(), FeatureRequest(17)) != kept
+    other = FrozenNetwork("small_conv", Backbone(network().backbone.module, 64, (0.4,) * 3, (0.5,) * 3))
+    assert feature_folder(manifest, other, FeatureRequest(16)) != kept
+    file = photos / manifest.paths[0]
+    os.utime(file, ns=(1, 1))
+    assert feature_folder(manifest, network(), FeatureRequest(16)) != kept
+
+
+def test_after_a_kill_only_the_rest_is_computed(photos: Path) -> None:
+    manifest, seen = load_dataset(photos), []
+
+    class Watched(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            seen.append(len(x))
+            return x.mean((2, 3))
+
+    def watched() -> FrozenNetwork:
+        return FrozenNetwork("watched", Backbone(Watched(), 3, (0.0,) * 3, (1.0,) * 3))
+
+    with pytest.raises(KeyboardInterrupt):
+        open_features(manifest, watched(), FeatureRequest(16), runtime=ONE, tick=Counting(stop_at=60))
+    seen.clear()
+    ticks = Counting()
+    found = open_features(manifest, watched(), FeatureRequest(16), runtime=ONE, tick=ticks)
+    assert sum(seen) == 84 - 64  # the first piece was kept
+    assert ticks.done == 84
+    pixels = np.array(open_store(manifest, 16).inputs, dtype=np.float64) / 255
+    np.testing.assert_allclose(found.inputs, pixels.mean((1, 2)), rtol=1e-5)
+
+
+def test_an_image_that_cannot_be_read_has_no_features(photos: Path) -> None:
+    (photos / "north" / "cat" / "05.png").write_bytes(b"no image")
+    found = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
+    assert np.isnan(found.inputs).any(axis=1).sum() == 1
+    assert unreadable(found) == {"north/cat/05.png": "not an image"}
+    with pytest.raises(LongshiftError, match=r"1 of the 84 images of photos cannot be read: north/cat/05.png"):
+        require_readable(found)
+
+
+def test_features_are_not_rounded_to_tf32(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)  # PyTorch's own default
+    rounds: list[bool] = []
+
+    class Watched(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            rounds.append(torch.backends.cudnn.allow_tf32)
+            return x.mean((2, 3))
+
+    frozen = FrozenNetwork("watched", Backbone(Watched(), 3, (0.0,) * 3, (1.0,) * 3))
+    open_features(load_dataset(photos), frozen, FeatureRequest(16), runtime=CPU)
+    assert not any(rounds)
+    assert torch.backends.cudnn.allow_tf32
+
+
+def test_views_are_added_to_those_that_are_there(photos: Path) -> None:
+    manifest, recipe = load_dataset(photos), CopyRecipe("domainbed", Style("both", share=0.5))
+    plain = open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
+    two = open_features(manifest, network(), FeatureRequest(16, 2, recipe), runtime=CPU)
+    ticks = Counting()
+    four = open_features(manifest, network(), FeatureRequest(16, 4, recipe), runtime=CPU, tick=ticks)
+    assert four.inputs.shape == (4 * 84, 64)
+    assert ticks.done == 4 * 84
+    np.testing.assert_array_equal(four.inputs[:84], plain.inputs)
+    np.testing.assert_array_equal(four.inputs[: 2 * 84], two.inputs)
+    views = four.inputs.reshape(4, 84, 64)
+    assert (np.abs(views[1:] - views[:1]).max(axis=2) > 1e-3).all()  # every copy differs from its image
+    assert np.abs(views[3] - views[2]).max() > 1e-3

@@ -1,0 +1,58 @@
+"""Copies of images: partners are of other domains, and numbers do not depend on the batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from longshift.data import load_dataset
+from longshift.training.feature_views import CopyRecipe, ViewPlan, choose_partners
+from longshift.training.style import Style, mix_statistics
+
+DIGITS = load_dataset("digits")
+CENTER = torch.full((1, 3, 1, 1), 0.5)
+
+
+def test_partners_are_of_another_domain_and_all_domains_are_used() -> None:
+    u = np.random.default_rng(0).random((len(DIGITS), 2))
+    partners = choose_partners(DIGITS, u)
+    assert (DIGITS.domains[partners] != DIGITS.domains).all()
+    pairs = set(zip(DIGITS.domains.tolist(), DIGITS.domains[partners].tolist(), strict=True))
+    assert len(pairs) == 12
+    alike = choose_partners(DIGITS, u, same_class=True)
+    assert (DIGITS.labels[alike] == DIGITS.labels).all()
+    assert (DIGITS.domains[alike] != DIGITS.domains).all()
+
+
+@pytest.mark.parametrize("kind", ["amplitude", "convolution", "both", "statistics"])
+def test_a_copy_does_not_depend_on_its_batch(kind: str) -> None:
+    plan = ViewPlan(DIGITS, CopyRecipe("domainbed", Style(kind, share=0.7)), 1)
+    images = torch.rand(6, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    partners = images.flip(0)
+    indices = np.array([3, 900, 17, 1200, 44, 5])
+    whole = plan.apply(images, partners, indices, CENTER)
+    for i in range(6):
+        one = plan.apply(images[i : i + 1], partners[i : i + 1], indices[i : i + 1], CENTER)
+        torch.testing.assert_close(one[0], whole[i], rtol=1e-4, atol=1e-5)
+
+
+def test_style_is_that_of_the_partner() -> None:
+    plan = ViewPlan(DIGITS, CopyRecipe("", Style("statistics", share=0.5)), 2)
+    assert plan.partners is not None
+    styled = plan.styles != DIGITS.domains
+    assert 0.4 < styled.mean() < 0.6
+    np.testing.assert_array_equal(plan.styles[styled], DIGITS.domains[plan.partners][styled])
+    images, partners = torch.rand(40, 3, 8, 8), torch.rand(40, 3, 8, 8)
+    indices = np.arange(40)
+    found = plan.apply(images, partners, indices, CENTER)
+    torch.testing.assert_close(found[~styled[:40]], images[~styled[:40]])
+    # The mean of a copy lies between its own and that of its partner.
+    expected = mix_statistics(images, partners, torch.as_tensor(plan._style_u[:40, 1], dtype=torch.float32))
+    torch.testing.assert_close(found[styled[:40]], expected[styled[:40]])
+
+
+def test_convolution_has_no_partner() -> None:
+    plan = ViewPlan(DIGITS, CopyRecipe("", Style("convolution")), 1)
+    assert plan.partners is None
+    np.testing.assert_array_equal(plan.styles, DIGITS.domains)

@@ -1,0 +1,177 @@
+"""A run that trains only a head: the numbers of vectors, a model of images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from longshift.data import digit_images, load_dataset
+from longshift.errors import UsageError
+from longshift.inference import evaluate, export, load_model, predict
+from longshift.inference.embedding import embed, write_table
+from longshift.rng import HostDraws
+from longshift.settings import make_split, setting_for
+from longshift.training.batches import Inputs
+from longshift.training.build_parts import build_source
+from longshift.training.feature_cache import FrozenNetwork
+from longshift.training.resolve_run import resolve
+from longshift.training.run_folder import read_predictions
+from longshift.training.task import make_task
+from longshift.training.train_run import train
+from longshift.training.trainer import Trainer
+from tests.training.frozen import head_config, small_weights
+from tests.training.runs import CPU
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_weights(tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "head-cache"))
+
+
+@pytest.fixture(scope="module")
+def run(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "head-cache"))
+        config = head_config(weights, average="ema")
+        return train(config, out=tmp_path_factory.mktemp("runs") / "head", runtime=CPU).folder
+
+
+@pytest.mark.parametrize("method", ["erm", "ndcl", "sagnet", "tcri"])
+def test_a_head_learns_what_it_learns_on_the_vectors(method: str, weights: Path, tmp_path: Path) -> None:
+    config = head_config(weights, method=method, steps=12, eval_every=6)
+    images = load_dataset("digits")
+    write_table(tmp_path / "digits.npz", embed(images, FrozenNetwork.of(config), 32, runtime=CPU))
+    plain = {"data": str(tmp_path / "digits.npz"), "weights": None, "backbone": "auto", "trainable": "all"}
+    vectors = head_config(weights, method=method, steps=12, eval_every=6, **plain)
+    task, other = make_task(config, CPU), make_task(vectors, CPU)
+    place = {name: i for i, name in enumerate(other.manifest.paths)}
+    same = [place[name] for name in task.manifest.paths]
+    assert same == list(range(len(same)))  # both in one order, so that batches are equal
+    found = Trainer(config, task, tmp_path / "head", CPU).run()
+    expected = Trainer(vectors, other, tmp_path / "vectors", CPU).run()
+    assert found["selected"] == expected["selected"]
+    assert found["hparams"] == expected["hparams"]
+
+
+def test_the_model_takes_images(run: Path, tmp_path: Path) -> None:
+    model = load_model(run, device="cpu")
+    assert not model.info.vectors
+    assert (model.info.head, model.info.backbone, model.size) == ("mlp", "small_conv", 32)
+    for i in (0, 700, 1500):
+        Image.fromarray(digit_images()[i]).save(tmp_path / f"{i:04d}.png")
+    found = predict(model, [tmp_path])
+    assert len(found.rows) == 3
+    again = predict(load_model(run, "averaged", "cpu"), [tmp_path])
+    assert [row.label for row in again.rows]
+    assert [row.probability for row in again.rows] != [row.probability for row in found.rows]
+
+
+def test_predictions_are_those_of_training(run: Path, weights: Path, tmp_path: Path) -> None:
+    config = head_config(weights, steps=6, eval_every=3)
+    runtime = type(CPU)(device="cpu", save_predictions=True)
+    folder = train(config, out=tmp_path / "run", runtime=runtime).folder
+    kept = read_predictions(folder / "predictions.npz")
+    pixels = torch.from_numpy(digit_images()[kept["target_indices"]])
+    np.testing.assert_allclose(load_model(folder, device="cpu").logits(pixels), kept["target_logits"], atol=1e-4)
+
+
+def test_it_is_measured_again_from_its_folder_alone(run: Path, weights: Path) -> None:
+    assert evaluate(run, runtime=CPU)["agrees"]
+    assert evaluate(run, ["target"], "averaged", runtime=CPU)["agrees"]
+    moved = weights.rename(weights.with_name("gone.safetensors"))
+    try:
+        assert evaluate(run, ["target"], runtime=CPU)["agrees"]
+    finally:
+        moved.rename(weights)
+
+
+@pytest.mark.slow
+def test_it_is_exported_as_one_file_that_takes_images(run: Path, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    done = export(run, out=tmp_path / "model.onnx")
+    assert (done.noun, done.real) == ("images", 100)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    pixels = digit_images()[:5]
+    logits, _ = session.run(None, {"inputs": pixels})
+    expected = load_model(run, device="cpu").logits(torch.from_numpy(pixels.copy()))
+    np.testing.assert_allclose(logits, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_linear_head(weights: Path, tmp_path: Path) -> None:
+    done = train(head_config(weights, head="linear"), out=tmp_path / "run", runtime=CPU)
+    model = load_model(done.folder, device="cpu")
+    assert {name.split(".")[-2] for name, _ in model.predictor[1].named_parameters()} == {"classifier"}  # type: ignore
+    assert evaluate(done.folder, ["target"], runtime=CPU)["agrees"]
+
+
+def test_copies_in_the_style_of_the_target_are_left_out(weights: Path) -> None:
+    config = head_config(weights, views=3, hparams={"style": "amplitude", "batch_size": 16})
+    task = make_task(config, CPU)
+    rows, samples = task.training_rows()
+    n, target = len(task.manifest), task.manifest.domain_names.index("ink")
+    np.testing.assert_array_equal(rows % n, samples)
+    assert set(samples) == set(task.split.train)
+    assert task.store.styles is not None
+    assert target not in task.store.styles[rows]
+    kept = np.isin(task.store.styles[task.split.train + n], [target], invert=True)
+    assert (rows // n == 1).sum() == kept.sum() < len(kept)
+    device = torch.device("cpu")
+    source = build_source(config, task, CPU, device, Inputs(torch.zeros(1), torch.ones(1), None), 16)
+    batch = source.batch(HostDraws(0))
+    copies = {row.tobytes() for row in np.asarray(task.store.inputs[rows])}
+    assert all(row.numpy().tobytes() in copies for row in batch.x)
+    originals = {row.tobytes() for row in np.asarray(task.store.inputs[:n])}
+    assert not all(row.numpy().tobytes() in originals for row in batch.x)
+
+
+def test_views_are_trained_on(weights: Path, tmp_path: Path) -> None:
+    one = train(head_config(weights), out=tmp_path / "one", runtime=CPU)
+    two = train(head_config(weights, views=2, augment="on"), out=tmp_path / "two", runtime=CPU)
+    assert one.config.fingerprint() != two.config.fingerprint()
+    assert one.result["selected"]["target"]["n"] == two.result["selected"]["target"]["n"]
+    assert one.result["selected"] != two.result["selected"]
+    assert evaluate(two.folder, ["target"], runtime=CPU)["agrees"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": None}, "trainable: expected starting weights"),
+        ({"hparams": {"style": "both"}}, "views = 1, got 'both'; use views = 2 to 8"),
+        ({"augment": "on"}, "augment: has no effect with trainable = 'head' and views = 1"),
+        ({"views": 2, "augment": "off"}, "views: has no effect without augmentation and style"),
+        ({"freeze_bn": False}, "freeze_bn: has no effect"),
+        ({"trainable": "all", "views": 2}, "views: has no effect with trainable = 'all'"),
+        ({"trainable": "all", "head": "linear"}, "head: has no effect with trainable = 'all'"),
+        ({"views": 2, "hparams": {"style": "both", "style_views": 2}}, "style_views: has no effect"),
+    ],
+)
+def test_options_without_effect_are_errors(weights: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        resolve({**head_config(weights).model_dump(), **changes})
+
+
+@pytest.mark.parametrize("option", [{"weights": "x.safetensors"}, {"image_size": 64}, {"trainable": "head"}])
+def test_options_of_images_are_errors_on_vectors(tmp_path: Path, option: dict[str, object]) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    labels, domains = np.repeat(["cat", "dog"], 30), np.tile(["north", "south", "west"], 20)
+    np.savez(tmp_path / "v.npz", x=x, label=labels, domain=domains)
+    (name,) = option
+    with pytest.raises(UsageError, match=f"{name}: has no effect on vectors; drop it"):
+        resolve({"data": str(tmp_path / "v.npz"), "target": "west", "setting": "Natural", "shrink": True, **option})
+
+
+def test_splits_do_not_depend_on_what_is_trained(weights: Path) -> None:
+    config = head_config(weights)
+    setting = setting_for(load_dataset("digits"), config.setting, config.target)
+    split = make_split(load_dataset("digits"), setting, config.split_seed)
+    assert make_task(config, CPU).split.fingerprint == split.fingerprint
