@@ -5,6 +5,7 @@
 #   make test-gpu    install, then run the tests that need a CUDA GPU
 #   make tables      install, then write the tables on the pages from the runs in results/
 #   make docs        install, then run the tutorials and build the documentation site strictly into site/
+#   make dist        install, then build the wheel and the source archive into dist/ and check them
 #   make serve       install, then show the site at http://127.0.0.1:8000 while you write
 # CPU-only PyTorch (2 GB instead of 7): make install-cpu, then the same targets. JOBS=8 runs tests in 8 processes.
 
@@ -17,12 +18,12 @@ STAMP  := $(VENV)/.installed
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-fast test-gpu tables docs serve lint types install install-cpu clean
+.PHONY: demo test test-fast test-gpu tables docs serve dist lint types schemas install install-cpu clean
 
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
 
-test: lint types
+test: lint types schemas
 	$(PYTEST) -n $(JOBS) --dist worksteal
 
 test-fast: $(STAMP)
@@ -50,6 +51,18 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	$(BIN)/mypy
+
+# Files that only a code host reads: workflows, issue forms, the citation.
+schemas: $(STAMP)
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/method.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+dist: $(STAMP)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 
 install: $(STAMP)
 
