@@ -70,7 +70,7 @@ def repository_pages(texts: Mapping[str, str], root: Path) -> dict[str, str]:
         root: The root of the repository.
     """
     waiting = [target for name, text in texts.items() for target in _outside(text, f"docs/{name}")]
-    waiting += ["CONTRIBUTING.md", "CHANGELOG.md"]
+    waiting += [path.name for path in root.glob("*.md")]
     made: dict[str, str] = {}
     while waiting:
         target = waiting.pop()

@@ -44,7 +44,13 @@ from longshift.lazy_exports import lazy_exports
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from longshift import losses as losses, methods as methods, metrics as metrics, settings as settings
+    from longshift import (
+        data as data,
+        losses as losses,
+        methods as methods,
+        metrics as metrics,
+        settings as settings,
+    )
     from longshift.data import (
         Manifest as Manifest,
         Store as Store,

@@ -2,6 +2,9 @@
 
 A package lists what it exports once, as imports under `if TYPE_CHECKING:`. Type checkers and editors read that list;
 so does `lazy_exports` at run time. `import longshift` and `longshift --help` therefore never wait for PyTorch.
+
+The first such block lists the public names: the package's `__all__`. A second block lists names that only
+the other packages of longshift use; they may change in any release.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callabl
         The three module attributes, to be assigned in the `__init__.py`.
     """
     module = sys.modules[package]
-    homes = _exported(Path(str(module.__file__)))
+    public, shared = exported_names(Path(str(module.__file__)))
+    homes = {**shared, **public}
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -35,13 +39,17 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callabl
         setattr(module, name, value)
         return value
 
-    names = sorted(homes)
-    return names, load, lambda: sorted({*vars(module), *names})
+    return sorted(public), load, lambda: sorted({*vars(module), *public})
 
 
-def _exported(file: Path) -> dict[str, str]:
-    """Exported name -> the module that defines it."""
+def exported_names(file: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the public names of a package and those that it shares with other packages, with their modules."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    blocks = [node for node in tree.body if isinstance(node, ast.If)]
-    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom) and node.module]
+    blocks = [_imported(node) for node in tree.body if isinstance(node, ast.If)]
+    return blocks[0] if blocks else {}, {name: home for block in blocks[1:] for name, home in block.items()}
+
+
+def _imported(block: ast.If) -> dict[str, str]:
+    """Imported name -> the module that defines it."""
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom) and node.module]
     return {alias.asname or alias.name: str(node.module) for node in imports for alias in node.names}

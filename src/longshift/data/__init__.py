@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from longshift.data import benchmarks as benchmarks
     from longshift.data.benchmarks import (
         Benchmark as Benchmark,
         all_benchmarks as all_benchmarks,
         get_benchmark as get_benchmark,
         register_benchmark as register_benchmark,
     )
+    from longshift.data.image_cache import Store as Store, open_store as open_store
+    from longshift.data.image_decoding import BadImage as BadImage, decode as decode, resize as resize
+    from longshift.data.manifest import Manifest as Manifest, Row as Row
+    from longshift.data.readers import load_dataset as load_dataset, register_reader as register_reader
+    from longshift.data.verification import Problem as Problem, verify as verify
+
+if TYPE_CHECKING:  # shared with the other packages of longshift, not public
+    from longshift.data import benchmarks as benchmarks
     from longshift.data.digits import DIGITS as DIGITS, digit_images as digit_images
     from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
     from longshift.data.folder_reader import list_folder as list_folder
     from longshift.data.image_bytes import open_source as open_source
-    from longshift.data.image_cache import Store as Store, default_cache as default_cache, open_store as open_store
-    from longshift.data.image_decoding import BadImage as BadImage, decode as decode, resize as resize
+    from longshift.data.image_cache import default_cache as default_cache
     from longshift.data.image_size import fitting_size as fitting_size, typical_side as typical_side
     from longshift.data.image_suffixes import (
         IMAGE_SUFFIXES as IMAGE_SUFFIXES,
@@ -27,10 +33,8 @@ if TYPE_CHECKING:
         is_image as is_image,
         is_other_format as is_other_format,
     )
-    from longshift.data.manifest import Manifest as Manifest, Row as Row
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
     from longshift.data.pixels import images_identity as images_identity, open_pixels as open_pixels
-    from longshift.data.readers import load_dataset as load_dataset, register_reader as register_reader
     from longshift.data.vector_source import (
         SOURCE_ARRAY as SOURCE_ARRAY,
         SOURCE_METADATA as SOURCE_METADATA,
@@ -42,6 +46,6 @@ if TYPE_CHECKING:
         ordered_vectors as ordered_vectors,
         read_unlabelled as read_unlabelled,
     )
-    from longshift.data.verification import Problem as Problem, layout_problems as layout_problems, verify as verify
+    from longshift.data.verification import layout_problems as layout_problems
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -8,26 +8,16 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.losses.alignment import (
-        ALIGNMENTS as ALIGNMENTS,
         PrototypeAlignment as PrototypeAlignment,
-        Prototypes as Prototypes,
-        align as align,
-        align_released as align_released,
         prototype_alignment as prototype_alignment,
-        prototypes as prototypes,
     )
-    from longshift.losses.boda import BoDALoss as BoDALoss, boda_loss as boda_loss, group_means as group_means
+    from longshift.losses.boda import BoDALoss as BoDALoss, boda_loss as boda_loss
     from longshift.losses.contrastive import (
-        CONTRASTS as CONTRASTS,
-        NEGATIVES as NEGATIVES,
-        REDUCTIONS as REDUCTIONS,
         infonce as infonce,
         infonce_nd as infonce_nd,
-        released as released,
         supcon as supcon,
         supcon_nd as supcon_nd,
     )
-    from longshift.losses.domain_groups import domain_means as domain_means, membership as membership
     from longshift.losses.domain_penalties import (
         CORALLoss as CORALLoss,
         FishrPenalty as FishrPenalty,
@@ -35,7 +25,7 @@ if TYPE_CHECKING:
         MMDLoss as MMDLoss,
         VRExPenalty as VRExPenalty,
     )
-    from longshift.losses.hsic import class_hsic as class_hsic, classes_present as classes_present
+    from longshift.losses.hsic import class_hsic as class_hsic
     from longshift.losses.imbalance import (
         focal_loss as focal_loss,
         inverse_frequency as inverse_frequency,
@@ -55,33 +45,47 @@ if TYPE_CHECKING:
         irm_penalty as irm_penalty,
         spread as spread,
     )
-    from longshift.losses.kernels import RISK_GAMMAS as RISK_GAMMAS, mmd as mmd, pairwise_mmd as pairwise_mmd
+    from longshift.losses.kernels import mmd as mmd, pairwise_mmd as pairwise_mmd
     from longshift.losses.maximum_square import maximum_square_loss as maximum_square_loss
+    from longshift.losses.mining import mine as mine, mix as mix
+    from longshift.losses.moments import pairwise_coral as pairwise_coral
+    from longshift.losses.ndcl_loss import NDCLLoss as NDCLLoss, NDCLRecipe as NDCLRecipe, NDCLTerms as NDCLTerms
+    from longshift.losses.quantile import kde_quantile as kde_quantile
+    from longshift.losses.reweighted_ce import (
+        ReweightedCE as ReweightedCE,
+        intra_class_weights as intra_class_weights,
+        reweighted_cross_entropy as reweighted_cross_entropy,
+    )
+
+if TYPE_CHECKING:  # shared with the other packages of longshift, not public
+    from longshift.losses.alignment import (
+        ALIGNMENTS as ALIGNMENTS,
+        Prototypes as Prototypes,
+        align as align,
+        align_released as align_released,
+        prototypes as prototypes,
+    )
+    from longshift.losses.boda import group_means as group_means
+    from longshift.losses.contrastive import (
+        CONTRASTS as CONTRASTS,
+        NEGATIVES as NEGATIVES,
+        REDUCTIONS as REDUCTIONS,
+        released as released,
+    )
+    from longshift.losses.domain_groups import domain_means as domain_means, membership as membership
+    from longshift.losses.hsic import classes_present as classes_present
+    from longshift.losses.kernels import RISK_GAMMAS as RISK_GAMMAS
     from longshift.losses.mining import (
         SHARES as SHARES,
         Mined as Mined,
         apportion as apportion,
-        mine as mine,
         mined_counts as mined_counts,
-        mix as mix,
     )
-    from longshift.losses.moments import pairwise_coral as pairwise_coral
     from longshift.losses.ndcl_loss import (
         PRIORS as PRIORS,
         RELEASED as RELEASED,
         SIMILARITY_CHOICES as SIMILARITY_CHOICES,
-        NDCLLoss as NDCLLoss,
-        NDCLRecipe as NDCLRecipe,
-        NDCLTerms as NDCLTerms,
     )
-    from longshift.losses.quantile import kde_quantile as kde_quantile
-    from longshift.losses.reweighted_ce import (
-        DIVISORS as DIVISORS,
-        WEIGHTS as WEIGHTS,
-        ReweightedCE as ReweightedCE,
-        class_mean as class_mean,
-        intra_class_weights as intra_class_weights,
-        reweighted_cross_entropy as reweighted_cross_entropy,
-    )
+    from longshift.losses.reweighted_ce import DIVISORS as DIVISORS, WEIGHTS as WEIGHTS, class_mean as class_mean
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

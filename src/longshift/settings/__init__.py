@@ -8,7 +8,6 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.settings.generators import (
-        GENERATORS as GENERATORS,
         Balanced as Balanced,
         CountsGenerator as CountsGenerator,
         Cross as Cross,
@@ -18,29 +17,33 @@ if TYPE_CHECKING:
         Pool as Pool,
         TailGenerator as TailGenerator,
         TotalHeavyTail as TotalHeavyTail,
-        canonical_setting as canonical_setting,
-        generate_all as generate_all,
         register_generator as register_generator,
         setting_names as setting_names,
     )
     from longshift.settings.imbalance_ratios import Ratios as Ratios, ratios as ratios
-    from longshift.settings.lookup import find_target as find_target, recognise as recognise, setting_for as setting_for
+    from longshift.settings.lookup import setting_for as setting_for
     from longshift.settings.own_counts import explicit_setting as explicit_setting
-    from longshift.settings.published_counts import (
-        paper_generator as paper_generator,
-        published as published,
-        published_settings as published_settings,
-    )
-    from longshift.settings.setting import NO_TARGET as NO_TARGET, Setting as Setting
-    from longshift.settings.shots import SHOTS as SHOTS, shot_groups as shot_groups
+    from longshift.settings.published_counts import published as published, published_settings as published_settings
+    from longshift.settings.setting import Setting as Setting
+    from longshift.settings.shots import shot_groups as shot_groups
     from longshift.settings.split import (
         Split as Split,
         load_split as load_split,
         make_split as make_split,
-        recipe_of as recipe_of,
         save_split as save_split,
-        usable_counts as usable_counts,
     )
+
+if TYPE_CHECKING:  # shared with the other packages of longshift, not public
+    from longshift.settings.generators import (
+        GENERATORS as GENERATORS,
+        canonical_setting as canonical_setting,
+        generate_all as generate_all,
+    )
+    from longshift.settings.lookup import find_target as find_target, recognise as recognise
+    from longshift.settings.published_counts import paper_generator as paper_generator
+    from longshift.settings.setting import NO_TARGET as NO_TARGET
+    from longshift.settings.shots import SHOTS as SHOTS
+    from longshift.settings.split import recipe_of as recipe_of, usable_counts as usable_counts
     from longshift.settings.split_file import (
         DamagedRecipe as DamagedRecipe,
         SplitRecipe as SplitRecipe,
