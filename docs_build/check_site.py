@@ -1,7 +1,7 @@
 """Check the built site: `python -m docs_build.check_site [site]`.
 
 MkDocs checks the links in Markdown. This checks the result: every page works without the internet (no script, style,
-font or picture from elsewhere), every link and anchor of the HTML leads somewhere, formulas are MathML, and the search
+font or picture from elsewhere), every link and anchor of the HTML leads somewhere, formulas are drawn, and the search
 index, also in the form for pages opened as files, holds the pages.
 """
 
@@ -53,7 +53,7 @@ def find_problems(site: Path) -> list[str]:
         problems += [f"{name}: loads {url}" for url in page.loaded if _is_remote(url)]
         problems += [f"{name}: {link} leads nowhere" for link in page.links if not _leads_somewhere(link, path, pages)]
         if 'class="arithmatex"' in path.read_text(encoding="utf-8"):
-            problems.append(f"{name}: a formula is not MathML")
+            problems.append(f"{name}: a formula was not drawn")
     for style in sorted(site.rglob("*.css")):
         remote = re.findall(r"(?:url\(|@import )[\"']?(https?:[^\"')]+)", style.read_text(encoding="utf-8"))
         problems += [f"{style.relative_to(site).as_posix()}: loads {url}" for url in remote]

@@ -1,4 +1,4 @@
-"""The hooks that mkdocs.yml names: generated pages, links to files of the repository, formulas as MathML."""
+"""The hooks that mkdocs.yml names: generated pages, links to files of the repository, formulas as drawings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from docs_build.cli_page import cli_page
-from docs_build.formulas import formulas_to_mathml
+from docs_build.formulas import draw_formulas
 from docs_build.rendered_notebooks import rendered_notebooks
 from docs_build.repository_links import adapt_links, repository_pages
 
@@ -33,5 +33,5 @@ def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, file
 
 
 def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replace formulas by MathML, which browsers draw without a script."""
-    return formulas_to_mathml(html)
+    """Replace formulas by drawings, which need no script."""
+    return draw_formulas(html)

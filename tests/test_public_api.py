@@ -34,7 +34,9 @@ def resolve(name: str) -> Any:
 @pytest.mark.parametrize("package", PUBLIC)
 def test_the_page_of_a_package_lists_what_it_exports(package: str) -> None:
     exported = {f"longshift.{package}.{name}" for name in importlib.import_module(f"longshift.{package}").__all__}
-    message = f"docs/reference/api/{package}.md lists the public names of longshift.{package}: add or remove ':::' lines"
+    message = (
+        f"docs/reference/api/{package}.md lists the public names of longshift.{package}: add or remove ':::' lines"
+    )
     assert set(documented(package)) == exported, message
 
 
