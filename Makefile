@@ -16,6 +16,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 # The variable silences a notice about the theme's successor, which is not about these pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
+TYPES  := $(VENV)/types.log
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
 .PHONY: demo test test-fast test-gpu tables docs serve dist lint types schemas install install-cpu clean
@@ -23,8 +24,11 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
 
-test: lint types schemas
-	$(PYTEST) -n $(JOBS) --dist worksteal
+# mypy runs beside the tests (it uses one core for a minute on a new clone); its report comes after theirs.
+test: lint schemas
+	$(BIN)/mypy > $(TYPES) 2>&1 & types=$$!; \
+	$(PYTEST) -n $(JOBS) --dist worksteal; failed=$$?; \
+	wait $$types || failed=1; cat $(TYPES); exit $$failed
 
 test-fast: $(STAMP)
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "not slow"

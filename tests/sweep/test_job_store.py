@@ -24,15 +24,15 @@ from tests.registries import restore_registries
 from tests.sweep.small import small_plan
 
 RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)
+TASKS = TaskCache()
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     """A sweep of two finished jobs; tests work on copies."""
     plan = small_plan(tmp_path_factory.mktemp("sweep") / "s", draws=1)
-    tasks = TaskCache()
     for job in plan.jobs:
-        assert execute(job, plan.folder.store, RUNTIME, tasks) == Outcome("done")
+        assert execute(job, plan.folder.store, RUNTIME, TASKS) == Outcome("done")
     return plan
 
 
@@ -78,16 +78,21 @@ BREAKS = ["half", "empty", "schema", "another run", "nan", "lacks a set", "statu
 
 
 @pytest.mark.parametrize("how", BREAKS)
-def test_a_corrupt_result_is_put_aside_and_its_job_runs_again(plan: Plan, how: str) -> None:
-    place, job = plan.folder.store, plan.jobs[0]
-    good = read_summary(place.job(job.fingerprint), job.fingerprint)
+def test_a_corrupt_result_is_noticed(plan: Plan, how: str) -> None:
     assert _states(plan) == ["done", "done"]
     path = _break(plan, how)
-    broken = path.read_text()
     with pytest.raises(BadResult):
-        read_summary(path.parent, job.fingerprint)
+        read_summary(path.parent, plan.jobs[0].fingerprint)
     assert _states(plan) == ["corrupt", "done"]
-    assert execute(job, place, RUNTIME, TaskCache()) == Outcome("done")
+
+
+def test_a_corrupt_result_is_put_aside_and_its_job_runs_again(plan: Plan) -> None:
+    place, job = plan.folder.store, plan.jobs[0]
+    good = read_summary(place.job(job.fingerprint), job.fingerprint)
+    path = _break(plan, "lacks a set")
+    broken = path.read_text()
+    assert _states(plan) == ["corrupt", "done"]
+    assert execute(job, place, RUNTIME, TASKS) == Outcome("done")
     assert _states(plan) == ["done", "done"]
     (kept,) = place.quarantine.iterdir()
     assert (kept / "result.json").read_text() == broken
@@ -105,7 +110,7 @@ def test_broken_metrics_of_a_full_evaluation_count_as_corrupt(plan: Plan) -> Non
 
 def test_a_finished_job_is_not_run_again(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshift.sweep.run_job.Trainer", None)
-    assert execute(plan.jobs[0], plan.folder.store, RUNTIME, TaskCache()).kind == "done"
+    assert execute(plan.jobs[0], plan.folder.store, RUNTIME, TASKS).kind == "done"
 
 
 def test_the_index_is_only_a_cache(plan: Plan) -> None:
@@ -132,15 +137,15 @@ def test_what_a_method_raises_is_kept_and_counted(plan: Plan, monkeypatch: pytes
 
     with monkeypatch.context() as patch:
         patch.setattr("longshift.methods.erm.ERM.loss", explode)
-        outcome = execute(job, place, RUNTIME, TaskCache())
+        outcome = execute(job, place, RUNTIME, TASKS)
     assert outcome == Outcome("failed", "RuntimeError: the method went wrong")
     failure = json.loads(place.failure(job.fingerprint).read_text())
     assert "in explode" in failure["traceback"]
     assert store.read_failure(place, job.fingerprint) == "RuntimeError: the method went wrong"
     assert _states(plan) == ["failed", "done"]
-    assert execute(job, place, RUNTIME, TaskCache()).kind == "failed"  # not before it is forgiven
+    assert execute(job, place, RUNTIME, TASKS).kind == "failed"  # not before it is forgiven
     assert store.clear_failures(place, [j.fingerprint for j in plan.jobs]) == 1
-    assert execute(job, place, RUNTIME, TaskCache()) == Outcome("done")
+    assert execute(job, place, RUNTIME, TASKS) == Outcome("done")
     assert _states(plan) == ["done", "done"]
 
 
@@ -151,7 +156,7 @@ def test_a_job_that_runs_elsewhere_is_left_alone(plan: Plan) -> None:
     assert claim is not None
     with claim:
         assert _states(plan) == ["running", "done"]
-        assert execute(job, place, RUNTIME, TaskCache()) == Outcome("busy")
+        assert execute(job, place, RUNTIME, TASKS) == Outcome("busy")
     assert _states(plan) == ["waiting", "done"]
 
 
@@ -162,11 +167,11 @@ def test_a_stopped_job_goes_on_to_the_same_numbers(plan: Plan, damaged: bool) ->
     folder = place.job(job.fingerprint)
     expected = (folder / "metrics.jsonl").read_text(), read_summary(folder, job.fingerprint)
     shutil.rmtree(folder)
-    assert execute(job, place, RUNTIME, TaskCache(), stop=lambda: True).kind == "stopped"
+    assert execute(job, place, RUNTIME, TASKS, stop=lambda: True).kind == "stopped"
     assert checkpoint.load_resume(folder / "resume.pt", torch.device("cpu"))["progress"]["step"] == 1
     if damaged:
         (folder / "resume.pt").write_bytes((folder / "resume.pt").read_bytes()[:1000])
-    assert execute(job, place, RUNTIME, TaskCache()) == Outcome("done")
+    assert execute(job, place, RUNTIME, TASKS) == Outcome("done")
     found = read_summary(folder, job.fingerprint)
     for name, value in expected[1].items():
         if not name.startswith("seconds"):
@@ -184,11 +189,11 @@ def test_a_full_disk_stops_and_loses_nothing(plan: Plan, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(f"longshift.training.{writer}", full)
-        outcome = execute(job, place, Runtime(device="cpu", keep_model=True), TaskCache())
+        outcome = execute(job, place, Runtime(device="cpu", keep_model=True), TASKS)
     assert outcome.kind == "full"
     assert "the disk is full" in outcome.message
     assert _states(plan) == ["waiting", "done"]  # neither finished nor failed
-    assert execute(job, place, RUNTIME, TaskCache()) == Outcome("done")
+    assert execute(job, place, RUNTIME, TASKS) == Outcome("done")
 
 
 def test_only_a_full_disk_looks_like_one(tmp_path: Path) -> None:
@@ -204,7 +209,7 @@ def test_only_a_full_disk_looks_like_one(tmp_path: Path) -> None:
 def test_a_plan_of_another_version_is_refused(plan: Plan) -> None:
     job = plan.jobs[0]
     other = Job("f" * 64, job.dataset, job.method, job.trial, job.draw, job.run)
-    outcome = execute(other, plan.folder.store, RUNTIME, TaskCache())
+    outcome = execute(other, plan.folder.store, RUNTIME, TASKS)
     assert outcome.kind == "failed"
     assert "another version" in outcome.message
 
