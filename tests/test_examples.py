@@ -49,6 +49,7 @@ def test_embeddings() -> None:
         "longshift.losses.reweighted_ce",
         "longshift.metrics.temperature",
         "longshift.report.weak_rule",
+        "longshift.fitting.domain_classifier",
         "longshift.fitting.plan",
         "longshift.fitting.site_scores",
         "longshift.training.resolve_run",

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         load_dataset as load_dataset,
         open_store as open_store,
     )
-    from longshift.fitting import fit as fit
+    from longshift.fitting import DomainClassifier as DomainClassifier, fit as fit
     from longshift.inference import (
         LoadedModel as LoadedModel,
         evaluate as evaluate,

@@ -64,3 +64,10 @@ def test_small_classes_give_a_third_to_validation(counts: list[list[int]], valid
     assert (fold.counts[table[1:] > 0] > 0).all()
     assert len(fold.validation) == expected[1:].sum()
     assert len(fold.train) + len(fold.validation) + len(fold.test) == table[1:].sum()
+
+
+def test_one_domain_is_enough() -> None:
+    manifest = dataset([[9, 3, 20]])
+    split = make_split(manifest, setting_for(manifest, "Natural", NO_TARGET), shrink=True)
+    assert split.sources == ("site0",)
+    assert len(split.train) + len(split.validation) == 32

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from longshift.fitting.domain_classifier import DomainClassifier as DomainClassifier
     from longshift.fitting.fit_run import FitResult as FitResult, fit as fit
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -231,11 +231,12 @@ def _fingerprint(manifest: Manifest, parts: dict[str, IntArray]) -> str:
 
 def _check(manifest: Manifest, setting: Setting) -> None:
     """Names and sizes."""
-    for noun, number, needed in (
-        ("domains", len(manifest.domain_names), "2 domains (1 source and the target)"),
-        ("classes", len(manifest.classes), "2 classes"),
+    held_out = setting.target != NO_TARGET
+    for noun, number, least, needed in (
+        ("domains", len(manifest.domain_names), 1 + held_out, "2 domains (1 source and the target)"),
+        ("classes", len(manifest.classes), 2, "2 classes"),
     ):
-        if number < 2:
+        if number < least:
             raise LongshiftError(
                 f"a split needs at least {needed}, but {manifest.name} has {number}; "
                 f"see its {noun} with: longshift data inspect"

@@ -1,0 +1,181 @@
+"""The methods as a scikit-learn estimator: `DomainClassifier(method="ndcl_plus").fit(X, y, domains=d)`."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from longshift.errors import LongshiftError
+from longshift.fitting.plan import usual_batch, usual_steps
+from longshift.inference import LoadedModel, load_model
+from longshift.settings import NO_TARGET
+from longshift.training import Interrupted, RunFolder, Runtime, resolve, train, use_threads
+
+Array = npt.NDArray[Any]
+FILES = ("model.json", "model.safetensors")
+CHUNK = 8192
+
+
+class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Train a method on vectors from several domains, with the interface of scikit-learn.
+
+    A network with one hidden layer is trained on standardized columns. Up to `validation` samples per class and domain
+    (at most a third of them) are held out: they select the best weights and calibrate the probabilities.
+
+    Args:
+        method: A name from `longshift.list_methods()`.
+        hparams: Hyper-parameters of the method, such as `{"lr": 3e-4}`; those not given have their defaults for
+            vectors.
+        steps: Training steps; by default 20 passes over the data, from 200 to 300 steps.
+        validation: Validation samples per class and domain.
+        random_state: Seed of the split, the initial weights and the batches; pass an int for reproducible results.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one.
+
+    Attributes:
+        classes_: The classes, sorted.
+        domains_: The domains, sorted.
+        n_features_in_: Number of columns of X.
+        n_steps_: Training steps that were taken.
+        model_: The trained model.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> y, d = rng.integers(0, 2, 300), rng.integers(0, 3, 300)
+        >>> X = rng.normal(size=(300, 8)) + 3 * y[:, None] + d[:, None]
+        >>> model = DomainClassifier("bsoftmax", random_state=0).fit(X, y, domains=d)
+        >>> bool(model.score(X, y) > 0.9), model.predict_proba(X[:2]).shape
+        (True, (2, 2))
+    """
+
+    # `domains` is passed on to `fit` by cross_val_score, pipelines and searches without set_fit_request.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"domains": True}
+
+    def __init__(
+        self,
+        method: str = "ndcl_plus",
+        *,
+        hparams: Mapping[str, float | int | str | bool] | None = None,
+        steps: int | None = None,
+        validation: int = 5,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.method = method
+        self.hparams = hparams
+        self.steps = steps
+        self.validation = validation
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, domains: npt.ArrayLike | None = None) -> DomainClassifier:
+        """Train the classifier.
+
+        Args:
+            X: Vectors, (samples, columns).
+            y: Classes, (samples,); at least two.
+            domains: Domains, (samples,); by default all samples are of one domain.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ValueError: If the data or a parameter is invalid, or if training diverges.
+        """
+        vectors: Array
+        vectors, targets = validate_data(self, X, y, dtype=np.float32, ensure_min_samples=2)
+        check_classification_targets(targets)
+        self.classes_, labels = np.unique(targets, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError("Expected at least 2 classes, got samples of 1 class.")
+        given = np.zeros(len(labels), dtype=np.int64) if domains is None else column_or_1d(domains)
+        check_consistent_length(vectors, given)
+        self.domains_, sources = np.unique(given, return_inverse=True)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        try:
+            self._files = self._train(vectors, labels, sources, seed)
+        except LongshiftError as error:
+            if isinstance(error, Interrupted):
+                raise KeyboardInterrupt from error
+            raise ValueError(str(error)) from error
+        self.model_ = _model_of(self._files, self.device)
+        self.n_steps_ = self.model_.info.steps
+        return self
+
+    def predict(self, X: npt.ArrayLike) -> Array:
+        """Predict the class of each vector of X (samples, columns)."""
+        best = self.predict_proba(X).argmax(1)
+        predicted: Array = self.classes_[best]
+        return predicted
+
+    def predict_proba(self, X: npt.ArrayLike) -> Array:
+        """Predict calibrated probabilities (samples, classes), in the order of `classes_`."""
+        check_is_fitted(self)
+        vectors: Array = validate_data(self, X, dtype=np.float32, reset=False)
+        model = self.model_
+        chunks = torch.from_numpy(vectors).split(CHUNK)
+        # In double precision a row has the same probabilities whichever rows come with it.
+        with torch.no_grad(), use_threads(1):
+            logits = torch.cat([model.predictor(chunk.to(model.device).double()).cpu() for chunk in chunks])
+        probabilities: Array = (logits / model.temperature).softmax(1).numpy()
+        return probabilities
+
+    def _train(self, vectors: Array, labels: Array, sources: Array, seed: int) -> dict[str, bytes]:
+        """Train in a temporary folder, as `longshift train` on a file of vectors, and return the files of the model."""
+        with tempfile.TemporaryDirectory(prefix="longshift-") as folder:
+            table = Path(folder) / "vectors.npz"
+            # Names of equal length, whose order is that of the numbers.
+            np.savez(table, x=vectors, label=_names("class", labels), domain=_names("domain", sources))
+            request: dict[str, Any] = {
+                "data": str(table), "setting": "Natural", "shrink": True, "validation": self.validation,
+                "target": NO_TARGET, "method": self.method, "hparams": dict(self.hparams or {}),
+                "schedules": "scaled", "split_seed": seed, "train_seed": seed,
+            }  # fmt: skip
+            config = resolve(request, "DomainClassifier").config
+            if "batch_size" not in request["hparams"]:
+                request["hparams"]["batch_size"] = usual_batch(len(vectors), len(self.domains_), config)
+                config = config.model_copy(update={"hparams": request["hparams"]})
+            steps = usual_steps(len(vectors), len(self.domains_), config) if self.steps is None else self.steps
+            request |= {"steps": steps, "eval_every": max(steps // 10, 1)}
+            run = train(request, out=Path(folder) / "run", runtime=Runtime(device=self.device))
+            if not run.result["selected"]:
+                raise LongshiftError(
+                    "Expected finite losses, got an infinite or NaN loss before the first evaluation. "
+                    'Use a smaller learning rate: hparams={"lr": ...}'
+                )
+            return {name: (RunFolder(run.folder).path / name).read_bytes() for name in FILES}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickle: the model as the bytes of its files, JSON and safetensors."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("model_", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state, and the model from the bytes of its files."""
+        super().__setstate__(state)
+        if "_files" in state:
+            self.model_ = _model_of(self._files, self.device)
+
+
+def _names(noun: str, indices: Array) -> Array:
+    return np.array([f"{noun} {index:06d}" for index in indices])
+
+
+def _model_of(files: Mapping[str, bytes], device: str) -> LoadedModel:
+    """The model in double precision from the files of a run; loading them runs no code."""
+    with tempfile.TemporaryDirectory(prefix="longshift-") as folder:
+        for name in FILES:
+            (Path(folder) / name).write_bytes(files[name])
+        model = load_model(folder, device=device)
+    model.predictor.double()
+    return model

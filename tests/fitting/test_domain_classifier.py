@@ -1,0 +1,143 @@
+"""The scikit-learn estimator: its checks, domains in cross-validation, reproducibility, pickles without torch's."""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+from typing import Any
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from longshift import DomainClassifier
+from longshift.methods import all_methods
+
+Array = npt.NDArray[Any]
+# check_name -> reason; all of scikit-learn's checks pass.
+EXPECTED_FAILURES: dict[str, str] = {}
+SMALL: dict[str, Any] = {"steps": 60, "hparams": {"lr": 0.01}, "random_state": 0}
+
+
+def samples(n: int = 240, seed: int = 0) -> tuple[Array, Array, Array]:
+    """Three long-tailed classes in three shifted domains, with names."""
+    rng = np.random.default_rng(seed)
+    y, d = rng.choice(3, n, p=(0.6, 0.3, 0.1)), rng.integers(0, 3, n)
+    X = 2 * np.eye(5)[y] + 0.3 * rng.normal(size=(3, 5))[d] + rng.normal(size=(n, 5))
+    return X, np.array(["cat", "dog", "eel"])[y], np.array(["north", "south", "west"])[d]
+
+
+@pytest.mark.slow
+@parametrize_with_checks([DomainClassifier(**SMALL)], expected_failed_checks=lambda estimator: EXPECTED_FAILURES)  # type: ignore[untyped-decorator]
+def test_the_checks_of_scikit_learn(estimator: DomainClassifier, check: Any) -> None:
+    check(estimator)
+
+
+def test_it_learns_and_names_classes_and_domains() -> None:
+    X, y, d = samples()
+    model = DomainClassifier(**SMALL).fit(X, y, domains=d)
+    assert model.classes_.tolist() == ["cat", "dog", "eel"]
+    assert model.domains_.tolist() == ["north", "south", "west"]
+    assert model.n_steps_ == 60
+    assert model.model_.info.sources == ("domain 000000", "domain 000001", "domain 000002")
+    assert model.score(X, y) > LogisticRegression().fit(X, y).score(X, y) - 0.1
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(1), 1)
+    assert (model.predict(X) == model.classes_[p.argmax(1)]).all()
+
+
+def test_the_domains_reach_the_method() -> None:
+    X, y, d = samples()
+    with_domains = DomainClassifier("bsoftmax", **SMALL).fit(X, y, domains=d)
+    counts = np.array(with_domains.model_.info.counts)
+    present = np.array([[((d == e) & (y == k)).sum() for k in np.unique(y)] for e in np.unique(d)])
+    expected = present - np.minimum(5, np.maximum(present // 3, 1))
+    assert counts.tolist() == expected.tolist()
+    without = DomainClassifier("bsoftmax", **SMALL).fit(X, y)
+    assert len(without.model_.info.counts) == 1
+
+
+def test_the_same_random_state_gives_the_same_model() -> None:
+    X, y, d = samples()
+    first, second, third = (
+        DomainClassifier(**{**SMALL, "random_state": seed}).fit(X, y, domains=d).predict_proba(X) for seed in (3, 3, 4)
+    )
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, third)
+
+
+def test_a_pickle_holds_safetensors_and_no_torch_objects() -> None:
+    X, y, d = samples()
+    model = DomainClassifier(**SMALL).fit(X, y, domains=d)
+    stored = pickle.dumps(model)
+    names = [str(value) for op, value, _ in pickletools.genops(stored) if "UNICODE" in op.name or "GLOBAL" in op.name]
+    assert "longshift.fitting.domain_classifier" in names
+    assert not any(name.startswith("torch") for name in names)
+    again = pickle.loads(stored)
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.get_params() == model.get_params()
+    assert pickle.loads(pickle.dumps(clone(model))).get_params() == model.get_params()  # before it is fitted
+
+
+def test_joblib_keeps_it_in_a_file(tmp_path: Any) -> None:
+    X, y, _ = samples()
+    model = DomainClassifier("erm", **SMALL).fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    assert np.array_equal(joblib.load(tmp_path / "model.joblib").predict(X), model.predict(X))
+
+
+@pytest.mark.slow
+def test_domains_are_routed_through_cross_validation() -> None:
+    X, y, d = samples()
+    seen: list[list[str]] = []
+
+    class Noting(DomainClassifier):
+        def fit(self, X: Any, y: Any, domains: Any = None) -> DomainClassifier:
+            seen.append(sorted(set(domains)))
+            return super().fit(X, y, domains)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = {"groups": d, "domains": d}
+        scores = cross_val_score(Noting(**SMALL), X, y, cv=LeaveOneGroupOut(), params=routed, error_score="raise")
+        assert seen == [["south", "west"], ["north", "west"], ["north", "south"]]
+        scaled = make_pipeline(StandardScaler(), DomainClassifier(**SMALL))
+        search = GridSearchCV(scaled, {"domainclassifier__method": ["erm", "bsoftmax"]}, cv=LeaveOneGroupOut())
+        search.fit(X, y, groups=d, domains=d)
+        assert search.best_params_["domainclassifier__method"] in ("erm", "bsoftmax")
+    assert len(scores) == 3
+    assert min(scores) > 0.6
+    seen.clear()
+    plain = cross_val_score(Noting(**SMALL), X, y, groups=d, cv=LeaveOneGroupOut(), params={"domains": d})
+    assert np.array_equal(plain, scores)  # without routing, scikit-learn passes them on to fit as well
+    assert len(seen) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", list(all_methods()))
+def test_every_method_fits_with_and_without_domains(method: str) -> None:
+    X, y, d = samples(120)
+    for domains in (d, None):
+        model = DomainClassifier(method, steps=12, random_state=0).fit(X, y, domains=domains)
+        assert np.isfinite(pickle.loads(pickle.dumps(model)).predict_proba(X)).all()
+
+
+def test_mistakes_are_value_errors() -> None:
+    X, y, d = samples(60)
+    with pytest.raises(ValueError, match="unknown method 'ndlc'; did you mean ndcl"):
+        DomainClassifier("ndlc").fit(X, y)
+    with pytest.raises(ValueError, match="unknown hyper-parameter 'learning_rate'"):
+        DomainClassifier(hparams={"learning_rate": 1}).fit(X, y)
+    with pytest.raises(ValueError, match="steps: expected at least 1, got 0"):
+        DomainClassifier(steps=0).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        DomainClassifier().fit(X, y, domains=d[:-1])
+    with pytest.raises(ValueError, match="Expected at least 2 classes, got samples of 1 class"):
+        DomainClassifier().fit(X, ["cat"] * 60)
