@@ -34,6 +34,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let the interpreter free everything at its end; libraries complain about objects that are left."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def warm_workers() -> Iterator[None]:
     """Sweeps in this process have workers that need not import torch; those of commands are started as users do."""
