@@ -94,6 +94,7 @@ def test_nemenyi_critical_difference_against_scikit_posthocs(seed: int) -> None:
     np.testing.assert_array_equal(gap > nemenyi_critical_difference(5, 12), expected.to_numpy() < 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_wilcoxon_and_holm_against_scikit_posthocs(seed: int) -> None:
     scores = table(seed, cases=15)

@@ -49,6 +49,7 @@ def contrary(tmp_path: Path) -> Path:
     return tmp_path / "e.npz"
 
 
+@pytest.mark.slow
 def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_path: Path) -> None:
     out = tmp_path / "fit"
     arguments = ["fit", str(contrary), "--steps", "20", "--out", str(out), "--device", "cpu"]
@@ -84,6 +85,7 @@ def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_
     assert set(json.loads(earlier.stdout)) == {"predictions", "skipped"}
 
 
+@pytest.mark.slow
 def test_averaged_weights_have_a_record_of_their_own(contrary: Path, tmp_path: Path) -> None:
     out = tmp_path / "fit"
     arguments = ["fit", str(contrary), "--steps", "20", "--average", "ema", "--out", str(out), "--device", "cpu", "-q"]
@@ -118,6 +120,7 @@ def test_a_final_model_without_its_description_is_trained_again(vectors: Path, t
     assert runner.invoke(app, arguments).exit_code == 0
 
 
+@pytest.mark.slow
 def test_the_two_accuracies_at_known_sites_are_told_apart(contrary: Path, tmp_path: Path) -> None:
     """One is of the models with a site held out, the other of the final model."""
     arguments = ["fit", str(contrary), "--steps", "40", "--device", "cpu", "--json"]

@@ -115,6 +115,7 @@ def measured(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_theory_beside_the_paper_and_length(run: Run, measured: Path, tmp_path: Path) -> None:
     code, out, err = run("report", measured, "--table", "theory", "--compare", "paper", "--json")
     assert (code, err) == (0, "")
@@ -224,6 +225,7 @@ def test_html_from_a_csv_has_tables_but_no_figures_of_runs(run: Run, runs: Path,
     assert "Left out because" in html
 
 
+@pytest.mark.slow
 def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     """runs.csv with more columns, and the sweep that made it: no data, no run folders, yet all tables."""
     runs = as_frame([*rows(), *rows(methods=("ndcl+ema", "ndcl_prior"), trials=1, draws=1)])

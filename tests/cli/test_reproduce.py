@@ -96,6 +96,7 @@ def test_a_small_run_twice(tmp_path: Path) -> None:
     assert state["recipes"][0]["state"] == "done"
 
 
+@pytest.mark.slow
 def test_one_method_has_no_test(tmp_path: Path) -> None:
     few = tuple(value if value != "bsoftmax" else "erm" for value in SMALL)
     result = call("friedman", *few, "--out", str(tmp_path))

@@ -38,7 +38,7 @@ def full(tree: Tree) -> Tree:
     return {domain: {label: tree[domain].get(label, 0) for label in labels} for domain in sorted(tree)}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trees("/\0"))
 def test_folder_names_round_trip(tree: Tree) -> None:
     with tempfile.TemporaryDirectory() as temporary:

@@ -163,6 +163,7 @@ def test_a_file_that_changed(tmp_path: Path) -> None:
         open_store(manifest, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_methods())
 def test_every_method_trains_on_vectors(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / "e", "npz", id=None)

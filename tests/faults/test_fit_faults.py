@@ -84,6 +84,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(data: Path, calm: Path,
     assert not list(out.rglob("resume.pt"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["plan.json", f"{RUNS[0]}/result.json", "fit.json", "report.html"])
 def test_damage_to_a_finished_fit(data: Path, calm: Path, tmp_path: Path, name: str, damage: str) -> None:
@@ -102,6 +103,7 @@ def test_damage_to_a_finished_fit(data: Path, calm: Path, tmp_path: Path, name: 
     assert len((copy / "report.html").read_bytes()) > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["empty", "half", "zeros", "text"])
 def test_damage_to_kept_predictions(data: Path, calm: Path, tmp_path: Path, damage: str) -> None:
     """They only choose the pictures of the report: the message says to do without."""
@@ -223,6 +225,7 @@ def named(folder: Path, names: tuple[str, ...]) -> Path:
     return folder / "table.csv"
 
 
+@pytest.mark.slow
 def test_names_are_only_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Classes called like markup, scripts and shell commands: the pages have the same tags as with harmless names."""
     monkeypatch.chdir(tmp_path)

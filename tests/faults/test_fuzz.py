@@ -122,6 +122,7 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     st.dictionaries(st.sampled_from(SWEEP_KEYS) | NAMES, VALUES, max_size=3),

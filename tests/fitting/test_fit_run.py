@@ -131,6 +131,7 @@ def test_the_card_of_one_held_out_site_does_not_speak_of_all(data: Path, tmp_pat
     assert "probability 80 %" not in card
 
 
+@pytest.mark.slow
 def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -> None:
     fit(data, out=tmp_path / "fit", target="west", **QUICK)
     with pytest.raises(LongshiftError, match=r"holds another fit \(it differs in train_seed: 0 there, 1 now\)"):
@@ -338,6 +339,7 @@ def test_a_stop_while_looking(data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "fit").exists()
 
 
+@pytest.mark.slow
 def test_minutes_are_measured(data: Path, tmp_path: Path) -> None:
     done = fit(data, out=tmp_path / "fit", target="west", minutes=0.1, **{**QUICK, "steps": 10**6})
     assert 20 <= done.plan.base["steps"] < 10**4
@@ -455,6 +457,7 @@ def test_the_page_opens_in_a_browser_without_a_word_of_complaint(data: Path, tmp
     assert "calibrated, as in the output of longshift predict" in document
 
 
+@pytest.mark.slow
 def test_the_page_the_card_and_the_console_agree_on_classes(data: Path, tmp_path: Path) -> None:
     """One definition of a class's accuracy: right over all its samples at the held-out sites."""
     said: list[str] = []

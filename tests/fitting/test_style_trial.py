@@ -64,6 +64,7 @@ def test_what_is_tried() -> None:
     assert styles_to_try(RunConfig(data="digits", target="ink", method="bsoftmax", image_size=96), {}) == ()
 
 
+@pytest.mark.slow
 def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> None:
     said: list[str] = []
     done = fit(data, out=tmp_path / "fit", say=said.append, runtime=CPU, **LARGE)
@@ -105,6 +106,7 @@ def test_a_given_style_is_used_and_not_that_of_compared_methods(data: Path, tmp_
     assert styles["final"] == "amplitude"
 
 
+@pytest.mark.slow
 def test_options_of_style_are_for_the_runs_that_mix_styles(data: Path, tmp_path: Path) -> None:
     fit(data, out=tmp_path / "fit", runtime=CPU, **{**LARGE, "hparams": {"batch_size": 4, "style_share": 0.3}})
     for style, share in (("none", None), ("both", 0.3)):
@@ -126,6 +128,7 @@ def diverge(monkeypatch: pytest.MonkeyPatch, *styles: str, after: int = 0) -> No
     monkeypatch.setattr(fit_run, "Trainer", Diverging)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lost", "kept", "after", "words"),
     [
@@ -152,6 +155,7 @@ def test_where_all_styles_diverge_the_error_names_a_run(
         fit(data, out=tmp_path / "fit", runtime=CPU, **LARGE)
 
 
+@pytest.mark.slow
 def test_where_all_styles_diverge_late_their_scores_decide(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

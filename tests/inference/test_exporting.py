@@ -22,6 +22,7 @@ from longshift.training.trainer import Trainer
 from tests.training.runs import CPU, train
 
 
+@pytest.mark.slow
 def test_onnx_agrees_with_predict(digits_run: Path, digits_task: Task, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     done = export(digits_run, "onnx", tmp_path / "digits.onnx")

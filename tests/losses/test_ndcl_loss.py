@@ -202,6 +202,7 @@ def test_same_seed_same_loss() -> None:
     assert len(set(first)) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [4, 20])
 @pytest.mark.parametrize("options", [{}, dict(RELEASED), {"negatives": "both", "prior": "domain", "normalised": True}])
 def test_one_graph_without_reading_tensors_on_the_host(classes: int, options: dict[str, Any]) -> None:

@@ -89,6 +89,7 @@ def close(actual: Tensor, expected: Tensor, what: str) -> None:
 SIZED = [(*case, *size) for case in CASES for size in SIZES if case[1].get("n_meta_test", 1) < size[0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "values", "domains", "classes", "n"), SIZED, ids=str)
 def test_agrees_with_plain_loops(name: str, values: dict[str, Any], domains: int, classes: int, n: int) -> None:
     method = make(name, values, domains, classes)

@@ -69,6 +69,7 @@ def test_resumed_training_equals_unbroken_training(name: str, stop: int) -> None
     assert_same(second.state(), whole.state(), f"{name}: state")
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("domains", [2, 3, 5])
 @pytest.mark.parametrize("classes", [2, 65])
@@ -88,6 +89,7 @@ def test_batch_of_one_class(name: str) -> None:
     Tiny(one_class=True).trained(name)
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("domains", [2, 3])
 def test_batch_of_two_per_domain(name: str, domains: int) -> None:
@@ -143,6 +145,7 @@ def other_value(info: HyperParameter, value: Any) -> Any:
     return value / 2 if value else 0.1
 
 
+@pytest.mark.slow
 @every_method
 def test_every_number_has_an_effect_or_is_refused(name: str) -> None:
     cls, plain = get_method(name), Tiny().trained(name)
@@ -165,6 +168,7 @@ def test_every_number_has_an_effect_or_is_refused(name: str) -> None:
         assert not same, f"{key} = {changed[key]} trains the very weights of {value}"
 
 
+@pytest.mark.slow
 @every_method
 def test_dropout_of_the_network_has_an_effect(name: str) -> None:
     with_dropout = Tiny().make(name)
@@ -184,6 +188,7 @@ def test_all_tensors_move_with_the_method(name: str) -> None:
         assert value.is_meta, key
 
 
+@pytest.mark.slow
 @every_method
 def test_step_reads_no_tensor_on_the_host(name: str) -> None:
     """On the meta device tensors have shapes but no numbers: whatever reads one, or sizes one by another, fails."""

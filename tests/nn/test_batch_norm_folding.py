@@ -28,6 +28,7 @@ def _randomise(module: nn.Module) -> None:
                 tensor.data.uniform_(low, high, generator=generator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options", "expected"),
     [("resnet18", {}, 20), ("mobilenetv2_100", {"pad_type": "same"}, 52), ("mobilenetv3_small_050", {}, 34)],

@@ -48,6 +48,7 @@ def test_the_layout_of_a_batch_and_the_next_run_compile_nothing(compiled: list[t
     assert compiled == [torch.Size((4, 3, 8, 8))]
 
 
+@pytest.mark.slow
 def test_every_batch_size_of_a_search_is_compiled(compiled: list[torch.Size]) -> None:
     network = _network()
     sizes = range(2, 22)

@@ -238,6 +238,7 @@ def test_a_class_absent_from_the_target(copied: Workspace) -> None:
     assert all(r["mean"] for r in cells(copied.out, "quantitative"))
 
 
+@pytest.mark.slow
 def test_a_domain_with_one_sample(copied: Workspace) -> None:
     def lonely(arrays: dict[str, Any]) -> dict[str, Any]:
         last = arrays["validation_domains"].max()
