@@ -22,7 +22,9 @@ from longshift.training.task import Task
 
 def timer(method: str, style: str, share: float, task: Task, args: argparse.Namespace, out: Path) -> StepTimer:
     """A warm run."""
-    styled = {"style": style} if style == "none" else {"style": style, "style_share": share}
+    styled: dict[str, float | int | str] = (
+        {"style": style} if style == "none" else {"style": style, "style_share": share}
+    )
     config = RunConfig(
         data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
         steps=args.warm + args.rounds * args.steps, augment="on", hparams={"batch_size": args.batch, **styled},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import re
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import longshift
+from tests.registries import restore_registries
 
 PAGES = Path(__file__).parents[1] / "docs" / "reference" / "api"
 PUBLIC = ("losses", "methods", "data", "settings", "metrics")  # packages whose `__all__` is public
@@ -55,10 +57,18 @@ def test_no_name_is_listed_twice_and_all_exist() -> None:
         assert resolve(name) is not None
 
 
+MODULES = sorted({resolve(name).__module__ for name in ALL})
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    restore_registries(monkeypatch)
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0
+
+
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.skip(reason="in progress")
 def test_a_public_name_is_documented(name: str) -> None:
-    """A function documents its arguments and result; a class its arguments or attributes; all but errors an example."""
     value = resolve(name)
     text = inspect.getdoc(value) or ""
     assert text

@@ -19,7 +19,17 @@ class MarginSummary:
 
 
 def margin_summary(logits: Array, labels: Array, delta: float = 0.0, source: str | None = None) -> MarginSummary:
-    """Compute the average margin and the share of margins of at most `delta`, over all samples and per class."""
+    """Summarize the margins p_y - max_{k != y} p_k of a set of predictions.
+
+    Args:
+        logits: Logits (N, K).
+        labels: True classes (N,).
+        delta: Threshold.
+        source: Name of the run, for error messages.
+
+    Returns:
+        The average margin and the share of margins of at most `delta`, over all samples and per class.
+    """
     gamma = margins(logits, labels, source)
     y, classes = integers(labels), int(logits.shape[1])
     return MarginSummary(

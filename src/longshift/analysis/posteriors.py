@@ -28,9 +28,18 @@ class PosteriorDiscrepancy:
 
 
 def posterior_discrepancy(sources: Sequence[DomainOutputs], target: DomainOutputs) -> PosteriorDiscrepancy:
-    """Compute PD_k = mean_d JS(mean_{x in (d, k)} p(. | x), mean_{x in (T, k)} p(. | x)) and its mean over classes k.
+    """Compute how far the class-mean posteriors of the sources are from those of the target.
 
-    All source domains and all classes have the same weight, whatever their size.
+    PD_k = mean_d JS(mean_{x in (d, k)} p(. | x), mean_{x in (T, k)} p(. | x)). All source domains and all classes have
+    the
+    same weight, whatever their size.
+
+    Args:
+        sources: Outputs on the source domains.
+        target: Outputs on the target.
+
+    Returns:
+        The discrepancy per class and its mean, and the same between pairs of sources.
     """
     check_domains(sources, target)
     rows = [class_posteriors(probabilities(d.logits, d.name), d.labels) for d in sources]

@@ -116,9 +116,19 @@ def prior_discrepancy(
     projections: int = 500,
     seed: int = 0,
 ) -> PriorDiscrepancy:
-    """Compute SS, the mean W_2 over pairs of sources, and ST, the mean W_2 of sources to the target, on embeddings.
+    """Compute distances between the embeddings of domains.
 
-    By default, all pairs are exact if every domain has at most `limit` samples; otherwise all are sliced.
+    Args:
+        sources: Outputs on the source domains, with embeddings.
+        target: Outputs on the target, with embeddings.
+        kind: "exact" or "sliced"; by default all pairs are exact if every domain has at most `limit` samples, else
+            sliced.
+        limit: Largest number of samples for exact distances.
+        projections: Number of directions of sliced distances.
+        seed: Seed of subsamples and directions.
+
+    Returns:
+        The mean W_2 over pairs of sources, the mean W_2 of sources to the target, and all distances.
     """
     check_domains(sources, target)
     domains = (*sources, target)

@@ -49,13 +49,29 @@ def rank_table(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def friedman(scores: pd.DataFrame) -> Friedman:
-    """Test whether the methods differ. With k methods, N cases and average ranks R_j:
+    """Test whether methods differ (Friedman, and Iman and Davenport 1980).
+
+    With k methods, N cases and average ranks R_j:
 
     chi2 = 12 N / (k (k+1)) [sum_j R_j^2 - k (k+1)^2 / 4] / (1 - sum (t^3 - t) / (N k (k^2 - 1)))   (t: sizes of ties)
-    F    = (N-1) chi2 / (N (k-1) - chi2),  with (k-1, (k-1)(N-1)) degrees of freedom (Iman and Davenport 1980)
+    F    = (N-1) chi2 / (N (k-1) - chi2),  with (k-1, (k-1)(N-1)) degrees of freedom
 
     If all cases agree, F is infinite. By chance this has probability k!^-(N-1), which is used as a lower limit of the
     p-value of F.
+
+    Args:
+        scores: Larger is better: one row per case, one column per method.
+
+    Returns:
+        Average ranks (1 is best), both statistics and their p-values.
+
+    Raises:
+        LongshiftError: If there are too few methods or cases, or a number is missing.
+
+    Example:
+        >>> import pandas as pd
+        >>> friedman(pd.DataFrame({"a": [3, 3, 2], "b": [2, 2, 3], "c": [1, 1, 1]})).ranks["c"]
+        3.0
     """
     ranks = rank_table(scores).to_numpy(dtype=np.float64)
     n, k = ranks.shape
@@ -81,9 +97,21 @@ def friedman(scores: pd.DataFrame) -> Friedman:
 
 
 def nemenyi_critical_difference(methods: int, cases: int, alpha: float = 0.05) -> float:
-    """Compute CD = q_alpha(k) / sqrt(2) sqrt(k (k+1) / (6 N)): larger differences of average ranks are significant.
+    """Compute the critical difference of average ranks, CD = q_alpha(k) / sqrt(2) sqrt(k (k+1) / (6 N)).
 
-    q_alpha(k): upper quantile of the studentized range of k groups with infinite degrees of freedom.
+    Args:
+        methods: Number of methods k.
+        cases: Number of cases N.
+        alpha: Level of significance.
+
+    Returns:
+        The difference of average ranks from which on two methods differ significantly. q_alpha(k) is the upper
+        quantile of
+        the studentized range of k groups with infinite degrees of freedom.
+
+    Example:
+        >>> round(nemenyi_critical_difference(24, 32), 2)
+        6.43
     """
     _enough(methods, cases)
     if not 0 < alpha < 1:
@@ -109,7 +137,21 @@ def rank_groups(ranks: dict[str, float], critical_difference: float) -> tuple[tu
 
 
 def wilcoxon_holm(scores: pd.DataFrame, against: str | None = None) -> tuple[PairTest, ...]:
-    """Test all pairs, or `against` with each other method, by two-sided signed-rank tests; smallest p first."""
+    """Compare methods in pairs by two-sided signed-rank tests, corrected for their number (Holm).
+
+    Args:
+        scores: Larger is better: one row per case, one column per method.
+        against: Compare only this method with each other one; by default all pairs.
+
+    Returns:
+        The tests, smallest p first.
+
+    Example:
+        >>> import pandas as pd
+        >>> scores = pd.DataFrame({"a": range(10, 20), "b": range(10)})
+        >>> wilcoxon_holm(scores)[0].p < 0.01
+        True
+    """
     values = _checked(scores)
     names = [str(c) for c in scores.columns]
     if against is not None and against not in names:

@@ -21,7 +21,18 @@ from longshift.text import some
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The published facts about a benchmark; `domains` are keyed by the short names of the count tables."""
+    """The published facts about a benchmark.
+
+    Attributes:
+        name: Its name.
+        domains: Short name -> full name: {"A": "art_painting", ...}.
+        classes: Names of the classes.
+        totals: Short name -> class -> number of images.
+        domain_spellings: Plain spelling -> short name.
+        class_spellings: Plain spelling -> class.
+        partial: Whether the totals cover a part of the usual data, so that a full copy has more images.
+        note: What to know before taking a difference for an error.
+    """
 
     name: str
     domains: Mapping[str, str]  # short name -> full name: {"A": "art_painting", ...}
@@ -136,13 +147,35 @@ def _load_built_in() -> None:
 
 
 def all_benchmarks() -> Registry[Benchmark]:
-    """The benchmarks by name."""
+    """Return all benchmarks, also those of plugins.
+
+    Returns:
+        A mapping from name to `Benchmark`.
+
+    Example:
+        >>> sorted(all_benchmarks())[:2]
+        ['DomainNet', 'OfficeHome']
+    """
     _load_built_in()
     return BENCHMARKS
 
 
 def get_benchmark(benchmark: str) -> Benchmark:
-    """The benchmark of that name, in any case and punctuation ("pacs", "Office-Home")."""
+    """Return a benchmark by name.
+
+    Args:
+        benchmark: Name in any case and punctuation ("pacs", "Office-Home").
+
+    Returns:
+        The benchmark.
+
+    Raises:
+        UsageError: If there is no benchmark of that name.
+
+    Example:
+        >>> get_benchmark("pacs").domains["A"]
+        'art_painting'
+    """
     known = all_benchmarks()
     for name, entry in known.items():
         if plain(name) == plain(benchmark):

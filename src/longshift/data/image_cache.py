@@ -49,6 +49,14 @@ class Store:
     """The pixels, vectors or features of a dataset: rows 0 ... N - 1 are the samples of its manifest.
 
     Features may have several views of each image: then row v * N + i is view v of image i, and view 0 is the image.
+
+    Attributes:
+        manifest: The dataset.
+        inputs: Pixels (N, size, size, 3) or vectors (views * N, length), read-only.
+        size: Pixels per side; 0 for vectors.
+        fingerprint: SHA-256 over manifest, size and pixels: the same on every machine.
+        views: Number of views.
+        styles: The domain (views * N,) whose style a row has; None if each has its own.
     """
 
     manifest: Manifest
@@ -69,11 +77,27 @@ def default_cache() -> Path:
 
 
 def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: Tick = silent) -> Store:
-    """Open the store of a dataset at `size` x `size` pixels; build it first if it does not exist.
+    """Open the decoded images of a dataset; decode them first if that has not been done.
 
-    Vectors are read as they are: they have no size and need no cache.
+    Vectors are read as they are: they have no size and need no cache. A second process that asks for the same store
+    waits for the first.
 
-    `tick` is called once per image while building. A second process that asks for the same store waits for the first.
+    Args:
+        manifest: The dataset.
+        size: Pixels per side.
+        cache: Folder of the cache; by default $LONGSHIFT_CACHE or ~/.cache/longshift.
+        tick: Function that is called once per image while the store is built.
+
+    Returns:
+        The store, memory-mapped.
+
+    Raises:
+        LongshiftError: If images cannot be read; the message names them.
+
+    Example:
+        >>> from longshift.data import load_dataset
+        >>> open_store(load_dataset("digits"), size=32).inputs.shape
+        (1797, 32, 32, 3)
     """
     if manifest.vectors:
         vectors, digest = ordered_vectors(manifest)

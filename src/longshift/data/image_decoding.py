@@ -26,7 +26,25 @@ class BadImage(Exception):
 
 
 def decode(data: bytes) -> Image.Image:
-    """The picture as RGB: upright (EXIF), first frame, transparency and palettes flattened on white."""
+    """Decode an image file to RGB: upright (EXIF), first frame, transparency and palettes flattened on white.
+
+    Args:
+        data: The bytes of the file.
+
+    Returns:
+        A Pillow image in mode RGB. Of 16-bit gray, the upper eight bits are kept.
+
+    Raises:
+        BadImage: If the bytes are not an image, end too early, or have more than 89 million pixels.
+
+    Example:
+        >>> import io
+        >>> from PIL import Image
+        >>> file = io.BytesIO()
+        >>> Image.new("L", (4, 2), 255).save(file, "png")
+        >>> decode(file.getvalue()).getpixel((0, 0))
+        (255, 255, 255)
+    """
     if not data:
         raise BadImage("zero-byte", "the file has 0 bytes")
     try:
@@ -73,7 +91,20 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 
 
 def resize(image: Image.Image, size: int) -> npt.NDArray[np.uint8]:
-    """The whole picture as (size, size, 3): bilinear, antialiased when it gets smaller."""
+    """Resize the whole image to a square with a bilinear filter, antialiased if it gets smaller.
+
+    Args:
+        image: An RGB image.
+        size: Pixels per side.
+
+    Returns:
+        An array (size, size, 3) of uint8.
+
+    Example:
+        >>> from PIL import Image
+        >>> resize(Image.new("RGB", (40, 20)), 8).shape
+        (8, 8, 3)
+    """
     if image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BILINEAR)
     return np.asarray(image, dtype=np.uint8)

@@ -15,7 +15,14 @@ from longshift.array_types import IntArray
 
 
 class Row(NamedTuple):
-    """One sample; rows sort in the order of a manifest."""
+    """One sample; rows sort in the order of a manifest.
+
+    Attributes:
+        domain: Name of the domain.
+        label: Name of the class.
+        path: Path from the root of the dataset.
+        split: "test" for a sample that is never trained on; else "".
+    """
 
     domain: str
     label: str
@@ -25,7 +32,24 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """Samples in a fixed order (by domain, class, path), so that an index means the same file everywhere."""
+    """Samples in a fixed order (by domain, class, path), so that an index means the same file everywhere.
+
+    Attributes:
+        name: Name of the dataset.
+        root: Folder, .zip or file of vectors that holds the samples; None for the embedded digits.
+        paths: Paths from the root, with "/" on every system.
+        labels: Classes (N,) as indices into `classes`.
+        domains: Domains (N,) as indices into `domain_names`.
+        classes: Names of the classes.
+        domain_names: Names of the domains.
+        splits: The optional split column, "" where it is not given.
+        prefix: Folder inside a .zip that `paths` are relative to.
+        empty_folders: Folders domain/class without an image.
+        misplaced: Images that are not at domain/class/image.
+        others: Images in formats that are not read.
+        vectors: Whether samples are vectors, and `paths` their ids.
+        given: What was given to `load_dataset`.
+    """
 
     name: str
     root: Path | None  # folder, .zip or file of embeddings that `paths` are in; None when there is none (digits)

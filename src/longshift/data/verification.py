@@ -19,10 +19,13 @@ DARK = 65536 // 8  # 12-bit pictures of scanners end at 4095
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem of a dataset.
 
-    Kinds: unreadable, truncated, zero-byte, not an image, decompression bomb, duplicate, empty class,
-    similar labels, similar domains, misplaced, other format, dark.
+    Attributes:
+        kind: unreadable, truncated, zero-byte, not an image, decompression bomb, duplicate, empty class,
+            similar labels, similar domains, misplaced, other format or dark.
+        path: The file or folder.
+        detail: One phrase.
     """
 
     kind: str
@@ -35,9 +38,19 @@ class Problem:
 
 
 def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
-    """All problems of a dataset: first those of its layout, then those of its images in the order of the manifest.
+    """Find all problems of a dataset. Every image is decoded.
 
-    Every image is decoded; `tick` is called once an image.
+    Args:
+        manifest: The dataset.
+        tick: Function that is called once per image, for a progress bar.
+
+    Returns:
+        The problems: first those of the layout, then those of the images in the order of the manifest.
+
+    Example:
+        >>> from longshift.data import load_dataset
+        >>> verify(load_dataset("digits"))
+        []
     """
     problems = list(layout_problems(manifest))
     if manifest.root is None:

@@ -103,13 +103,43 @@ def fit(
     say: Say = lambda text: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> FitResult:
-    """Train on all sites of a dataset after holding out each in turn (or only `target`) for an honest estimate.
+    """Train on all sites of a dataset after holding out each in turn for an honest estimate.
 
-    `data` is what `load_dataset` takes: a folder site/class/image, a table, or a file of embeddings. Everything is
-    written to `out` (by default fits/NAME); the same call resumes an interrupted fit. `minutes` limits the time;
-    `compare` also trains ERM, BSoftmax and NDCL-plus and reports whether the method is better. Where the method mixes
-    image styles, it is trained with and without that at each held-out site, and the better of the two is used;
-    `hparams={"style": ...}` overrides this.
+    Everything is written to a folder; the same call resumes an interrupted fit. If the method mixes image styles, it
+    is
+    trained with and without that at each held-out site, and the better of the two is used.
+
+    Args:
+        data: What `load_dataset` takes: a folder site/class/image, an archive, a table, or a file of vectors.
+        target: The only site to hold out; by default each in turn.
+        method: Name of the method.
+        out: Folder to write; by default fits/NAME.
+        minutes: Time limit; the number of steps is chosen to fit it.
+        compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better.
+        steps: Training steps per run; by default chosen by the size of the data.
+        backbone: Network: any timm model, torchvision/NAME, small_conv, mlp, or auto.
+        weights: File of starting weights (.safetensors).
+        pretrained: Whether to use published weights; by default if they can be downloaded.
+        image_size: Pixels per side; 0 chooses it.
+        average: Also average the weights ("ema" or "swa").
+        hparams: Hyper-parameters of the method; {"style": ...} overrides the choice of style mixing.
+        split_seed: Seed of the splits.
+        train_seed: Seed of training.
+        runtime: Device and other options that do not change what is computed.
+        bar: Factory of progress bars.
+        say: Function for messages.
+        stop: Function that is asked after each step whether to stop.
+
+    Returns:
+        The result: folder, summary with all numbers, and plan.
+
+    Raises:
+        UsageError: If an argument is wrong; nothing was trained.
+        LongshiftError: If the data cannot be used; the message says why.
+
+    Example:
+        >>> done = longshift.fit("hospitals/", minutes=10)  # doctest: +SKIP
+        >>> done.summary.accuracy  # doctest: +SKIP
     """
     runtime = runtime or Runtime()
     dataset = OpenDataset(str(data))

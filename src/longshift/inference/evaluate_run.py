@@ -41,12 +41,28 @@ def evaluate(
     runtime: Runtime | None = None,
     bar: Bar = no_bar,
 ) -> dict[str, Any]:
-    """Metrics of a run's model on its own validation, test and target sets.
+    """Measure a finished run again, from its files, on its own validation, test and target sets.
 
-    The result has, per set, what `Evaluation.to_dict` gives; under "recorded" the accuracies in result.json, and
-    under "agrees" whether they are the same (to half a point, which another device may differ by). Those numbers are
-    of the plain outputs; "calibrated" has, per set, ece and nll of the probabilities that `predict` gives, which are
-    divided by the model's "temperature".
+    Args:
+        path: The folder of a run or a fit.
+        sets: The sets to measure.
+        weights: "selected" or "averaged".
+        runtime: Device and other options that do not change what is computed.
+        bar: Factory of progress bars.
+
+    Returns:
+        Per set, what `Evaluation.to_dict` gives, of the plain outputs. "recorded" has the accuracies in result.json,
+        "agrees"
+        whether they are the same (to half a point, which another device may differ by), and "calibrated" per set the
+        ece
+        and nll of the probabilities that `predict` gives, which are divided by the model's "temperature".
+
+    Raises:
+        LongshiftError: If the folder has no finished run, or its data cannot be read.
+
+    Example:
+        >>> longshift.evaluate("runs/ndcl-ink-0", ["target"])["agrees"]  # doctest: +SKIP
+        True
     """
     for name in sets:
         if name not in SETS:

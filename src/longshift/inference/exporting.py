@@ -77,7 +77,25 @@ def export(
     weights: Weights = "selected",
     tolerance: float = TOLERANCE,
 ) -> Exported:
-    """Write the model of a run or fit folder as ONNX or torch.export, with FILE.json next to it."""
+    """Write the model of a run or fit folder as ONNX or torch.export, with FILE.json next to it.
+
+    Args:
+        path: The folder of a run or a fit.
+        format: "onnx" or "torch".
+        out: The file to write; by default next to the model.
+        weights: "selected" or "averaged".
+        tolerance: Largest accepted difference of the outputs from PyTorch's.
+
+    Returns:
+        What was written, and the measured difference.
+
+    Raises:
+        LongshiftError: If the outputs differ by more than `tolerance` (no file is written), or a package is missing.
+
+    Example:
+        >>> longshift.export("fits/hospitals", "onnx", "model.onnx").difference  # doctest: +SKIP
+        6.6e-06
+    """
     if format not in SUFFIX:
         raise UsageError(f"expected the format onnx or torch, got {format!r}")
     model = load_model(path, weights, device="cpu")

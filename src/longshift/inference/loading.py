@@ -33,7 +33,17 @@ PLAN = "plan.json"  # what it writes before there is one
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A classifier ready for use: `model.logits(stored)` or `model.probabilities(stored)`."""
+    """A classifier ready for use: `model.logits(stored)` or `model.probabilities(stored)`.
+
+    Attributes:
+        folder: Where it was loaded from.
+        info: What model.json holds.
+        predictor: The network in evaluation mode: normalized inputs -> logits.
+        inputs: What normalizes inputs.
+        device: Where it computes.
+        temperature: Probabilities are softmax(logits / temperature).
+        warning: Why it must not be used, by its record at unseen sites; "" if it may be.
+    """
 
     folder: Path
     info: ModelFile
@@ -80,7 +90,23 @@ def model_folder(path: Path | str) -> RunFolder:
 
 
 def load_model(path: Path | str, weights: Weights = "selected", device: str = "auto") -> LoadedModel:
-    """Load the model of a run or fit folder."""
+    """Load the model of a run or fit folder. No code of the folder is executed.
+
+    Args:
+        path: The folder of a run or a fit.
+        weights: "selected", or "averaged" for the averaged weights of a run with `average`.
+        device: "auto", "cpu", "cuda" or "cuda:1".
+
+    Returns:
+        The model.
+
+    Raises:
+        LongshiftError: If the folder has no finished model, or a damaged one.
+
+    Example:
+        >>> model = longshift.load_model("fits/hospitals")  # doctest: +SKIP
+        >>> model.classes  # doctest: +SKIP
+    """
     folder = model_folder(path)
     if not folder.description.exists():
         if (Path(path) / PLAN).exists():

@@ -145,10 +145,27 @@ def predict(
     device: str = "auto",
     tick: Tick = silent,
 ) -> Predictions:
-    """Predict images (files, folders, patterns) or, for a model of vectors, the rows of .npz and .parquet files.
+    """Predict images or, for a model of vectors, the rows of .npz and .parquet files.
 
-    Inputs that cannot be read are in `skipped`, with the reason. A prediction is unsure if its calibrated
-    probability is below `unsure`. A model that was no better than guessing at unseen sites warns.
+    Args:
+        model: A loaded model, or the folder of a run or fit.
+        inputs: Files, folders or patterns ("new_site/**/*.png").
+        top_k: Number of classes per prediction.
+        unsure: A prediction is unsure if its calibrated probability is below this.
+        device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
+        tick: Function that is called once per input, for a progress bar.
+
+    Returns:
+        The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; and in `warning` whether
+        the
+        model was no better than guessing at unseen sites.
+
+    Raises:
+        LongshiftError: If the model cannot be loaded.
+
+    Example:
+        >>> found = longshift.predict("fits/hospitals", ["new_site/"])  # doctest: +SKIP
+        >>> [(row.path, row.label, row.probability) for row in found.rows]  # doctest: +SKIP
     """
     loaded = model if isinstance(model, LoadedModel) else load_model(model, device=device)
     if top_k < 1:

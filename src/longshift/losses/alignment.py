@@ -74,7 +74,24 @@ def align_released(means: Tensor, labels: Tensor, present: Tensor | None = None)
 def prototype_alignment(
     predictions: Tensor, labels: Tensor, domains: Tensor, *, reduction: Reduction = "mean", released: bool = False
 ) -> Tensor:
-    """Compute eq. align on the (domain, class) means of the batch; `released` uses the authors' version."""
+    """Compute eq. align of NDCL on the (domain, class) means of a batch.
+
+    Args:
+        predictions: Probabilities (B, K).
+        labels: Classes (B,).
+        domains: Domains (B,).
+        reduction: Over the prototypes: "mean", "sum", "class" (mean of class means) or "none".
+        released: Whether to use the authors' version.
+
+    Returns:
+        A scalar; with "none", a term per sample.
+
+    Example:
+        >>> import torch
+        >>> p = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.8, 0.2], [0.1, 0.9]])
+        >>> prototype_alignment(p, torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])).shape
+        torch.Size([])
+    """
     table = prototypes(predictions, labels, domains)
     return align_released(*table) if released else align(*table, reduction=reduction)
 

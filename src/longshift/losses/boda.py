@@ -23,7 +23,19 @@ def boda_loss(
 
     The distance of sample j to centroid c is divided by the size n_j of its group and scaled by (n_c / n_j)^nu. The
     denominator contains all centroids except that of the sample's own group. Groups without training samples have no
-    centroid and are ignored. Without any positive, the loss is 0.
+    centroid and are ignored.
+
+    Args:
+        features: Features (B, F).
+        y: Classes (B,).
+        d: Domains (B,).
+        centroids: Mean features of each group (D * K, F), domain-major.
+        counts: Training samples of each group (D * K,).
+        nu: Exponent of the ratio of group sizes.
+        temperature: Divisor of the distances.
+
+    Returns:
+        A scalar; 0 if there is no positive.
     """
     classes = counts.shape[1]
     group = d * classes + y  # (B,) the sample's own centroid

@@ -185,7 +185,20 @@ def supcon_nd(
     reduction: Reduction = "mean",
     normalised: bool = False,
 ) -> Tensor:
-    """Negatives-dominant SupCon: `infonce_nd` with the logarithm inside the mean over negatives."""
+    """Compute the negatives-dominant SupCon loss: `infonce_nd` with the logarithm inside the mean over negatives.
+
+    Args:
+        predictions: Probabilities (B, K).
+        labels: Classes (B,).
+        augmented: Probabilities (M, K) of the mined samples.
+        augmented_class: The class (M,) whose negatives they are.
+        negatives: An anchor's negatives: "augmented", "batch" or "both"; by default augmented if they are given.
+        reduction: Over the anchors: "mean", "sum", "class" (mean of class means) or "none".
+        normalised: Whether the denominator is the mean over positives plus the mean over negatives.
+
+    Returns:
+        A scalar; with "none", a term per anchor.
+    """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(
         _positive(_gap(s, predictions.dtype)), negative, positives, log_inside=True, normalised=normalised
@@ -213,7 +226,21 @@ def infonce(
     normalised: bool = False,
     similarity: Similarity = "linear",
 ) -> Tensor:
-    """Positives-dominant InfoNCE; the paper prints it with the similarity, not its exponential."""
+    """Compute the positives-dominant InfoNCE loss. The paper prints it with the similarity, not its exponential.
+
+    Args:
+        predictions: Probabilities (B, K).
+        labels: Classes (B,).
+        augmented: Probabilities (M, K) of the mined samples.
+        augmented_class: The class (M,) whose negatives they are.
+        negatives: An anchor's negatives: "augmented", "batch" or "both"; by default augmented if they are given.
+        reduction: Over the anchors: "mean", "sum", "class" (mean of class means) or "none".
+        normalised: Whether the denominator is the mean over positives plus the mean over negatives.
+        similarity: "linear" uses the cosine, "exp" its exponential.
+
+    Returns:
+        A scalar; with "none", a term per anchor.
+    """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)
     terms, valid = anchor_terms(f, positives, negative, normalised=normalised)
@@ -232,7 +259,21 @@ def supcon(
     normalised: bool = False,
     similarity: Similarity = "exp",
 ) -> Tensor:
-    """Positives-dominant SupCon: the form of eq. align on samples; "linear" uses the similarity without exp."""
+    """Compute the positives-dominant SupCon loss: the form of eq. align on samples.
+
+    Args:
+        predictions: Probabilities (B, K).
+        labels: Classes (B,).
+        augmented: Probabilities (M, K) of the mined samples.
+        augmented_class: The class (M,) whose negatives they are.
+        negatives: An anchor's negatives: "augmented", "batch" or "both"; by default augmented if they are given.
+        reduction: Over the anchors: "mean", "sum", "class" (mean of class means) or "none".
+        normalised: Whether the denominator is the mean over positives plus the mean over negatives.
+        similarity: "linear" uses the cosine, "exp" its exponential.
+
+    Returns:
+        A scalar; with "none", a term per anchor.
+    """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)
     terms, valid = anchor_terms(f, positives, negative, log_inside=True, normalised=normalised)

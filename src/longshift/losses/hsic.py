@@ -48,10 +48,19 @@ def _centered_kernel(x: Tensor, y: Tensor, classes: int) -> Tensor:
 
 @full_precision
 def class_hsic(a: Tensor, b: Tensor, y: Tensor, classes: int) -> Tensor:
-    """Compute per domain the sum over classes of HSIC(a, b | class): (D, n, F), (D, n, G), (D, n) -> (D,).
+    """Compute per domain the sum over classes of HSIC(a, b | class).
 
-    HSIC is the sum of the elementwise product of the doubly centered kernels, without normalization.
-    A class with one sample contributes 0.
+    HSIC is the sum of the elementwise product of the doubly centered kernels, without normalization. A class with one
+    sample contributes 0.
+
+    Args:
+        a: Features (D, n, F).
+        b: Features (D, n, G).
+        y: Classes (D, n).
+        classes: Number of classes.
+
+    Returns:
+        A number per domain (D,).
     """
     return (_centered_kernel(a, y, classes) * _centered_kernel(b, y, classes)).sum((1, 2))
 

@@ -12,7 +12,22 @@ from longshift.losses.precision import full_precision
 
 @full_precision
 def focal_loss(logits: Tensor, y: Tensor, gamma: float) -> Tensor:
-    """Compute the focal loss (1 - p_y)^gamma * cross-entropy per sample, (B, K) -> (B,)."""
+    """Compute the focal loss (1 - p_y)^gamma * cross-entropy per sample.
+
+    Args:
+        logits: Logits (B, K).
+        y: Classes (B,).
+        gamma: 0 is cross-entropy; the larger, the less easy samples count.
+
+    Returns:
+        Losses (B,).
+
+    Example:
+        >>> import torch
+        >>> logits, y = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 1])
+        >>> bool((focal_loss(logits, y, 2.0) < focal_loss(logits, y, 0.0)).all())
+        True
+    """
     risk = cross_entropy(logits, y, reduction="none")
     # 1 - p_y without cancellation; clamped above 0, where the power has no gradient for gamma < 1.
     miss = (-torch.expm1(-risk)).clamp_min(torch.finfo(risk.dtype).tiny)
@@ -20,9 +35,19 @@ def focal_loss(logits: Tensor, y: Tensor, gamma: float) -> Tensor:
 
 
 def inverse_frequency(counts: Tensor) -> Tensor:
-    """Compute weights 1 / count, each row scaled to sum to the number of classes, (D, K) -> (D, K).
+    """Compute weights that are inverse to the class counts.
 
-    A class with count 0 gets the weight of a class with count 1.
+    Args:
+        counts: Training samples (D, K), a row per domain.
+
+    Returns:
+        Weights (D, K); each row sums to the number of classes. A class with count 0 gets the weight of a class with
+        count 1.
+
+    Example:
+        >>> import torch
+        >>> inverse_frequency(torch.tensor([[30.0, 10.0]])).round(decimals=3).tolist()
+        [[0.5, 1.5]]
     """
     weights = 1 / counts.clamp_min(1)
     return weights * (counts.shape[-1] / weights.sum(-1, keepdim=True))
@@ -31,21 +56,51 @@ def inverse_frequency(counts: Tensor) -> Tensor:
 def log_prior(counts: Tensor) -> Tensor:
     """Compute log counts to add to logits (balanced softmax).
 
-    A class with count 0 gets log of the smallest normal float32 (-87.3): it does not enter the softmax of
-    that domain, as with log 0, but a sample of it has a large finite loss instead of an infinite one.
+    Args:
+        counts: Training samples, (K,) or (D, K).
+
+    Returns:
+        Logarithms of the same shape. A class with count 0 gets log of the smallest normal float32 (-87.3): it does not
+        enter
+        the softmax of that domain, as with log 0, but a sample of it has a large finite loss instead of an infinite
+        one.
+
+    Example:
+        >>> import torch
+        >>> log_prior(torch.tensor([1.0, 0.0])).round(decimals=1).tolist()
+        [0.0, -87.30000305175781]
     """
     return counts.clamp_min(torch.finfo(torch.float32).tiny).log()
 
 
 def shift_logits(logits: Tensor, log_counts: Tensor, d: Tensor | None) -> Tensor:
-    """Add log counts (rows, K) to logits (B, K): those of the sample's domain d, or the only row."""
+    """Add log counts to logits.
+
+    Args:
+        logits: Logits (B, K).
+        log_counts: Log counts (rows, K), as `log_prior` returns them.
+        d: Domain of each sample (B,), which chooses the row; None if there is one row.
+
+    Returns:
+        Logits (B, K).
+    """
     return logits + (log_counts if d is None or len(log_counts) == 1 else log_counts[d])
 
 
 def ldam_margins(counts: Tensor, largest: float) -> Tensor:
-    """Compute margins proportional to count^(-1/4), each row scaled to the maximum `largest`, (D, K) -> (D, K).
+    """Compute margins proportional to count^(-1/4).
 
-    A class with count 0 gets the largest margin and does not affect the others.
+    Args:
+        counts: Training samples (D, K), a row per domain.
+        largest: The largest margin of each row.
+
+    Returns:
+        Margins (D, K). A class with count 0 gets the largest margin and does not affect the others.
+
+    Example:
+        >>> import torch
+        >>> ldam_margins(torch.tensor([[16.0, 1.0]]), 0.5).tolist()
+        [[0.25, 0.5]]
     """
     present = counts > 0
     raw = torch.where(present, counts.clamp_min(1) ** -0.25, 0)
@@ -55,6 +110,16 @@ def ldam_margins(counts: Tensor, largest: float) -> Tensor:
 
 @full_precision
 def margin_loss(logits: Tensor, y: Tensor, margins: Tensor, scale: float) -> Tensor:
-    """Compute cross-entropy of scale * (logits - margin of the true class) per sample, (B, K), (B,), (B,) -> (B,)."""
+    """Compute cross-entropy of scale * (logits - margin of the true class) per sample.
+
+    Args:
+        logits: Logits (B, K).
+        y: Classes (B,).
+        margins: Margin of the true class of each sample (B,).
+        scale: Factor on the logits.
+
+    Returns:
+        Losses (B,).
+    """
     lowered = logits - margins[:, None] * indicator(y, logits.shape[-1], logits.dtype)
     return cross_entropy(scale * lowered, y, reduction="none")

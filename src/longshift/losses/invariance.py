@@ -22,10 +22,20 @@ def scale_gradients(logits: Tensor, y: Tensor) -> Tensor:
 
 @full_precision
 def irm_penalty(logits: Tensor, y: Tensor, d: Tensor, domains: int) -> Tensor:
-    """Compute the IRM penalty per domain, logits (B, K), y (B,), d (B,) -> (domains,).
+    """Compute the IRM penalty of each domain.
 
-    The product of the mean derivatives over even and odd samples of the domain: an unbiased estimate of the squared
-    derivative, which can be negative. A domain with fewer than two samples gives 0.
+    It is the product of the mean derivatives over even and odd samples of the domain: an unbiased estimate of the
+    squared
+    derivative, which can be negative.
+
+    Args:
+        logits: Logits (B, K).
+        y: Classes (B,).
+        d: Domains (B,).
+        domains: Number of domains.
+
+    Returns:
+        Penalties (domains,); 0 for a domain with fewer than two samples.
     """
     member = membership(d, domains)
     even = member.cumsum(1) % 2 == 1  # the first sample of a domain is number 0
@@ -37,11 +47,17 @@ def irm_penalty(logits: Tensor, y: Tensor, d: Tensor, domains: int) -> Tensor:
 def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor, member: Tensor | None = None) -> Tensor:
     """Compute per domain the variance over samples of the gradient of cross-entropy for a linear head.
 
-    features (D, n, F), logits (D, n, K), y (D, n) -> (D, K * F + K): weights (row by row), then biases. Where the
-    domains have different numbers of samples, the three have one batch for all, (B, F), (B, K) and (B,), and `member`
-    (D, B) marks the samples of each domain.
-    A sample's gradient is the outer product of e = softmax - onehot and f, so both moments are matrix
-    products, sum e f^T and sum e^2 (f^2)^T, and no gradient per sample is stored.
+    A sample's gradient is the outer product of e = softmax - onehot and f, so both moments are matrix products,
+    sum e f^T and sum e^2 (f^2)^T, and no gradient per sample is stored.
+
+    Args:
+        features: Features (D, n, F); with `member`, one batch (B, F) for all domains.
+        logits: Logits (D, n, K); with `member`, (B, K).
+        y: Classes (D, n); with `member`, (B,).
+        member: Marks the samples of each domain (D, B), where domains have different numbers of samples.
+
+    Returns:
+        Variances (D, K * F + K): of the weights (row by row), then of the biases.
     """
     error = (logits.softmax(-1) - indicator(y, logits.shape[-1], logits.dtype)).mT  # (D, K, n)
     ones = torch.ones_like(features[..., :1])
@@ -60,9 +76,19 @@ def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor, member: 
 
 @full_precision
 def spread(values: Tensor, present: Tensor | None = None) -> Tensor:
-    """Compute the population variance over domains, averaged over columns; values (D,) or (D, M).
+    """Compute the population variance over domains, averaged over columns.
 
-    `present` (D,) marks the domains to use; all by default.
+    Args:
+        values: A number or a row per domain: (D,) or (D, M).
+        present: Marks the domains to use (D,); by default all.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> import torch
+        >>> float(spread(torch.tensor([1.0, 3.0])))
+        1.0
     """
     if present is None:
         return (values - values.mean(0, keepdim=True)).square().mean()

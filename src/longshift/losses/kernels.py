@@ -34,7 +34,22 @@ def gaussian_kernels(squared: Tensor, gammas: tuple[float, ...]) -> Tensor:
 
 @full_precision
 def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
-    """Compute the squared MMD of two samples (n, F) and (m, F); the biased estimate, with the diagonal."""
+    """Compute the squared maximum mean discrepancy of two samples; the biased estimate, with the diagonal.
+
+    Args:
+        a: Features (n, F).
+        b: Features (m, F).
+        gammas: Coefficients of the Gaussian kernels, which are summed.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([[0.0], [1.0]])
+        >>> float(mmd(x, x))
+        0.0
+    """
     k_aa = gaussian_kernels(squared_distances(a, a), gammas).mean()
     k_bb = gaussian_kernels(squared_distances(b, b), gammas).mean()
     k_ab = gaussian_kernels(squared_distances(a, b), gammas).mean()
@@ -43,7 +58,17 @@ def mmd(a: Tensor, b: Tensor, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
 
 @full_precision
 def pairwise_mmd(features: Tensor, d: Tensor, domains: int, gammas: tuple[float, ...] = MMD_GAMMAS) -> Tensor:
-    """Compute the mean squared MMD over pairs of domains; features (B, F), d (B,). One domain gives 0."""
+    """Compute the mean squared MMD over pairs of domains.
+
+    Args:
+        features: Features (B, F).
+        d: Domains (B,).
+        domains: Number of domains.
+        gammas: Coefficients of the Gaussian kernels, which are summed.
+
+    Returns:
+        A scalar; 0 for one domain.
+    """
     member = membership(d, domains)
     kernel = gaussian_kernels(squared_distances(features, features), gammas)
     sizes = member.sum(1)

@@ -86,10 +86,19 @@ def mined_counts(counts: Tensor, total: int, share: Share = "inverse", class_cou
 def mine(
     probabilities: Tensor, labels: Tensor, class_counts: Tensor | None = None, *, share: Share = "inverse"
 ) -> Mined:
-    """Choose B pairs to mix, grouped by class, for a batch of B samples with probabilities (B, K).
+    """Choose pairs of samples to mix into hard negatives (eq. neg_aug of NDCL): as many as the batch has samples.
 
     Pairs of a class go through its low quarter first and then move to the next hard negative. If the other classes
     have too few samples, the hard negatives start over. No gradient flows through the choice.
+
+    Args:
+        probabilities: Probabilities (B, K).
+        labels: Classes (B,).
+        class_counts: Training samples per class (K,), for share "inverse"; by default those of the batch.
+        share: How pairs are distributed over classes: "inverse", "uniform" or "released".
+
+    Returns:
+        The pairs, grouped by class.
     """
     p = probabilities.detach()
     size, classes = p.shape
@@ -122,7 +131,17 @@ def mine(
 
 
 def mix(x: Tensor, mined: Mined, lam: Tensor, *, lambda_max_half: bool = False) -> Tensor:
-    """Mix lam * x[low] + (1 - lam) * x[high], lam (B,) or (1,); `lambda_max_half` uses min(lam, 1 - lam)."""
+    """Mix the chosen pairs: lam * x[low] + (1 - lam) * x[high].
+
+    Args:
+        x: Inputs (B, ...).
+        mined: What `mine` returned.
+        lam: Mixing coefficients (B,) or (1,).
+        lambda_max_half: Whether to use min(lam, 1 - lam).
+
+    Returns:
+        Mixed inputs (B, ...).
+    """
     if lambda_max_half:
         lam = torch.minimum(lam, 1 - lam)
     lam = lam.to(x.dtype).reshape(-1, *[1] * (x.dim() - 1))

@@ -10,12 +10,20 @@ from longshift.losses.precision import full_precision
 
 @full_precision
 def pairwise_coral(features: Tensor, d: Tensor, domains: int) -> Tensor:
-    """Compute the mean CORAL distance over pairs of domains; features (B, F), d (B,). One domain gives 0.
+    """Compute the mean CORAL distance over pairs of domains.
 
     The distance of two domains is the mean squared difference of their feature means plus the mean squared
     difference of their covariances (divisor n - 1). Covariances are never formed: with centered rows X_i,
     <C_i, C_j> = |X_i X_j^T|^2 / ((n_i - 1) (n_j - 1)), so inner products of samples are enough (96 x 96 numbers
     instead of 3 x 2048 x 2048 for ResNet-50).
+
+    Args:
+        features: Features (B, F).
+        d: Domains (B,).
+        domains: Number of domains.
+
+    Returns:
+        A scalar; 0 for one domain.
     """
     member = membership(d, domains)
     sizes, rows, width = member.sum(1), member.to(features.dtype), features.shape[1]

@@ -23,11 +23,20 @@ def bandwidth(risks: Tensor) -> Tensor:
 
 @full_precision
 def kde_quantile(risks: Tensor, alpha: float, implicit: bool = False) -> Tensor:
-    """Compute the alpha-quantile of a Gaussian kernel density estimate of risks (n,), differentiably.
+    """Compute a quantile of a Gaussian kernel density estimate, differentiably.
 
     It lies between the alpha-quantiles of the kernels at the smallest and the largest risk and is found by 32
-    bisections. The published gradient treats the relative position between these two ends as constant. `implicit`
-    uses the gradient of the quantile: sum_d w_d (r_d + z_d h), with w_d the share of kernel d in the density there.
+    bisections. The published gradient treats the relative position between these two ends as constant.
+
+    Args:
+        risks: Risks (n,).
+        alpha: Level of the quantile, between 0 and 1.
+        implicit: Whether to use the gradient of the quantile, sum_d w_d (r_d + z_d h), with w_d the share of kernel d
+            in the
+            density there.
+
+    Returns:
+        A scalar.
     """
     h = bandwidth(risks)
     z_alpha = ndtri(torch.full_like(h, alpha))

@@ -21,7 +21,20 @@ WEIGHTS: tuple[Weights, ...] = ("adaptive", "class", "none")
 
 @full_precision
 def intra_class_weights(losses: Tensor, labels: Tensor) -> Tensor:
-    """Compute the softmax of losses (B,) over the samples of the same class; the weights of a class sum to one."""
+    """Compute the softmax of losses over the samples of the same class (the weights of eq. ce of NDCL).
+
+    Args:
+        losses: Losses (B,).
+        labels: Classes (B,).
+
+    Returns:
+        Weights (B,); those of a class sum to one.
+
+    Example:
+        >>> import torch
+        >>> intra_class_weights(torch.tensor([1.0, 1.0, 5.0]), torch.tensor([0, 0, 1])).tolist()
+        [0.5, 0.5, 1.0]
+    """
     own = torch.where(same_class(labels), losses[None, :], -torch.inf)
     return (losses - own.logsumexp(1)).exp()
 
@@ -78,7 +91,19 @@ def reweighted_cross_entropy(
     detach: bool = True,
     factor: Tensor | None = None,
 ) -> Tensor:
-    """Compute eq. ce from logits (B, K); the options are those of `class_mean`."""
+    """Compute eq. ce of NDCL: cross-entropy with samples weighted within, and classes weighted equally.
+
+    Args:
+        logits: Logits (B, K).
+        labels: Classes (B,).
+        weights: "adaptive" is eq. ce, "class" the plain mean within each class, "none" the mean over all samples.
+        divisor: Divide the sum over classes by the classes "present" in the batch or by "all"; not for weights "none".
+        detach: Whether the adaptive weights are constants for the gradient.
+        factor: Factors (B,) on the weights of the samples.
+
+    Returns:
+        A scalar.
+    """
     losses = cross_entropy(logits, labels, reduction="none")
     return class_mean(losses, labels, logits.shape[1], weights=weights, divisor=divisor, detach=detach, factor=factor)
 

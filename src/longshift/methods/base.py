@@ -18,7 +18,14 @@ from longshift.rng import Draws
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method may know about the task: classes, source domains, training counts and number of steps."""
+    """What a method may know about the task.
+
+    Attributes:
+        classes: Number of classes.
+        domains: Number of source domains.
+        counts: Training samples by domain and class; a class may be missing (0).
+        steps: Number of training steps.
+    """
 
     classes: int
     domains: int
@@ -37,7 +44,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class Losses:
-    """`total` is minimized; `terms` are logged by name."""
+    """The result of `Method.loss`.
+
+    Attributes:
+        total: What is minimized.
+        terms: What is logged, by name.
+    """
 
     total: Tensor
     terms: dict[str, Tensor]

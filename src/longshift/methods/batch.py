@@ -9,7 +9,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Batch:
-    """`domains * per_domain` samples; rows `d * per_domain ... (d + 1) * per_domain - 1` belong to domain d."""
+    """`domains * per_domain` samples; rows `d * per_domain ... (d + 1) * per_domain - 1` belong to domain d.
+
+    Attributes:
+        x: Inputs (B, ...).
+        y: Classes (B,), int64.
+        d: Domains (B,), int64: 0 0 0 1 1 1 2 2 2.
+        domains: Number of domains.
+        style_d: The domain (B,) whose style a sample has; None if no styles are mixed.
+    """
 
     x: Tensor  # (B, ...) inputs
     y: Tensor  # (B,) int64 class indices

@@ -50,32 +50,101 @@ class Space:
 
 
 def uniform(low: float, high: float) -> Space:
-    """Draw uniformly between two values."""
+    """Search space: uniform between two values.
+
+    Args:
+        low: Smallest value.
+        high: Largest value.
+
+    Returns:
+        The search space.
+
+    Example:
+        >>> uniform(0.1, 0.3).describe()
+        'U(0.1, 0.3)'
+    """
     return Space("uniform", low, high)
 
 
 def int_uniform(low: float, high: float) -> Space:
-    """Draw uniformly and truncate to an integer."""
+    """Search space: uniform between two values, truncated to an integer.
+
+    Args:
+        low: Smallest value.
+        high: Largest value.
+
+    Returns:
+        The search space.
+
+    Example:
+        >>> int_uniform(100, 150).describe()
+        'int(U(100, 150))'
+    """
     return Space("uniform", low, high, integer=True)
 
 
 def log_uniform(low: float, high: float) -> Space:
-    """Draw log-uniformly between `low` and `high`."""
+    """Search space: log-uniform between two values.
+
+    Args:
+        low: Smallest value.
+        high: Largest value.
+
+    Returns:
+        The search space.
+
+    Example:
+        >>> log_uniform(1e-3, 1).describe()
+        '10^U(-3, 0)'
+    """
     return Space("power", math.log10(low), math.log10(high))
 
 
 def power(base: float, low: float, high: float, *, integer: bool = False) -> Space:
-    """Draw `base` to the power of a uniform exponent between `low` and `high`."""
+    """Search space: `base` to the power of a uniform exponent.
+
+    Args:
+        base: The base.
+        low: Smallest exponent.
+        high: Largest exponent.
+        integer: Whether to truncate the value to an integer.
+
+    Returns:
+        The search space.
+
+    Example:
+        >>> power(2, 3, 5.5, integer=True).describe()
+        'int(2^U(3, 5.5))'
+    """
     return Space("power", low, high, base, integer)
 
 
 def choice(*values: Value) -> Space:
-    """Draw one of the values with equal probability."""
+    """Search space: one of the values, with equal probability.
+
+    Args:
+        *values: The values.
+
+    Returns:
+        The search space.
+
+    Example:
+        >>> choice(1, 2, 4).describe()
+        'one of 1, 2, 4'
+    """
     return Space("choice", choices=values)
 
 
 def fixed() -> Space:
-    """Do not search: every draw keeps the default."""
+    """Search space: every draw keeps the default.
+
+    Returns:
+        The search space.
+
+    Example:
+        >>> fixed().kind
+        'fixed'
+    """
     return Space("fixed")
 
 
@@ -145,6 +214,17 @@ def hp(
         options: Accepted values, if they are a fixed list.
         variants: Other defaults and spaces by context ("small" or a benchmark).
         steps: Whether the value counts training steps and scales with `schedules = "scaled"`.
+
+    Returns:
+        The field.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Config(MethodConfig):
+        ...     tilt: float = hp(1.0, log_uniform(0.1, 10), "weight of the worst domain", at_least=1e-3)
+        >>> Config.make({"tilt": 3.0}).tilt
+        3.0
     """
     info = HyperParameter(default, space, meaning, at_least, at_most, options, variants or {}, steps=steps)
     result: T = dataclasses.field(default=default, metadata={"hp": info})
@@ -152,9 +232,22 @@ def hp(
 
 
 def unused(name: str, instead: str) -> Any:
-    """Declare that a method does not use a common hyper-parameter; setting it is an error that names `instead`.
+    """Declare that a method does not use a hyper-parameter that all methods have.
 
     It is still drawn, so that the draws of the others do not change, but it does not distinguish configs.
+
+    Args:
+        name: Its name, for example "lr".
+        instead: What the method uses instead; setting `name` is an error that says so.
+
+    Returns:
+        The field of the method's config.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Config(MethodConfig):
+        ...     lr: float = unused("lr", "lr_g and lr_d")
     """
     info = dataclasses.replace(MethodConfig.hyper_parameters()[name], instead=instead)
     return dataclasses.field(default=info.default, metadata={"hp": info}, compare=False)

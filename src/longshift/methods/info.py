@@ -23,7 +23,17 @@ FAMILIES = {
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """What lists and tables show of a method."""
+    """What lists and tables show of a method.
+
+    Attributes:
+        name: What a user types: "ndcl".
+        title: What a table shows: "NDCL".
+        family: "dg", "imbalance" or "idg".
+        paper: Reference.
+        idea: One line.
+        row: Row in the tables of the paper; 0 if it is not in the paper.
+        preset_of: The method that this one is, with other defaults.
+    """
 
     name: str  # what a user types: "ndcl"
     title: str  # what a table shows: "NDCL"
@@ -41,7 +51,15 @@ def in_order(infos: Iterable[MethodInfo]) -> list[MethodInfo]:
 
 
 def method_infos() -> list[MethodInfo]:
-    """All methods: those of this package, read from its files, and those that plugins register."""
+    """Return the facts of all methods without loading PyTorch: those of longshift and those of plugins.
+
+    Returns:
+        A `MethodInfo` per method, by family and name.
+
+    Example:
+        >>> [info.title for info in method_infos()][:2]
+        ['CORAL', 'DANN']
+    """
     load_plugins()
     infos = {info.name: info for info in own_method_infos()}
     if "longshift.methods.registry" in sys.modules:

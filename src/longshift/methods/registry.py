@@ -78,7 +78,15 @@ def _load_package() -> None:
 
 
 def all_methods() -> dict[str, type[Method]]:
-    """All registered methods by name, sorted by family (dg, imbalance, idg) and then by name."""
+    """Return all registered methods.
+
+    Returns:
+        A mapping from name to class, sorted by family (dg, imbalance, idg) and then by name.
+
+    Example:
+        >>> list(all_methods())[:2]
+        ['coral', 'dann']
+    """
     _load_package()
     return {info.name: METHODS[info.name] for info in in_order(cls.info for cls in METHODS.values())}
 
@@ -89,7 +97,21 @@ def methods_without_presets() -> dict[str, type[Method]]:
 
 
 def get_method(name: str) -> type[Method]:
-    """The method of that name or title, in any case."""
+    """Return the class of a method.
+
+    Args:
+        name: Its name or title, in any case.
+
+    Returns:
+        The class.
+
+    Raises:
+        UsageError: If there is no such method; the message names similar ones.
+
+    Example:
+        >>> get_method("NDCL").info.family
+        'idg'
+    """
     known = all_methods()
     spellings = {cls.info.title.casefold(): cls for cls in known.values()}
     spellings |= {key.casefold(): cls for key, cls in known.items()}  # a name wins over another method's title

@@ -9,7 +9,22 @@ from longshift.metrics.arrays import FloatArray
 
 
 def js_divergence(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Compute JS(p, q) = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats, along the last axis."""
+    """Compute the Jensen-Shannon divergence along the last axis.
+
+    JS(p, q) = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2.
+
+    Args:
+        p: Distributions (..., K).
+        q: Distributions (..., K).
+
+    Returns:
+        Divergences (...) in nats, from 0 to log 2; NaN where p or q has a NaN.
+
+    Example:
+        >>> import numpy as np
+        >>> float(js_divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(4))
+        0.6931
+    """
     m = (p + q) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.where(p > 0, p * np.log(p / m), 0.0).sum(axis=-1)
@@ -20,7 +35,20 @@ def js_divergence(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def class_posteriors(posteriors: FloatArray, labels: IntArray) -> FloatArray:
-    """Compute the mean of p(. | x) over the samples of each class, (K, K); NaN for a class without samples."""
+    """Compute the mean of p(. | x) over the samples of each class.
+
+    Args:
+        posteriors: Probabilities (N, K).
+        labels: True classes (N,).
+
+    Returns:
+        Means (K, K); a row of NaN for a class without samples.
+
+    Example:
+        >>> import numpy as np
+        >>> class_posteriors(np.array([[0.8, 0.2], [0.6, 0.4]]), np.array([0, 0])).round(1).tolist()
+        [[0.7, 0.3], [nan, nan]]
+    """
     classes = posteriors.shape[1]
     sums = np.zeros((classes, classes))
     np.add.at(sums, labels, posteriors)

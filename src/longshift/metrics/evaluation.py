@@ -23,7 +23,25 @@ from longshift.metrics.scores import score_samples
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All metrics of one set of predictions; `None` if there is nothing to measure (no such class, no domains)."""
+    """All metrics of one set of predictions; `None` if there is nothing to measure (no such class, no domains).
+
+    Attributes:
+        n: Number of samples.
+        accuracy: Share of correct predictions.
+        many: Mean accuracy of the many-shot classes.
+        medium: Mean accuracy of the medium-shot classes.
+        few: Mean accuracy of the few-shot classes.
+        macro_f1: Mean F1 of the classes.
+        worst_domain: Smallest accuracy of a domain.
+        worst_domain_name: The domain with that accuracy.
+        margin: Mean margin.
+        ece: Expected calibration error.
+        nll: Mean negative log-likelihood.
+        per_class: Accuracy by class name.
+        per_domain: Accuracy by domain name.
+        confusion: Counts; row = true class, column = predicted class.
+        nll_per_domain: Mean negative log-likelihood by domain name.
+    """
 
     n: int
     accuracy: float

@@ -14,14 +14,26 @@ LOWEST, HIGHEST = 0.05, 20.0
 
 
 def fit_temperature(logits: Array, labels: Array, source: str | None = None) -> float:
-    """Find the T that minimizes the mean negative log-likelihood of softmax(logits / T).
+    """Find the temperature T that minimizes the mean negative log-likelihood of softmax(logits / T).
 
     Targets are smoothed as in Platt scaling, with (n + 1) / (n + 2) on the true class of n samples, so that a small
     set without mistakes does not lead to infinite confidence.
 
-    >>> overconfident = np.array([[9.0, 0.0], [9.0, 0.0], [0.0, 9.0], [0.0, 9.0]])
-    >>> fit_temperature(overconfident, np.array([0, 1, 1, 0])) > 10  # only half are correct
-    True
+    Args:
+        logits: Logits (N, K) of a validation set.
+        labels: True classes (N,).
+        source: Name of the run, for error messages.
+
+    Returns:
+        The temperature, between 0.05 and 20.
+
+    Raises:
+        LongshiftError: If shapes do not match or logits are not finite.
+
+    Example:
+        >>> overconfident = np.array([[9.0, 0.0], [9.0, 0.0], [0.0, 9.0], [0.0, 9.0]])
+        >>> fit_temperature(overconfident, np.array([0, 1, 1, 0])) > 10  # only half are correct
+        True
     """
     rows = finite_rows(logits, "logits", source)
     n, classes = rows.shape

@@ -31,11 +31,22 @@ TABLE = ["dataset", "setting", "method"]
 
 
 def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
-    """The best draw of each trial: one row per dataset, setting, target, method and trial.
+    """Choose the best draw of each trial.
 
-    Columns: these keys, `rule`, the chosen `draw`, `step` and `fingerprint`, `candidates` (draws that count),
-    `diverged` and `missing` (draws that do not), and the measures at the chosen step ("oracle": the target's only).
-    Among equal draws the lowest number wins. A trial without candidates has a row without numbers.
+    Args:
+        frame: A table of runs, as `read_runs` or `collect` returns it.
+        rule: "validation" (the protocol), "last" or "oracle".
+
+    Returns:
+        One row per dataset, setting, target, method and trial, with `rule`, the chosen `draw`, `step` and
+        `fingerprint`,
+        `candidates` (draws that count), `diverged` and `missing` (draws that do not), and the measures at the chosen
+        step
+        ("oracle": the target's only). Among equal draws the lowest number wins. A trial without candidates has a row
+        without numbers.
+
+    Example:
+        >>> chosen = choose(read_runs("runs.parquet"))  # doctest: +SKIP
     """
     if rule not in RULES:
         raise UsageError(unknown_name("selection rule", rule, RULES))
@@ -89,10 +100,21 @@ def per_target(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.D
 
 
 def averages(chosen: pd.DataFrame, measures: Sequence[str] = MEASURES) -> pd.DataFrame:
-    """Like `per_target`, with the mean over targets taken within each trial first.
+    """Average over targets within each trial, then over trials.
 
     A trial counts only if it has numbers for every target of its dataset and setting: a mean over some of the targets
-    is not comparable. `trials_missing` counts the others.
+    is not comparable.
+
+    Args:
+        chosen: What `choose` returns.
+        measures: The columns to average.
+
+    Returns:
+        One row per dataset, setting and method: each measure, its standard error (`..._stderr`), `trials`, and in
+        `trials_missing` the number of trials that do not count.
+
+    Example:
+        >>> averages(chosen)[["method", "target_accuracy", "target_accuracy_stderr"]]  # doctest: +SKIP
     """
     targets = chosen.groupby(["dataset", "setting"], observed=True)["target"].transform("nunique")
     chosen = chosen.assign(targets=targets, measured=chosen["candidates"] > 0, runs=chosen["candidates"])

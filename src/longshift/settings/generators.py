@@ -38,7 +38,15 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class Pool:
-    """The samples that the source domains of one target have, as arrays (sources x classes)."""
+    """The samples that the source domains of one target have, as arrays (sources x classes).
+
+    Attributes:
+        sources: Names of the sources.
+        classes: Names of the classes.
+        totals: All samples.
+        spare: Samples that are left after validation, at least 0.
+        room: The part of them that training may use; NaN where the source lacks the class.
+    """
 
     sources: tuple[str, ...]
     classes: tuple[str, ...]
@@ -128,8 +136,21 @@ _ALIASES = {"idg": "GINIDG"}
 def register_generator(cls: G) -> G:
     """Decorate a subclass of `CountsGenerator`: its `name` is then a setting like the built-in ones.
 
+    Args:
+        cls: The class.
+
+    Returns:
+        The class.
+
     Raises:
         LongshiftError: If the class is not a generator, has no name, or has the name of another setting.
+
+    Example:
+        >>> @register_generator
+        ... class Quarter(CountsGenerator):
+        ...     name = "Quarter"
+        ...     def table(self, pool, turn):
+        ...         return np.where(pool.totals > 0, np.maximum(pool.spare // 4, 1), 0)
     """
     name = getattr(cls, "name", None)
     if not (isinstance(cls, type) and issubclass(cls, CountsGenerator)) or not isinstance(name, str) or not name:
@@ -141,7 +162,15 @@ def register_generator(cls: G) -> G:
 
 
 def setting_names() -> tuple[str, ...]:
-    """The names of all settings."""
+    """Return the names of all settings, also those of plugins.
+
+    Returns:
+        The names.
+
+    Example:
+        >>> "Duality" in setting_names()
+        True
+    """
     return (*PUBLISHED_ONLY, *GENERATORS)
 
 
@@ -156,7 +185,12 @@ def canonical_setting(name: str) -> str:
 
 @dataclass(frozen=True)
 class TailGenerator(CountsGenerator):
-    """Base class of generators with a long tail: its shape `c`, or a ratio of the largest to the smallest class."""
+    """Base class of generators with a long tail.
+
+    Attributes:
+        c: Shape of the tail.
+        ratio: Ratio of the largest to the smallest class; None for the ratio that the curve and the data give.
+    """
 
     c: float = 3.0
     ratio: float | None = None  # None: the ratio that the curve and the data give
@@ -205,6 +239,10 @@ class Duality(TailGenerator):
     `small` samples in total (drawn between the two numbers), the rest minor with a drawn size in between. As in the
     published tool, one random stream per dataset serves the targets in their order, so the order of the domains
     matters.
+
+    Attributes:
+        small: Smallest and largest number of samples of a small domain.
+        seed: Seed of the drawn sizes.
     """
 
     small: tuple[int, int] = (40, 50)
@@ -247,7 +285,10 @@ class Duality(TailGenerator):
 class Cross(TailGenerator):
     """Half of the domains have the long tail, the other half the same tail mirrored.
 
-    With an odd number of sources the smallest one is balanced, at `middle` times the mean count of the others.
+    With an odd number of sources the smallest one is balanced.
+
+    Attributes:
+        middle: Mean count of the balanced domain, as a multiple of that of the others.
     """
 
     middle: float = 0.3
@@ -277,7 +318,11 @@ class Cross(TailGenerator):
 @register_generator
 @dataclass(frozen=True)
 class Balanced(CountsGenerator):
-    """The same number of samples of each class from each source: the smallest room, or `per_class` if that is less."""
+    """The same number of samples of each class from each source.
+
+    Attributes:
+        per_class: The number; by default, and at most, what the smallest class permits.
+    """
 
     per_class: int | None = None
     name: ClassVar[str] = "Balanced"

@@ -12,7 +12,13 @@ from longshift.array_types import IntArray
 
 @dataclass(frozen=True)
 class Ratios:
-    """Largest over smallest; infinite where the smallest is zero."""
+    """Largest over smallest; infinite where the smallest is zero.
+
+    Attributes:
+        cr: Ratio of the classes, summed over the sources.
+        dr: Ratio of the sources, summed over the classes.
+        ecr: Ratio of the classes within each source, by its name.
+    """
 
     cr: float  # classes, summed over the sources
     dr: float  # sources, summed over the classes
@@ -20,7 +26,20 @@ class Ratios:
 
 
 def ratios(counts: IntArray, sources: Sequence[str]) -> Ratios:
-    """The ratios of training counts (sources x classes)."""
+    """Compute the imbalance ratios of training counts.
+
+    Args:
+        counts: Training samples, sources x classes.
+        sources: Names of the sources.
+
+    Returns:
+        The ratios.
+
+    Example:
+        >>> import numpy as np
+        >>> ratios(np.array([[100, 10], [50, 5]]), ["north", "south"]).cr
+        10.0
+    """
     ecr = {source: _largest_over_smallest(row) for source, row in zip(sources, counts, strict=True)}
     return Ratios(_largest_over_smallest(counts.sum(axis=0)), _largest_over_smallest(counts.sum(axis=1)), ecr)
 

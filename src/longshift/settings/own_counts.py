@@ -27,7 +27,28 @@ def explicit_setting(
     name: str = "explicit",
     origin: str = "the counts",
 ) -> Setting:
-    """A setting with these training counts; rows of the target are left out, so one table serves all targets."""
+    """Make a setting from your own training counts.
+
+    Args:
+        counts: Domain -> class -> training samples. The row of the target is left out, so one table serves all targets.
+        target: The domain that is held out.
+        validation: Validation samples per class and source.
+        many: Threshold of the many-shot classes; by default terciles.
+        few: Threshold of the few-shot classes; by default terciles.
+        name: Name of the setting.
+        origin: Where the counts come from, for error messages.
+
+    Returns:
+        The setting.
+
+    Raises:
+        LongshiftError: If a count is not a whole number of at least 0.
+
+    Example:
+        >>> counts = {"north": {"cat": 90, "dog": 10}, "south": {"cat": 10, "dog": 90}, "west": {"cat": 5, "dog": 5}}
+        >>> explicit_setting(counts, "west").sources
+        ('north', 'south')
+    """
     mistakes = list(_mistakes(counts))
     for option, value in (("many", many), ("few", few)):
         if value is not None and (not _is_number(value) or value < 0):

@@ -35,12 +35,39 @@ def _document(benchmark: str) -> Any:
 
 
 def published_settings(benchmark: str) -> tuple[str, ...]:
-    """The settings with published counts for a benchmark; none for a benchmark that is not the paper's."""
+    """Return the settings with published counts for a benchmark.
+
+    Args:
+        benchmark: Name of the benchmark.
+
+    Returns:
+        Their names; none for a benchmark that is not the paper's.
+
+    Example:
+        >>> "GINIDG" in published_settings("PACS")
+        True
+    """
     return tuple(_document(benchmarks.get_benchmark(benchmark).name)["settings"])
 
 
 def published(benchmark: str, setting: str, target: str) -> Setting:
-    """The published setting. Domains have their short names ("A" or "clip"); `target` may also be a full name."""
+    """Return a published setting of a benchmark.
+
+    Args:
+        benchmark: Name of the benchmark.
+        setting: Name of the setting.
+        target: The domain that is held out, by its short or full name.
+
+    Returns:
+        The setting; domains have their short names ("A", "clip").
+
+    Raises:
+        LongshiftError: If nothing was published for them.
+
+    Example:
+        >>> published("PACS", "Duality", "sketch").sources
+        ('A', 'C', 'P')
+    """
     known, name = benchmarks.get_benchmark(benchmark), canonical_setting(setting)
     document = _document(known.name)
     if name not in document["settings"]:

@@ -16,7 +16,16 @@ NO_TARGET = ""  # no domain is held out: the final model, for a domain that is n
 
 @dataclass(frozen=True)
 class Setting:
-    """Training counts per source and class, the many/few thresholds and the validation size for one target."""
+    """Training counts per source and class, thresholds and validation size for one target.
+
+    Attributes:
+        name: Its name.
+        target: The domain that is held out.
+        counts: Source -> class -> training samples, in the order of the sources.
+        many: A class with more training samples per source than this is "many".
+        few: A class with fewer than this is "few"; the others are "medium".
+        validation: Validation samples per class and source.
+    """
 
     name: str
     target: str

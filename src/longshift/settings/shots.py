@@ -10,7 +10,21 @@ SHOTS = ("many", "medium", "few")
 
 
 def shot_groups(counts: IntArray, many: float, few: float) -> tuple[str, ...]:
-    """The group of each class: its count averaged over the source domains is > many, < few, or in between."""
+    """Return the group of each class.
+
+    Args:
+        counts: Training samples, sources x classes.
+        many: A class whose count, averaged over sources, is above this is "many".
+        few: A class whose count is below this is "few".
+
+    Returns:
+        "many", "medium" or "few" for each class.
+
+    Example:
+        >>> import numpy as np
+        >>> shot_groups(np.array([[100, 30, 4], [80, 20, 2]]), many=50, few=10)
+        ('many', 'medium', 'few')
+    """
     means = counts.sum(axis=0) / counts.shape[0]
     return tuple("many" if mean > many else "few" if mean < few else "medium" for mean in means)
 

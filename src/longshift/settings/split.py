@@ -27,7 +27,24 @@ PARTS = ("train", "validation", "test", "target")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Indices into a manifest, each sorted by domain (in the order of `sources`), class and index."""
+    """Which samples are used for what: indices into a manifest, sorted by domain, class and index.
+
+    Attributes:
+        dataset: Name of the dataset.
+        setting: Name of the setting.
+        target: The domain that is held out.
+        split_seed: Seed.
+        classes: Names of the classes.
+        sources: Names of the source domains, in order.
+        train: Indices of the training samples.
+        validation: Indices of the validation samples.
+        test: Indices of the in-distribution test samples.
+        target_indices: Indices of the samples of the target.
+        many: Threshold of the many-shot classes.
+        few: Threshold of the few-shot classes.
+        shots: "many", "medium" or "few" for each class.
+        counts: Training samples, sources x classes.
+    """
 
     dataset: str
     setting: str
@@ -56,11 +73,29 @@ class Split:
 def make_split(
     manifest: Manifest, setting: Setting, split_seed: int = 0, shrink: bool = False, third: bool = False
 ) -> Split:
-    """Split `manifest` as `setting` says.
+    """Split a dataset as a setting says.
 
-    Counts that cannot be met are an error that lists all of them, unless `shrink` is set: then validation takes
-    up to its size but leaves one sample for training, training takes what it asks for of the rest, and the test
-    whatever remains, possibly nothing. With `third`, validation then takes a third of a class at most (but one).
+    Args:
+        manifest: The dataset.
+        setting: The setting, for example from `setting_for`.
+        split_seed: Seed. The same seed gives the same files on every machine.
+        shrink: Whether to use what is available where the data has too few samples: validation leaves one sample for
+            training, training takes what it asks for of the rest, and the test what remains, possibly nothing.
+        third: Whether, with `shrink`, validation takes at most a third of a class (but one sample).
+
+    Returns:
+        The split.
+
+    Raises:
+        LongshiftError: If the data has too few samples; the message lists all shortages.
+
+    Example:
+        >>> from longshift.data import load_dataset
+        >>> from longshift.settings import setting_for
+        >>> data = load_dataset("digits")
+        >>> split = make_split(data, setting_for(data, "TotalHeavyTail", target="ink"))
+        >>> split.sources
+        ('chalk', 'neon', 'stamp')
     """
     _check(manifest, setting)
     table = usable_table(manifest)
@@ -115,12 +150,35 @@ def recipe_of(split: Split, manifest: Manifest) -> SplitRecipe:
 
 
 def save_split(split: Split, manifest: Manifest, path: Path | str) -> None:
-    """Save the recipe with the hash of the chosen files: a few kB, whatever the size of the dataset."""
+    """Save a split: its counts and a hash of the chosen files, a few kB for any dataset.
+
+    Args:
+        split: The split.
+        manifest: The dataset it was made from.
+        path: The file to write, JSON.
+
+    Example:
+        >>> save_split(split, data, "split.json")  # doctest: +SKIP
+    """
     write_recipe(recipe_of(split, manifest), Path(path))
 
 
 def load_split(path: Path | str, manifest: Manifest) -> Split:
-    """Make a saved split again and check that it holds the very same files."""
+    """Make a saved split again.
+
+    Args:
+        path: A file that `save_split` wrote.
+        manifest: The dataset.
+
+    Returns:
+        The split, with the very same files.
+
+    Raises:
+        LongshiftError: If the file is damaged, or the dataset has changed; the message names the changed counts.
+
+    Example:
+        >>> split = load_split("split.json", data)  # doctest: +SKIP
+    """
     recipe = read_recipe(Path(path))
     differences = _differences(recipe, manifest)
     if differences:

@@ -39,7 +39,19 @@ def execute(
     stop: Callable[[], bool] = lambda: False,
     track: TrackerKind | None = None,
 ) -> Outcome:
-    """Run a job unless it is finished, has failed, or runs elsewhere."""
+    """Run a job of a sweep unless it is finished, has failed, or runs elsewhere.
+
+    Args:
+        job: The job.
+        store: The store that keeps its folder.
+        runtime: Device and other options that do not change what is computed.
+        tasks: Cache of data that jobs share.
+        stop: Function that is asked after each step whether to stop.
+        track: Tracker to write to.
+
+    Returns:
+        The outcome: done (also if the run diverged), failed, stopped, busy or full (disk).
+    """
     try:
         claim = claims.take(store.claim(job.fingerprint))
     except OSError as error:
