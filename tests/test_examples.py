@@ -14,6 +14,7 @@ import pytest
 import longshift
 
 ROOT = Path(__file__).parents[1]
+PLAIN_ROW = r"(\w+)  class 0: ([0-9.]+)  class 1: ([0-9.]+)  class 2: ([0-9.]+)  mean: ([0-9.]+)"
 
 
 def run(*arguments: str) -> str:
@@ -35,6 +36,26 @@ def test_embeddings() -> None:
     rows = re.findall(r"(erm|ndcl)\s+([0-9.]+)\s+([0-9.]+)", shown)
     assert [name for name, *_ in rows] == ["erm", "ndcl"]
     assert all(float(accuracy) > 0.3 for _, accuracy, _ in rows)
+
+
+@pytest.mark.slow
+def test_a_method_in_a_plain_loop() -> None:
+    shown = run("examples/method_in_plain_loop.py", "--methods", "erm,bsoftmax,boda,dann")
+    recalls = {row[0]: [float(value) for value in row[1:]] for row in re.findall(PLAIN_ROW, shown)}
+    assert list(recalls) == ["erm", "bsoftmax", "boda", "dann"]
+    assert recalls["bsoftmax"][2] > recalls["erm"][2] + 0.1  # the rare class
+    assert min(row[3] for row in recalls.values()) > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["ndcl_plus", "vrex", "dann"])  # dann has two optimizers, vrex resets its own
+def test_a_method_inside_lightning(method: str) -> None:
+    pytest.importorskip("lightning")
+    shown = run("-W", "ignore", "examples/method_in_lightning.py", "--method", method)
+    assert f"{method} after 300 steps" in shown
+    found = [float(value) for value in re.findall(r"recall of class \d: ([0-9.]+)", shown)]
+    assert len(found) == 3
+    assert sum(found) / 3 > 0.5
 
 
 # tests/test_public_api.py runs the doctests of all modules with public names.

@@ -28,11 +28,11 @@ One run of one method, kept in a folder, as `longshift train` does it; then the 
 >>> longshift.predict(model, ["no_such_image.png"]).skipped
 (('no_such_image.png', 'there is no such file or folder'),)
 
-The losses and the methods by themselves:
+The losses and the methods by themselves (`longshift.create_method` creates one around your network):
 
 >>> loss = longshift.losses.NDCLLoss(alpha=0.3)
->>> longshift.methods.get_method("ndcl").info.title
-'NDCL'
+>>> longshift.list_methods("ndcl*")
+['ndcl', 'ndcl_plus']
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         load_model as load_model,
         predict as predict,
     )
+    from longshift.methods import create_method as create_method, list_methods as list_methods
     from longshift.settings import make_split as make_split, setting_for as setting_for
     from longshift.training import (
         RunConfig as RunConfig,

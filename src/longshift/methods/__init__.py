@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         unused as unused,
     )
     from longshift.methods.info import MethodInfo as MethodInfo, method_infos as method_infos
+    from longshift.methods.method_creation import create_method as create_method, list_methods as list_methods
     from longshift.methods.registry import all_methods as all_methods, get_method as get_method, register as register
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public

@@ -13,7 +13,7 @@ from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import MethodConfig
 from longshift.methods.info import MethodInfo
 from longshift.nn import Network, optim
-from longshift.rng import Draws
+from longshift.rng import Draws, HostDraws
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,11 @@ class Method(nn.Module):
 
     # -- the trainer calls these ----------------------------------------------------------------------------------
 
-    def start(self, draws: Draws) -> None:
-        """Create the optimizers; call it when the method is on its device."""
+    def start(self, draws: Draws | int = 0) -> None:
+        """Create the optimizers; call it when the method is on its device. An int is the seed of random numbers."""
+        if isinstance(draws, int):
+            weight = next(self.parameters())
+            draws = HostDraws(draws, device=weight.device, dtype=weight.dtype)
         self.draws = draws
         self.optimizers = self.make_optimizers()
 

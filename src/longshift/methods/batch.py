@@ -26,6 +26,37 @@ class Batch:
     # (B,) int64: the domain whose style a sample has, d where its style is its own; None without a style stage
     style_d: Tensor | None = None
 
+    @classmethod
+    def from_samples(cls, x: Tensor, y: Tensor, d: Tensor, domains: int) -> Batch:
+        """Sort samples by domain.
+
+        Args:
+            x: Inputs (B, ...).
+            y: Classes (B,), int64.
+            d: Domains (B,), int64, in any order; each domain has the same number of samples.
+            domains: Number of domains.
+
+        Returns:
+            The batch.
+
+        Raises:
+            ValueError: If the domains have different numbers of samples. The check reads `d` on the host.
+
+        Example:
+            >>> import torch
+            >>> x, y, d = torch.arange(4), torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 1, 0])
+            >>> batch = Batch.from_samples(x, y, d, domains=2)
+            >>> batch.x.tolist(), batch.d.tolist()
+            ([1, 3, 0, 2], [0, 0, 1, 1])
+        """
+        sizes = [int((d == domain).sum()) for domain in range(domains)]
+        if len(set(sizes)) != 1 or sum(sizes) != len(d):
+            raise ValueError(
+                f"Expected the same number of samples from each of the {domains} domains, got {sizes} of {len(d)}."
+            )
+        order = d.argsort(stable=True)
+        return cls(x[order], y[order], d[order], domains)
+
     def __len__(self) -> int:
         return int(self.y.shape[0])
 
