@@ -15,6 +15,8 @@ from typing import Any
 
 from longshift.errors import LongshiftError
 
+CHECKSUM = "checksum"  # key of a sealed JSON file
+
 
 class FileIn:
     """A path in a folder, as an attribute of the class that describes the folder by its `path`."""
@@ -60,6 +62,10 @@ def cannot_write(path: Path, error: OSError) -> LongshiftError:
         return LongshiftError(f"cannot write {path}: the disk is full. Free some space or choose another folder.")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return LongshiftError(f"cannot write {path}: the folder is read-only. Choose a folder you may write to.")
+    if error.errno == errno.EFBIG:
+        return LongshiftError(
+            f"cannot write {path}: it is larger than the limit on file sizes (`ulimit -f`). Raise it."
+        )
     return LongshiftError(f"cannot write {path}: {error.strerror or error}")
 
 
@@ -94,13 +100,39 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON; a missing or broken file is named."""
+    """Read JSON; a missing or broken file is named, also one with NaN, which JSON does not have."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
     except FileNotFoundError:
         raise LongshiftError(f"no file {path}") from None
     except (OSError, ValueError, RecursionError) as error:  # broken JSON is a ValueError, as are numbers too long
         raise LongshiftError(f"cannot read {path} as JSON: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """Write a JSON object with a checksum of its values, which `read_sealed` compares."""
+    write_json(path, sealed(value))
+
+
+def sealed(value: dict[str, Any]) -> dict[str, Any]:
+    """The object with a checksum of its values as they are read back."""
+    plain = {key: item for key, item in json.loads(json.dumps(value)).items() if key != CHECKSUM}
+    return {**plain, CHECKSUM: content_hash(plain)}
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read what `write_sealed` wrote; a file whose values are not those that were written is refused."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise LongshiftError(f"{path} is damaged: expected an object, got {type(value).__name__}")
+    found = value.pop(CHECKSUM, None)
+    if found != content_hash(value):
+        raise LongshiftError(f"{path} is damaged or was edited: its values are not those that were written")
+    return value
 
 
 def content_hash(value: Any) -> str:

@@ -24,6 +24,10 @@ STALE_ATTEMPTS = 10
 UNSUPPORTED = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
+class FolderInUse(LongshiftError):
+    """Another command writes to the folder."""
+
+
 class HeldLock:
     """A lock that this process holds; `real` is False where the file system has no locks and nothing is protected."""
 
@@ -107,7 +111,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise cannot_write(folder, error) from error
     if lock is None:
-        raise LongshiftError(f"another command is at work in {folder}. Wait until it ends, or choose another --out.")
+        raise FolderInUse(f"another command is at work in {folder}. Wait until it ends, or choose another --out.")
     try:
         if lock.real:
             remove_parts(folder)  # nobody is writing them

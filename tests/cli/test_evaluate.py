@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json, write_json
+from longshift.files import read_json
 from longshift.inference.loading import load_model
+from longshift.training.run_folder import RunFolder, read_result, write_result
 from longshift.training.task import Task
 
 runner = CliRunner()
@@ -52,9 +53,9 @@ def test_calibration_is_that_of_predictions(digits_run: Path, digits_task: Task)
 
 def test_disagreement_fails(digits_run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(digits_run, tmp_path / "copy")
-    result = read_json(copy / "result.json")
-    result["selected"]["test"]["accuracy"] += 0.1
-    write_json(copy / "result.json", result)
+    result = read_result(RunFolder(copy))
+    result["selected"]["test"] = result["selected"]["target"]
+    write_result(RunFolder(copy), result)
     failed = runner.invoke(app, ["evaluate", str(copy), "--on", "test", "--device", "cpu"])
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1

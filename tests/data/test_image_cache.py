@@ -12,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from longshift.data import load_dataset, open_store
+from longshift.data import damaged_stores, load_dataset, open_store
 from longshift.data.image_decoding import decode, resize
 from longshift.errors import LongshiftError, UsageError
 from tests.data.trees import ROOT, encoded, make_tree, picture, zip_tree
@@ -29,7 +30,7 @@ from tests.data.trees import ROOT, encoded, make_tree, picture, zip_tree
 BUILDER = """
 import sys, time
 from pathlib import Path
-from longshift.data import load_dataset, open_store
+from longshift.data import damaged_stores, load_dataset, open_store
 ticks = 0
 def tick(done=1, note=""):
     global ticks
@@ -57,7 +58,7 @@ def builder_in_the_middle(data: Path, cache: Path, gate: Path) -> subprocess.Pop
 
 
 def stores(cache: Path) -> list[str]:
-    return sorted(path.name for path in cache.iterdir() if not path.name.startswith("."))
+    return sorted(path.name for path in cache.iterdir() if path.name.startswith("v2-"))
 
 
 def leftovers(cache: Path) -> list[Path]:
@@ -278,14 +279,67 @@ def test_a_cache_that_is_a_file_is_told(tmp_path: Path) -> None:
         open_store(load_dataset(make_tree(tmp_path / "data")), 8, tmp_path / "cache")
 
 
-def test_a_damaged_store_says_what_to_delete(tmp_path: Path) -> None:
-    manifest = load_dataset(make_tree(tmp_path / "data"))
-    open_store(manifest, 8, tmp_path / "cache")
-    (name,) = stores(tmp_path / "cache")
-    pixels = tmp_path / "cache" / name / "pixels.npy"
-    pixels.write_bytes(pixels.read_bytes()[:100])
-    with pytest.raises(LongshiftError, match=r"is damaged.*Delete that folder"):
-        open_store(manifest, 8, tmp_path / "cache")
+def _flip(raw: bytes) -> bytes:
+    middle = len(raw) // 2
+    return raw[:middle] + bytes(value ^ 255 for value in raw[middle : middle + 40]) + raw[middle + 40 :]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("pixels.npy", _flip),
+        ("pixels.npy", lambda raw: raw[:100]),
+        ("pixels.npy", lambda raw: b""),
+        ("sums.npy", _flip),
+        ("sums.npy", lambda raw: raw[:-1]),
+        ("index.json", lambda raw: b"{}"),
+        ("index.json", lambda raw: b"[]"),
+        ("index.json", lambda raw: raw.replace(b'"size": 8', b'"size": 9')),
+        ("index.json", lambda raw: raw.replace(b'"fingerprint": "', b'"fingerprint": "0')),
+    ],
+)
+def test_a_damaged_store_is_built_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, damage: Callable[[bytes], bytes]
+) -> None:
+    manifest, cache = load_dataset(make_tree(tmp_path / "data")), tmp_path / "cache"
+    before = np.array(open_store(manifest, 8, cache).inputs)
+    (folder,) = stores(cache)
+    file = cache / folder / name
+    file.write_bytes(damage(file.read_bytes()))
+    with caplog.at_level(logging.WARNING, "longshift"):
+        again = open_store(manifest, 8, cache)
+    assert "is damaged; building it again" in caplog.text
+    np.testing.assert_array_equal(again.inputs, before)
+    assert not damaged_stores(manifest, cache)
+
+
+def test_of_a_large_store_a_sample_is_checked_and_all_of_it_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest, cache = load_dataset(make_tree(tmp_path / "data", each=30)), tmp_path / "cache"
+    open_store(manifest, 8, cache)
+    (folder,) = stores(cache)
+    file = cache / folder / "pixels.npy"
+    raw = bytearray(file.read_bytes())
+    monkeypatch.setattr("longshift.data.image_cache.CHECKED_BYTES", 2 * 8 * 8 * 3)
+    raw[-1] ^= 1  # one bit of one image of 120
+    file.write_bytes(raw)
+    assert damaged_stores(manifest, cache) == [cache / folder]
+    raw[128:] = bytes(value ^ 1 for value in raw[128:])  # a bit of every image
+    file.write_bytes(raw)
+    fine = np.array(open_store(manifest, 8, cache).inputs)
+    assert damaged_stores(manifest, cache) == []
+    assert zlib.crc32(fine[0]) == np.load(cache / stores(cache)[0] / "sums.npy")[0]
+
+
+def test_new_time_stamps_alone_change_nothing(tmp_path: Path) -> None:
+    root, cache = make_tree(tmp_path / "data"), tmp_path / "cache"
+    before = open_store(load_dataset(root), 8, cache)
+    for path in root.rglob("*.png"):
+        os.utime(path, (1, 1))
+    ticks: list[int] = []
+    after = open_store(load_dataset(root), 8, cache, lambda done=1, note="": ticks.append(done))
+    assert (after.version, after.fingerprint, ticks) == (before.version, before.fingerprint, [])
 
 
 @pytest.mark.parametrize("size", [0, -1, 5000])

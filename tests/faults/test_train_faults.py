@@ -13,9 +13,10 @@ import torch
 from safetensors.torch import load_file
 
 from longshift.errors import LongshiftError
-from longshift.files import read_json
+from longshift.files import read_json, write_sealed
 from longshift.inference.evaluate_run import evaluate
 from longshift.inference.loading import load_model
+from longshift.training.checkpoint import load_resume, save_resume
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_folder import RunFolder, read_metrics, read_result
 from longshift.training.trainer import Trainer
@@ -36,7 +37,7 @@ FLAGS = (
     "--set", "batch_size=4", "--device", "cpu", "--quiet",
 )  # fmt: skip
 RUN = config(steps=8, eval_every=4, hparams={"batch_size": 4})
-MACHINE = ("seconds", "environment", "memory_gib")
+MACHINE = ("seconds", "environment", "memory_gib", "files", "checksum")
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_killed_at_any_step_it_goes_on_to_the_same_weights(tmp_path: Path) -> No
 def _step_reached(folder: Path) -> int:
     if not (folder / "resume.pt").exists():
         return 0
-    return int(torch.load(folder / "resume.pt", weights_only=True)["progress"]["step"])
+    return int(load_resume(folder / "resume.pt", torch.device("cpu"))["progress"]["step"])
 
 
 @pytest.mark.slow
@@ -147,12 +148,12 @@ def test_every_flipped_bit_of_a_checkpoint_is_noticed(broken_off: Path, tmp_path
 
 def test_the_checkpoint_of_another_run_is_refused(broken_off: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(broken_off, tmp_path / "run")
-    state = torch.load(copy / "resume.pt", weights_only=True)
-    torch.save({**state, "run": "0" * 64}, copy / "resume.pt")
+    state = load_resume(copy / "resume.pt", torch.device("cpu"))
+    save_resume(copy / "resume.pt", {**state, "run": "0" * 64})
     error = outcome("train", "--resume", str(copy), "--quiet", "--device", "cpu")
     assert "belongs to another run" in str(error)
     for key in ("progress", "best", "method"):
-        torch.save({k: v for k, v in state.items() if k != key}, copy / "resume.pt")
+        save_resume(copy / "resume.pt", {k: v for k, v in state.items() if k != key})
         error = outcome("train", "--resume", str(copy), "--quiet", "--device", "cpu")
         assert f"it lacks '{key}'" in str(error)
 
@@ -192,10 +193,14 @@ def test_changed_numbers_in_a_result_are_noticed(calm: Path, tmp_path: Path) -> 
     value = read_json(copy.result)
     accuracy = value["selected"]["target"]["accuracy"]
     copy.result.write_text(text.replace(f'"accuracy": {accuracy}', '"accuracy": 0.99'))
-    with pytest.raises(LongshiftError, match=r"accuracy on .* is 0\.99 of .* but its confusion matrix has \d+ right"):
+    with pytest.raises(LongshiftError, match="its values are not those that were written"):
+        read_result(copy)
+    value["selected"]["target"]["accuracy"] = 0.99
+    write_sealed(copy.result, value)
+    with pytest.raises(LongshiftError, match=r"accuracy on target is 0\.99, but the other numbers give 0\.\d+"):
         read_result(copy)
     copy.result.write_text(text)
-    assert read_result(copy) == value
+    assert read_result(copy)["selected"]["target"]["accuracy"] == accuracy
     with pytest.raises(LongshiftError, match="expected the run 000000000000, got"):
         read_result(copy, "0" * 64)
 
@@ -230,7 +235,7 @@ def test_a_full_disk_costs_nothing(calm: Path, broken_off: Path, tmp_path: Path)
     assert not (run / "result.json").exists()
     for path in run.glob("*.json"):
         read_json(path)  # whole, or not there
-    assert torch.load(run / "resume.pt", weights_only=True)["progress"]["step"] == 2
+    assert load_resume(run / "resume.pt", torch.device("cpu"))["progress"]["step"] == 2
     assert outcome("train", "--resume", str(run), "--device", "cpu", "--quiet") is None
     assert same(calm, run)
 

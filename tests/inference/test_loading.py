@@ -14,9 +14,10 @@ import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json, write_json
+from longshift.files import read_json, read_sealed, sealed, write_sealed
 from longshift.inference.evaluate_run import evaluate
 from longshift.inference.loading import load_model
+from longshift.training.run_folder import RunFolder, read_result, write_result
 from longshift.training.task import Task
 from tests.training.runs import CPU, train
 
@@ -52,9 +53,9 @@ def test_evaluate_agrees_to_the_last_digit(digits_run: Path) -> None:
 
 def test_evaluate_notices_other_weights(digits_run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(digits_run, tmp_path / "copy")
-    result = read_json(copy / "result.json")
-    result["selected"]["target"]["accuracy"] = 0.99
-    write_json(copy / "result.json", result)
+    result = read_result(RunFolder(copy))
+    result["selected"]["target"] = result["selected"]["validation"]
+    write_result(RunFolder(copy), result)
     found = evaluate(copy, ["target"], runtime=CPU)
     assert not found["agrees"]
     assert set(found) == {"folder", "weights", "recorded", "agrees", "temperature", "calibrated", "target"}
@@ -100,8 +101,8 @@ def test_nothing_is_unpickled(digits_run: Path, tmp_path: Path) -> None:
 
 def test_a_method_from_a_file_is_not_run(digits_run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(digits_run, tmp_path / "copy")
-    info = read_json(copy / "model.json")
-    write_json(copy / "model.json", {**info, "method": "evil.py:Method", "predictor": "method"})
+    info = read_sealed(copy / "model.json")
+    write_sealed(copy / "model.json", {**info, "method": "evil.py:Method", "predictor": "method"})
     with pytest.raises(LongshiftError, match=r"unknown method .evil\.py:Method"):
         load_model(copy)
 
@@ -111,8 +112,10 @@ def test_a_method_from_a_file_is_not_run(digits_run: Path, tmp_path: Path) -> No
     [
         (lambda f: f.unlink(), "no model.json"),
         (lambda f: f.write_text("{"), "as JSON"),
-        (lambda f: f.write_text("[]"), "expected schema 1"),
-        (lambda f: f.write_text(json.dumps({"schema": 1})), "method: is required"),
+        (lambda f: f.write_text("[]"), "expected an object, got list"),
+        (lambda f: f.write_text(json.dumps({"schema": 1})), "its values are not those that were written"),
+        (lambda f: write_sealed(f, {"schema": 2}), "expected schema 1, got 2"),
+        (lambda f: write_sealed(f, {"schema": 1}), "method: is required"),
         (lambda f: f.write_text(f.read_text().replace('"size": 32', '"size": "x"')), "damaged"),
     ],
 )
@@ -157,10 +160,10 @@ def test_any_description_loads_or_is_refused_in_words(digits_run: Path, tmp_path
     copy = tmp_path / "copy"
     if not copy.exists():
         shutil.copytree(digits_run, copy)
-    info = read_json(digits_run / "model.json")
+    info = read_sealed(digits_run / "model.json")
     for key in data.draw(st.lists(st.sampled_from(sorted(info)), min_size=1, max_size=2)):
         info[key] = data.draw(ODD)
-    (copy / "model.json").write_text(json.dumps(info))
+    (copy / "model.json").write_text(json.dumps(sealed(info)))
     try:
         model = load_model(copy, device="cpu")
     except LongshiftError:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from longshift.errors import LongshiftError
+from longshift.files import sealed, write_sealed
 from longshift.inference.model_warning import Unseen, keep_unseen, read_unseen
 
 
@@ -31,13 +32,13 @@ def test_when_not_to_use_a_model_of_four_classes(balanced: float, said: str) -> 
 
 def test_it_is_kept_beside_what_is_there(tmp_path: Path) -> None:
     file = tmp_path / "model.json"
-    file.write_text('{"schema": 1, "classes": ["x", "y"]}')
-    assert read_unseen(file) is None  # as an earlier version wrote it
+    write_sealed(file, {"schema": 1, "classes": ["x", "y"]})
+    assert read_unseen(file) is None  # as `longshift train` writes it
     records = {"selected": Unseen(0.4, 2, 2), "averaged": Unseen(0.9, 2, 2)}
     for _ in range(2):  # a finished fit may be run again
         keep_unseen(file, records)
         assert {name: read_unseen(file, name) for name in records} == records
-        assert list(json.loads(file.read_text())) == ["schema", "classes", "unseen_sites"]
+        assert list(json.loads(file.read_text())) == ["schema", "classes", "unseen_sites", "checksum"]
     keep_unseen(file, {"selected": Unseen(0.4, 2, 2)})
     assert read_unseen(file, "averaged") is None
 
@@ -54,8 +55,8 @@ def test_it_is_kept_beside_what_is_there(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_damaged_record_is_named(tmp_path: Path, value: Any) -> None:
     file = tmp_path / "model.json"
-    file.write_text(json.dumps({"schema": 1, "unseen_sites": value}))
-    with pytest.raises(LongshiftError, match=r"model\.json is damaged: unseen_sites"):
+    file.write_text(json.dumps(sealed({"schema": 1, "unseen_sites": value})))
+    with pytest.raises(LongshiftError, match=r"model\.json is damaged: unseen_sites|is not a JSON value"):
         read_unseen(file)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from longshift.metrics import evaluate_predictions
+from longshift.training import RunFolder, write_result
 
 SOURCES = ("clipart", "photo")
 
@@ -52,13 +53,13 @@ def write_run(
         "environment": {"device": "cpu", "cpu": "test", "commit": "none"},
     }  # fmt: skip
     (folder / "config.json").write_text(json.dumps({"schema": 1, "fingerprint": fingerprint, "run": run}))
-    (folder / "result.json").write_text(json.dumps(result))
     rows = []
     for step in (10, 20, 30, 40):
         rows.append({"step": step, "validation": {"accuracy": parts["validation"]["accuracy"] * step / 40}})
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if predictions:
         np.savez_compressed(folder / "predictions.npz", **arrays)
+    write_result(RunFolder(folder), result)
 
 
 def write_runs(

@@ -190,7 +190,7 @@ def test_the_row_of_a_run_has_the_score_of_its_selection() -> None:
         "environment": {"commit": "", "device": "cpu", "cpu": "x"},
         "run": {**RunConfig(target="ink").model_dump(), "data": "digits"},
     }  # fmt: skip
-    row = summarize(result, "f")
+    row = summarize(result)
     assert row["validation_accuracy"] == pytest.approx(0.8)
     assert row["validation_balanced"] == row["last_validation_balanced"] == found.balanced_accuracy
     assert found.balanced_accuracy == pytest.approx((8 / 9 + 0) / 2)

@@ -11,7 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.data import Manifest, load_dataset
+from longshift.data import Manifest, data_version, load_dataset
 from longshift.data.image_size import fitting_size, typical_side
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.files import read_json
@@ -78,7 +78,9 @@ def test_small_images_stay_small_as_in_a_fit(small: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_stated_stays(small: str, stated: dict[str, Any]) -> None:
-    assert config(small, **stated) == RunConfig(data=small, target="west", setting="Natural", **stated)
+    version = data_version(load_dataset(small))
+    expected = RunConfig(data=small, data_version=version, target="west", setting="Natural", **stated)
+    assert config(small, **stated) == expected
 
 
 def test_other_images_keep_the_protocol(large: str) -> None:

@@ -20,7 +20,7 @@ from longshift.progress import Stage
 from longshift.results.run_summary import summarize
 from longshift.training.batch_source import ResidentSource
 from longshift.training.interrupt import Interrupted
-from longshift.training.run_folder import RunFolder
+from longshift.training.run_folder import RunFolder, read_result
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config, train
@@ -47,7 +47,7 @@ def test_a_run_leaves_a_complete_folder(task: Task, tmp_path: Path) -> None:
     for path in (folder.config, folder.environment, folder.split, folder.metrics, folder.result, folder.model):
         assert path.exists(), path
     assert not folder.resume.exists()
-    assert json.loads(folder.result.read_text()) == result
+    assert read_result(folder) == result
     rows = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
     assert [row["step"] for row in rows] == [3, 6]
     assert rows[0]["terms"].keys() == {"loss", "ce", "con", "const"}
@@ -228,6 +228,6 @@ def test_posterior_gaps_are_those_of_the_analysis(task: Task, tmp_path: Path) ->
     found = result["selected"]["posterior"]
     assert found["target"] == pytest.approx(expected.average, abs=1e-6)
     assert found["sources"] == pytest.approx(expected.between_sources, abs=1e-6)
-    row = summarize(result, run.fingerprint())
+    row = summarize(result)
     assert row["posterior_target"] == found["target"]
     assert row["last_posterior_sources"] == result["last"]["posterior"]["sources"]

@@ -84,7 +84,7 @@ def test_training_notices_nothing(digits_run: Path, digits_task: Task, tmp_path:
     assert with_average["selected"] == without["selected"]
     assert with_average["last"] == without["last"]
     assert without["averaged"] is None
-    assert set(with_average["averaged"]) == {"step", "validation", "test", "target", "posterior"}
+    assert set(with_average["averaged"]) == {"step", "validation", "test", "target", "posterior", "calibrated"}
     assert with_average["fingerprint"] != without["fingerprint"]
 
 

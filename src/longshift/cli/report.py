@@ -59,6 +59,9 @@ def report(
     data: Annotated[
         str | None, typer.Option(help="Read the images of --html from here, if they moved since training.")
     ] = None,
+    data_version: Annotated[
+        str, typer.Option(help="Use only runs on this version of the data (first characters of data_version).")
+    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Make tables and a page from finished runs.
@@ -90,6 +93,8 @@ def report(
         build_tables,
         compare as compare_tables,
         left_out,
+        mixed_versions,
+        of_version,
         part_of,
         put_together,
         run_folders,
@@ -114,6 +119,10 @@ def report(
     for path in paths:
         _no_fit(path)
     frame = part_of(put_together([_runs(path) for path in paths]), setting or (), draws)
+    if data_version:
+        frame = of_version(frame, data_version)
+    for sentence in mixed_versions(frame):
+        caution(sentence)
     # Finding the folders reads the plan of a sweep, which tables of numbers do not need.
     folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
     runs = ReportRuns(frame, rule, against, folders)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -113,7 +114,7 @@ def plan(
     if len(made.jobs) > len(jobs):
         say(f"not counted: {len(made.jobs) - len(jobs)} that are the same run as another row")
     say(f"finished: {finished}, failed: {counts['failed']}, remaining: {len(jobs) - finished}")
-    _warn(never_started(made))
+    _warn([*made.warnings, *never_started(made)])
     if measure and len(jobs) > finished:
         rows = [
             [name, round(1000 * seconds, 1) if seconds < 1 else round(1000 * seconds)]
@@ -173,6 +174,7 @@ def run(
     options = LaunchOptions(device, jobs_per_gpu, workers, threads, address, shared_dir)
     kind = tracker_kind(track) if track else None
     sweep, made = make_plan(directory)
+    _warn(made.warnings)
     if not quiet:
         _warn(never_started(made))
 
@@ -342,6 +344,6 @@ def collect(
     say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
 
 
-def _warn(warnings: list[str]) -> None:
+def _warn(warnings: Iterable[str]) -> None:
     for warning in warnings:
         caution(f"warning: {warning}")

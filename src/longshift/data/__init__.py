@@ -21,11 +21,17 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.data import benchmarks as benchmarks
+    from longshift.data.content_version import (
+        DataChanged as DataChanged,
+        data_version as data_version,
+        default_cache as default_cache,
+        what_changed as what_changed,
+    )
     from longshift.data.digits import DIGITS as DIGITS, digit_images as digit_images
     from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
     from longshift.data.folder_reader import list_folder as list_folder
     from longshift.data.image_bytes import open_source as open_source
-    from longshift.data.image_cache import default_cache as default_cache
+    from longshift.data.image_cache import damaged_stores as damaged_stores
     from longshift.data.image_size import fitting_size as fitting_size, typical_side as typical_side
     from longshift.data.image_suffixes import (
         IMAGE_SUFFIXES as IMAGE_SUFFIXES,

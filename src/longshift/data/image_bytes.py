@@ -43,12 +43,13 @@ class FolderSource:
             raise BadImage("unreadable", error.strerror or str(error)) from error
 
     def stamp(self, path: str) -> str:
-        """Size and time of last change."""
+        """Size and times of the last change."""
         try:
             status = os.stat(os.path.join(self.root, path))
         except OSError as error:
             return f"missing: {error.strerror}"
-        return f"{status.st_size} {status.st_mtime_ns}"
+        # The last: a copy may keep the time of its original, but nothing can set this one.
+        return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 class ZipSource:
@@ -88,8 +89,8 @@ def open_source(manifest: Manifest) -> Iterator[ImageSource]:
 
 
 def identity(manifest: Manifest, source: ImageSource) -> str:
-    """A hash that changes when any image of the manifest changes."""
-    digest = hashlib.sha256()
+    """A hash that changes when any image of the manifest changes, found without reading images."""
+    digest = hashlib.sha256(manifest.fingerprint().encode())
     for path in manifest.paths:
         digest.update(f"{path}\0{source.stamp(path)}\0".encode())
     return digest.hexdigest()

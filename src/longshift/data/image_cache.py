@@ -1,21 +1,25 @@
 """The store: every image of a dataset, decoded and resized once, in one memory-mapped array.
 
     $LONGSHIFT_CACHE/KEY/pixels.npy     (N, size, size, 3) uint8, C order
+    $LONGSHIFT_CACHE/KEY/sums.npy       (N,) uint32, CRC-32 of each row of the array
     $LONGSHIFT_CACHE/KEY/manifest.csv   path, label, domain, split of each row of the array
-    $LONGSHIFT_CACHE/KEY/index.json     what it is made from, and the hash of its content
+    $LONGSHIFT_CACHE/KEY/index.json     what it is made from, and hashes of its content
 
-KEY names the format, the manifest, the size and the state of the source images. A store is built in a hidden
-folder beside it and renamed when complete, so a folder KEY is always whole.
+KEY names the format, the manifest, the size and the version of the source images. A store is built in a hidden
+folder next to it and renamed when complete, so a folder KEY is always whole. Opening it compares its pixels with their
+checksums (of large stores, a sample); a damaged store is built again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import logging
 import os
 import shutil
 import uuid
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,18 +32,20 @@ from PIL import Image
 
 from longshift.array_types import IntArray
 from longshift.data import digit_styles, digits
-from longshift.data.image_bytes import ImageSource, identity, open_source
+from longshift.data.content_version import data_version, default_cache
+from longshift.data.image_bytes import ImageSource, open_source
 from longshift.data.image_decoding import BadImage, decode, resize
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import cannot_write, read_json, write_json
+from longshift.files import cannot_write, content_hash, file_hash, read_json, write_json
 from longshift.locks import is_locked, locked
 from longshift.progress import Tick, silent
 from longshift.text import some
 
-FORMAT = 1
+FORMAT = 2
+CHECKED_BYTES = 1 << 30  # of pixels that are compared with their checksums when a store is opened: about a second
 BUILDING = ".building-"
 log = logging.getLogger("longshift")
 
@@ -65,15 +71,10 @@ class Store:
     fingerprint: str  # SHA-256 over manifest, size and pixels: the same on every machine
     views: int = 1
     styles: IntArray | None = None  # (views * N,) the domain whose style a row has; None: its own
+    version: str = ""  # of the data, see `data_version`; "" for the embedded digits
 
     def __len__(self) -> int:
         return len(self.manifest)
-
-
-def default_cache() -> Path:
-    """$LONGSHIFT_CACHE, or ~/.cache/longshift."""
-    given = os.environ.get("LONGSHIFT_CACHE")
-    return Path(given).expanduser() if given else Path.home() / ".cache" / "longshift"
 
 
 def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: Tick = silent) -> Store:
@@ -101,52 +102,91 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
     """
     if manifest.vectors:
         vectors, digest = ordered_vectors(manifest)
-        return Store(manifest, vectors, 0, digest)
+        return Store(manifest, vectors, 0, digest, version=digest)
     if not 1 <= size <= 4096:
         raise UsageError(f"expected an image size from 1 to 4096, got {size}")
     if manifest.root is None:
         return _in_memory(manifest, size)
     cache = default_cache() if cache is None else Path(cache)
-    with open_source(manifest) as source:
-        made_from = identity(manifest, source)
-        stem = f"v{FORMAT}-{manifest.fingerprint()[:16]}-{size}-"
-        folder = cache / (stem + made_from[:16])
-        if (folder / "index.json").is_file():
-            return _open(manifest, size, folder)
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            with locked(_lock_of(folder), lambda: tick(0, "waiting for the process that builds this store")):
-                if not (folder / "index.json").is_file():
-                    _clean(cache, folder)
-                    stale = _stale(cache, stem, manifest)
-                    if stale:
-                        log.warning(
-                            "the images of %s changed since their store was made; making it again", manifest.name
-                        )
-                    _build(manifest, size, source, made_from, folder, tick)
-                    for old in stale:
-                        shutil.rmtree(old, ignore_errors=True)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
-    return _open(manifest, size, folder)
-
-
-def _open(manifest: Manifest, size: int, folder: Path) -> Store:
-    index = read_json(folder / "index.json")
+    version = data_version(manifest, cache)
+    stem = _stem(manifest, size)
+    folder = cache / (stem + version[:16])
     try:
+        if found := _whole(manifest, size, folder, version):
+            return found
+        cache.mkdir(parents=True, exist_ok=True)
+        with (
+            locked(_lock_of(folder), lambda: tick(0, "waiting for the process that builds this store")),
+            open_source(manifest) as source,
+        ):
+            if found := _whole(manifest, size, folder, version):
+                return found
+            _clean(cache, folder)
+            if folder.exists():
+                log.warning("the store %s is damaged; building it again", folder)
+                shutil.rmtree(folder)
+            stale = _stale(cache, stem, manifest)
+            if stale:
+                log.warning("the images of %s changed since their store was made; making it again", manifest.name)
+            _build(manifest, size, source, version, folder, tick)
+            for old in stale:
+                shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    if found := _whole(manifest, size, folder, version):
+        return found
+    raise LongshiftError(f"the store {folder} is damaged. Delete that folder and run again.")
+
+
+def _stem(manifest: Manifest, size: int | str) -> str:
+    return f"v{FORMAT}-{manifest.fingerprint()[:16]}-{size}-"
+
+
+def _whole(manifest: Manifest, size: int, folder: Path, version: str) -> Store | None:
+    """The store in a folder; None if there is none or it is damaged."""
+    try:
+        index = read_json(folder / "index.json")
         pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise LongshiftError(f"the store {folder} is damaged ({error}). Delete that folder and run again.") from error
-    expected = (len(manifest), size, size, 3)
-    if pixels.shape != expected:
-        raise LongshiftError(
-            f"the store {folder} is damaged: expected an array of {expected}, got {pixels.shape}. "
-            "Delete that folder and run again."
-        )
-    return Store(manifest, pixels, size, index["fingerprint"])
+        sums = np.load(folder / "sums.npy", allow_pickle=False)
+        own = {key: value for key, value in index.items() if key != "checksum"}
+        expected = (len(manifest), size, size, 3)
+        if index["checksum"] != content_hash(own) or index["sums"] != file_hash(folder / "sums.npy"):
+            return None
+        if index["version"] != version or pixels.shape != expected or sums.shape != expected[:1]:
+            return None
+        if _damaged_rows(pixels, sums, CHECKED_BYTES):
+            return None
+    except (LongshiftError, OSError, ValueError, EOFError, KeyError, TypeError, AttributeError):
+        return None
+    return Store(manifest, pixels, size, index["fingerprint"], version=version)
 
 
-def _build(manifest: Manifest, size: int, source: ImageSource, made_from: str, folder: Path, tick: Tick) -> None:
+def _damaged_rows(pixels: npt.NDArray[np.uint8], sums: npt.NDArray[np.uint32], most: int) -> list[int]:
+    """Rows that do not have their checksum, among rows of about `most` bytes: evenly spread, from a random start."""
+    step = max(1, -(-pixels.nbytes // most))
+    start = int.from_bytes(os.urandom(4), "little") % step
+    return [row for row in range(start, len(sums), step) if zlib.crc32(pixels[row]) != sums[row]]
+
+
+def damaged_stores(manifest: Manifest, cache: Path | None = None) -> list[Path]:
+    """The stores of a dataset in the cache that are damaged, all of their pixels compared with their checksums."""
+    cache = default_cache() if cache is None else Path(cache)
+    if manifest.root is None or manifest.vectors:
+        return []
+    found = []
+    for folder in sorted(cache.glob(_stem(manifest, "*") + "*")):
+        try:
+            pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+            sums = np.load(folder / "sums.npy", allow_pickle=False)
+            whole = len(pixels) == len(sums) and not _damaged_rows(pixels, sums, pixels.nbytes or 1)
+        except (OSError, ValueError, EOFError, TypeError):
+            whole = False
+        if not whole:
+            found.append(folder)
+    return found
+
+
+def _build(manifest: Manifest, size: int, source: ImageSource, version: str, folder: Path, tick: Tick) -> None:
     """Write everything into a hidden folder, then rename it."""
     shape = (len(manifest), size, size, 3)
     needed, free = int(np.prod(shape)), shutil.disk_usage(folder.parent).free
@@ -158,25 +198,27 @@ def _build(manifest: Manifest, size: int, source: ImageSource, made_from: str, f
     temporary = folder.parent / f"{BUILDING}{folder.name}-{uuid.uuid4().hex[:8]}"
     temporary.mkdir()
     try:
-        digest = _digest(manifest, size)
+        digest, sums = _digest(manifest, size), np.zeros(len(manifest), dtype=np.uint32)
         with (temporary / "pixels.npy").open("wb") as file:
             header: dict[str, Any] = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             # Plain writes, not a map: on a full disk a write fails with an error, a map with a signal.
-            for pixels in _decoded(manifest, size, source, tick):
+            for row, pixels in enumerate(_decoded(manifest, size, source, tick)):
                 file.write(pixels)
                 digest.update(pixels)
+                sums[row] = zlib.crc32(pixels)
             file.flush()
             os.fsync(file.fileno())
-        if identity(manifest, source) != made_from:
+        if data_version(manifest, folder.parent) != version:
             raise LongshiftError(f"images of {manifest.name} changed while its store was being built. Run again.")
         _write_manifest(manifest, temporary / "manifest.csv")
+        np.save(temporary / "sums.npy", sums)
         index = {
             "format": FORMAT, "dataset": manifest.name, "root": _place(manifest), "size": size, "images": len(manifest),
-            "manifest": manifest.fingerprint(), "sources": made_from, "fingerprint": digest.hexdigest(),
-            "pillow": PIL.__version__,
+            "manifest": manifest.fingerprint(), "version": version, "fingerprint": digest.hexdigest(),
+            "sums": file_hash(temporary / "sums.npy"), "pillow": PIL.__version__,
         }  # fmt: skip
-        write_json(temporary / "index.json", index)
+        write_json(temporary / "index.json", {**index, "checksum": content_hash(index)})
         os.rename(temporary, folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -229,9 +271,12 @@ def _place(manifest: Manifest) -> str:
 
 def _stale(cache: Path, stem: str, manifest: Manifest) -> list[Path]:
     """Stores of the same manifest and size made from an earlier state of the same folder or archive."""
-    indices = [(folder, folder / "index.json") for folder in cache.glob(stem + "*")]
-    place = _place(manifest)
-    return [folder for folder, index in indices if index.is_file() and read_json(index).get("root") == place]
+    place, found = _place(manifest), []
+    for folder in cache.glob(stem + "*"):
+        with contextlib.suppress(LongshiftError, AttributeError):  # not ours to judge: it may be another dataset's
+            if read_json(folder / "index.json").get("root") == place:
+                found.append(folder)
+    return found
 
 
 def _lock_of(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from longshift.data import Manifest
+from longshift.data import DataChanged, Manifest, what_changed
 from longshift.errors import LongshiftError
 from longshift.files import write_json
 from longshift.fitting.data_summary import Look, look_at
@@ -207,10 +207,11 @@ def _fit(
 
 
 def _check_files(plan: Plan, dataset: OpenDataset, folder: Path) -> None:
-    if plan.fingerprint != dataset.manifest.fingerprint():
-        raise LongshiftError(
-            f"The files of {dataset.manifest.name} changed since the fit in {folder} started. Choose another --out, or "
-            "remove that folder, and run again."
+    if (plan.fingerprint, plan.version) != (dataset.manifest.fingerprint(), dataset.version):
+        raise DataChanged(
+            f"The files of {dataset.manifest.name} changed since the fit in {folder} started: "
+            f"{what_changed(plan.version, dataset.version)}. Choose another --out, or remove that folder, and run "
+            "again."
         )
 
 
@@ -274,7 +275,9 @@ def _make_plan(
     manifest = dataset.manifest
     usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
     name = draft.config.method_class.info.name
-    plan = Plan(name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint())
+    plan = Plan(
+        name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint(), dataset.version
+    )
     plan = replace(plan, styles=styles_to_try(draft.config, request["hparams"]))
     steps = usual
     if request["minutes"] is not None:
@@ -296,7 +299,7 @@ def _train_all(
     # Decoding has a bar of its own, which must not run inside that of training.
     tasks.bar = no_bar
     for job in jobs:
-        if RunFolder(job.folder).finished():
+        if RunFolder(job.folder).finished() and (job.site != NO_TARGET or _has_model(RunFolder(job.folder))):
             results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
     # Count only the remaining steps, so that finished runs do not distort the remaining time.
     left = sum(job.config.steps for job in jobs if job.folder not in results)
@@ -330,6 +333,16 @@ def _check_selected(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> 
                 f"{job.label}: the loss became infinite or NaN before the first evaluation; "
                 f"use a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
             )
+
+
+def _has_model(final: RunFolder) -> bool:
+    """Whether the final model can be loaded; if not, its run counts as unfinished and is made again."""
+    try:
+        load_model(final.path, device="cpu")
+    except LongshiftError:
+        final.result.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:

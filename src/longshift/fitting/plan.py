@@ -50,6 +50,7 @@ class Plan:
     base: dict[str, Any]  # values of RunConfig that all runs share
     reason: str  # why this network
     fingerprint: str  # of the manifest
+    version: str  # of the data, by the content of their files
     pace: str = ""  # how the given time is used
     styles: tuple[str, ...] = ()  # tried at each held-out site
     style_reason: str = ""  # which of them was chosen and why; "" before that

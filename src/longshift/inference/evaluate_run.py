@@ -27,6 +27,7 @@ from longshift.training import (
     read_config,
     read_model_file,
     read_result,
+    require_version,
     resolve_device,
 )
 
@@ -71,17 +72,23 @@ def evaluate(
     config = read_config(folder)
     file = weights_file(folder, weights)
     checkpoint.require_weights(file)
+    recorded_result = read_result(folder) if folder.finished() else {}
     manifest = load_dataset(config.data)
     split = load_split(folder.split, manifest)
     described = read_model_file(folder.description)
     network = frozen_network(described, folder)
     task = Task(manifest, split, open_inputs(config, manifest, network, runtime, bar), network)
+    recorded_version = config.data_version or (recorded_result.get("data_version") or "")
+    require_version(
+        recorded_version, task.store.version, f"the data of {folder.path} have changed since it was trained"
+    )
     device = resolve_device(runtime.device)
     method, inputs = build_method(config, task, runtime, device, described)
-    checkpoint.load_weights(file, method)
+    named = described.weights if weights == "selected" else described.averaged_weights
+    checkpoint.load_weights(file, method, expected=named)
     source = EvaluationSource(host_tensor(task.store.inputs), device)
     evaluator = Evaluator(task, method, source, inputs, folder.path.name)
-    recorded = (read_result(folder, recount=False) if folder.finished() else {}).get(weights) or {}
+    recorded = recorded_result.get(weights) or {}
     temperature = described.temperature if weights == "selected" else described.averaged_temperature
     found: dict[str, Any] = {
         "folder": str(folder.path), "weights": weights, "recorded": {}, "agrees": True,

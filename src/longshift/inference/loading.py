@@ -133,18 +133,19 @@ def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Modul
     # Dropout and precision belong to training; a model is used in float32.
     network = make_network(trained, len(info.classes), freeze_bn=info.freeze_bn)
     file = weights_file(folder, weights)
+    named = info.weights if weights == "selected" else info.averaged_weights
     predictor: nn.Module = network
     if info.predictor == "network":
-        checkpoint.load_weights(file, network, prefix="network.")
+        checkpoint.load_weights(file, network, prefix="network.", expected=named)
     else:
         cls = get_method(info.method)
         problem = Problem(len(info.classes), len(info.counts), info.counts, info.steps)
         method = cls(network, problem, cls.Config.make(info.hparams))
-        checkpoint.load_weights(file, method)
+        checkpoint.load_weights(file, method, expected=named)
         predictor = method.predictor()
     if not info.head:
         return predictor
-    checkpoint.load_weights(folder.network, backbone.module)
+    checkpoint.load_weights(folder.network, backbone.module, expected=info.network_weights)
     return nn.Sequential(backbone.module, predictor)
 
 
@@ -153,7 +154,7 @@ def frozen_network(info: ModelFile, folder: RunFolder) -> FrozenNetwork | None:
     if not info.head:
         return None
     backbone = make_backbone(info.backbone, pad_type=info.pad_type)
-    checkpoint.load_weights(folder.network, backbone.module)
+    checkpoint.load_weights(folder.network, backbone.module, expected=info.network_weights)
     red, green, blue = info.mean
     first, second, third = info.std
     return FrozenNetwork(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_json
+from longshift.files import read_sealed, write_sealed
 
 NO_USE = 1.25  # times the accuracy of guessing: below it a model has learnt nothing that carries over
 KEY = "unseen_sites"  # in model.json
@@ -49,16 +49,13 @@ this model.'
 
 def keep_unseen(path: Path, found: Mapping[str, Unseen]) -> None:
     """Add the records of a model's weights ("selected", "averaged") to its model.json, by rename."""
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise LongshiftError(f"{path} is damaged: expected an object, got {type(value).__name__}")
-    write_json(path, {**value, KEY: {weights: asdict(record) for weights, record in found.items()}})
+    value = read_sealed(path)
+    write_sealed(path, {**value, KEY: {weights: asdict(record) for weights, record in found.items()}})
 
 
 def read_unseen(path: Path, weights: str = "selected") -> Unseen | None:
     """The record in a model.json, None where there is none."""
-    value = read_json(path)
-    records: Any = value.get(KEY, {}) if isinstance(value, dict) else {}
+    records: Any = read_sealed(path).get(KEY, {})
     try:
         if weights not in records:
             return None

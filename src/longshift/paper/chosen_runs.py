@@ -13,12 +13,11 @@ import pandas as pd
 
 from longshift.analysis import DomainOutputs
 from longshift.errors import LongshiftError
-from longshift.files import read_json
 from longshift.paper.workspace import Workspace
 from longshift.report import Missing, domain_predictions, find_missing
 from longshift.results import as_frame, choose, unfinished_row
 from longshift.sweep import FINISHED, Entry, Job, scan_jobs
-from longshift.training import RunFolder, read_metrics, read_predictions
+from longshift.training import RunFolder, read_metrics, read_predictions, read_result
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +66,7 @@ class Results:
 
     def result(self, fingerprint: str) -> dict[str, Any]:
         """Its result.json."""
-        found: dict[str, Any] = read_json(self.folder(fingerprint).result)
-        return found
+        return read_result(self.folder(fingerprint), fingerprint)
 
     def metrics(self, fingerprint: str) -> list[dict[str, Any]]:
         """Its evaluations along the way."""

@@ -67,7 +67,12 @@ if TYPE_CHECKING:
         with_spread_note as with_spread_note,
         worst_tables as worst_tables,
     )
-    from longshift.report.run_filters import part_of as part_of, put_together as put_together
+    from longshift.report.run_filters import (
+        mixed_versions as mixed_versions,
+        of_version as of_version,
+        part_of as part_of,
+        put_together as put_together,
+    )
     from longshift.report.run_records import (
         Record as Record,
         domain_predictions as domain_predictions,

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from longshift.errors import UsageError, unknown_name
+from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.report.titles import is_averaged, order_settings
+from longshift.text import some
+
+SHOWN = 12  # characters of a version
 
 
 def part_of(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None) -> pd.DataFrame:
@@ -23,6 +26,40 @@ def part_of(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None
                 raise UsageError(f"--setting: {unknown_name('setting', setting, known)}")
         frame = frame[frame["setting"].isin(list(settings))]
     return frame.reset_index(drop=True)
+
+
+def of_version(frame: pd.DataFrame, version: str) -> pd.DataFrame:
+    """Return the runs on one version of the data, given by its first characters; runs without one stay."""
+    known = frame["data_version"]
+    chosen = frame[(known == "") | known.str.startswith(version)]
+    if not chosen["data_version"].str.len().any():
+        listed = ", ".join(sorted({name[:SHOWN] for name in known if name})) or "none"
+        raise UsageError(f"--data-version: expected one of {listed}, got {version!r}")
+    return chosen.reset_index(drop=True)
+
+
+def mixed_versions(frame: pd.DataFrame) -> list[str]:
+    """A sentence for each dataset of which the finished runs saw several versions.
+
+    Raises:
+        LongshiftError: The dataset is not a benchmark: its numbers cannot be compared. Copies of a benchmark may differ
+            in the compression of their images, which the sentence then says.
+    """
+    done = frame[frame["status"].isin(["done", "diverged"]) & (frame["data_version"] != "")]
+    sentences = []
+    for dataset, rows in done.groupby("dataset", observed=True):
+        versions = rows.groupby("data_version", observed=True)["method"].unique()
+        if len(versions) < 2:
+            continue
+        listed = "; ".join(f"{str(name)[:SHOWN]}: {some(sorted(methods))}" for name, methods in versions.items())
+        text = f"the runs on {dataset} saw {len(versions)} versions of its files ({listed})"
+        if not (rows["benchmark"] != "").all():
+            raise LongshiftError(
+                f"{text}, so their numbers cannot be compared. Report on one: --data-version "
+                f"{str(versions.index[0])[:SHOWN]}, or run all methods on one version."
+            )
+        sentences.append(f"warning: {text}; compare their numbers with care")
+    return sentences
 
 
 def run_names(frame: pd.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from longshift.files import read_json
 from longshift.metrics import fit_temperature
 from longshift.report.titles import method_title
 from longshift.sweep import SweepFolder, load_plan, runs_file
-from longshift.training import RunFolder, read_metrics, read_predictions
+from longshift.training import RunFolder, read_metrics, read_predictions, read_result
 
 Folders = dict[str, Path]  # fingerprint -> folder
 
@@ -52,7 +52,7 @@ class Record:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The evaluations along the way."""
-        return read_metrics(RunFolder(self.folder))
+        return read_metrics(RunFolder(self.folder), self.result)
 
     def temperature(self, arrays: dict[str, npt.NDArray[Any]]) -> float:
         """What calibrates the probabilities of the kept predictions: the same number that a kept model would have."""
@@ -63,7 +63,7 @@ class Record:
     def predictions(self) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of predictions.npz, if they were kept."""
         path = RunFolder(self.folder).predictions
-        return read_predictions(path) if path.exists() else None
+        return read_predictions(path, self.result) if path.exists() else None
 
 
 def run_folders(path: Path) -> Folders:
@@ -88,7 +88,7 @@ def read_records(chosen: pd.DataFrame, folders: Mapping[str, Path], methods: Seq
         folder = folders.get(str(row["fingerprint"]))
         if folder is None or not RunFolder(folder).result.exists():
             continue
-        result = read_json(RunFolder(folder).result)
+        result = read_result(RunFolder(folder), str(row["fingerprint"]))
         records.append(
             Record(
                 folder, str(row["method"]), str(row["dataset"]), str(row["setting"]), str(row["target"]),

@@ -37,8 +37,8 @@ METRICS = {
     "worst_domain": "accuracy of the worst domain",
     "macro_f1": "mean F1 score of the classes",
     "margin": "mean margin",
-    "ece": "expected calibration error",
-    "nll": "mean negative log-likelihood",
+    "ece": "expected calibration error of the plain outputs, before calibration",
+    "nll": "mean negative log-likelihood of the plain outputs",
 }
 GAPS = {
     "posterior_target": "discrepancy of class-mean posteriors between sources and target",
@@ -174,6 +174,7 @@ _COLUMNS = (
     RunColumn("fingerprint", "text", "hash of all choices that can change the numbers", lambda r: r["fingerprint"]),
     RunColumn("dataset", "text", "name of the dataset in the sweep"),
     RunColumn("benchmark", "text", "published benchmark that the data are, if any", _run("benchmark")),
+    RunColumn("data_version", "text", "hash of the content of the data", lambda r: r.get("data_version"), "0.2"),
     RunColumn("setting", "text", "imbalance setting", _run("setting")),
     RunColumn("target", "text", "domain that is held out", _run("target")),
     RunColumn("method", "text", "method or variant; `+ema` or `+swa` for averaged weights", _run("method")),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
 from longshift.results.run_schema import BadResult, column_names, read_row
-from longshift.training import SCHEMA, RunFolder, read_metrics
+from longshift.training import RunFolder, read_metrics, read_result
 
 AVERAGED = "averaged"  # key of a row: the values that differ for the averaged weights, and the kind of average
 
@@ -18,9 +17,9 @@ def read_summary(folder: Path, fingerprint: str) -> dict[str, Any]:
     """The row of a finished run; `BadResult` if anything about its files is wrong."""
     path = RunFolder(folder).result
     try:
-        result = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
-        evaluations = read_metrics(RunFolder(folder))
-        row = summarize(result, fingerprint, evaluations)
+        result = read_result(RunFolder(folder), fingerprint)
+        evaluations = read_metrics(RunFolder(folder), result)
+        row = summarize(result, evaluations)
         if result["run"]["evaluate"] == "full" and not RunFolder(folder).metrics.exists():
             raise BadResult("its metrics.jsonl is missing")
     except LongshiftError as error:
@@ -30,18 +29,8 @@ def read_summary(folder: Path, fingerprint: str) -> dict[str, Any]:
     return row
 
 
-def summarize(
-    result: Mapping[str, Any], fingerprint: str, evaluations: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """The row of a result, with its schema, fingerprint and status checked."""
-    if result["schema"] != SCHEMA:
-        raise BadResult(f"expected schema {SCHEMA}, got {result['schema']!r}")
-    if result["fingerprint"] != fingerprint:
-        raise BadResult(f"expected the run {fingerprint[:16]}, got {str(result['fingerprint'])[:16]}")
-    if result["status"] not in ("done", "diverged"):
-        raise BadResult(f"expected the status done or diverged, got {result['status']!r}")
-    if result["status"] == "done" and not (result["selected"] and result["last"]):
-        raise BadResult("a finished run without its evaluation")
+def summarize(result: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """The row of a checked result."""
     row = read_row({**result, "evaluations": evaluations})
     if not result["averaged"]:
         return row
@@ -75,7 +64,3 @@ def unfinished_row(run: Mapping[str, Any], fingerprint: str, status: str) -> dic
     """The row of a run without a result: what its configuration says, and its status."""
     known = {name: run[name] for name in column_names() if name in run and name != "hparams"}
     return {**known, "fingerprint": fingerprint, "status": status}
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON value")

@@ -106,6 +106,7 @@ def _of_another_machine(path: Path) -> bool:
 
 def _is_fresh(path: Path) -> bool:
     try:
-        return time.time() - path.stat().st_mtime < STALE
+        # A stamp of tomorrow is no fresher than one of yesterday: a clock was wrong.
+        return abs(time.time() - path.stat().st_mtime) < STALE
     except OSError:
         return False

@@ -1,12 +1,14 @@
 """The store: which jobs are finished, failed, running or waiting.
 
 A job is finished when its folder has a valid result.json. Reading 20,000 of them takes long, so the row of each is
-kept in index.tsv with the size and time stamp of the file it was read from; a row whose file has changed is not used.
+kept in index.tsv with the size and time stamp of the file it was read from; a row whose file has changed is not used,
+nor is one whose own checksum is wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import time
@@ -44,7 +46,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, disk full."""
+    """The outcome of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, full.
+
+    Full: the disk is, or something else stands in the way of all jobs. The job is not to blame; the sweep stops.
+    """
 
     kind: Literal["done", "failed", "stopped", "busy", "full"]
     message: str = ""
@@ -109,8 +114,12 @@ def _finished(store: StoreFolder, fingerprint: str, known: Indexed | None) -> tu
     except BadResult:
         return Entry("corrupt"), ""
     text = dumps(row)
-    line = f"{fingerprint}\t{stat.st_size}\t{stat.st_mtime_ns}\t{row['status']}\t{text}\n"
-    return Entry(row["status"], text), line
+    line = f"{fingerprint}\t{stat.st_size}\t{stat.st_mtime_ns}\t{row['status']}\t{text}"
+    return Entry(row["status"], text), f"{_sum(line)}\t{line}\n"
+
+
+def _sum(line: str) -> str:
+    return hashlib.sha256(line.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def record_finished(store: StoreFolder, fingerprint: str) -> None:
@@ -121,7 +130,7 @@ def record_finished(store: StoreFolder, fingerprint: str) -> None:
 
 
 def read_index(store: StoreFolder) -> dict[str, Indexed]:
-    """All lines of the index; half-written ones are ignored, and of two for one job the later counts."""
+    """All lines of the index with the right checksum; of two for one job the later counts."""
     found: dict[str, Indexed] = {}
     try:
         file = store.index.open(encoding="utf-8", errors="replace")
@@ -130,9 +139,10 @@ def read_index(store: StoreFolder) -> dict[str, Indexed]:
     marks = row_marks()
     with file:
         for line in file:
-            parts = line.rstrip("\n").split("\t", 4)
-            # A row that lacks one of the present columns is read again from its run.
-            whole = len(parts) == 5 and parts[4].endswith("}") and all(mark in parts[4] for mark in marks)
+            checksum, _, rest = line.rstrip("\n").partition("\t")
+            parts = rest.split("\t", 4)
+            # A row that lacks one of the present columns is read again from its run, as is a damaged one.
+            whole = len(parts) == 5 and checksum == _sum(rest) and all(mark in parts[4] for mark in marks)
             if whole and parts[3] in FINISHED:
                 state: State = "done" if parts[3] == "done" else "diverged"
                 with contextlib.suppress(ValueError):

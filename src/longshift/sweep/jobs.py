@@ -13,6 +13,7 @@ Draw i of trial t:  hparam_seed = 1000 t + i for 1 <= i <= 999; the hyper-parame
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import longshift
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import file_hash, replacing
+from longshift.files import file_hash, write_text
 from longshift.plugins import plugin_files
 from longshift.sweep.sweep_folder import SweepFolder, absolute, job_id
 from longshift.toml import read_toml
@@ -82,6 +83,7 @@ class Plan:
 
     folder: SweepFolder
     jobs: tuple[Job, ...]
+    warnings: tuple[str, ...] = ()  # data that changed since the jobs were last named
 
     @property
     def runs(self) -> tuple[Job, ...]:
@@ -106,14 +108,32 @@ def make_plan(directory: Path) -> tuple[Sweep, Plan]:
     from longshift.sweep.sweep_file import read_sweep
 
     sweep = read_sweep(directory)
-    plan = Plan(sweep.folder, tuple(expand(sweep)))
-    files = _files_that_count(sweep)
-    head = {"key": _key(sweep.folder, files), "files": files}
-    with replacing(sweep.folder.plan) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(json.dumps(head) + "\n")
-        for job in plan.jobs:
-            file.write(json.dumps(vars(job)) + "\n")
+    jobs, files = tuple(expand(sweep)), _files_that_count(sweep)
+    plan = Plan(sweep.folder, jobs, tuple(_changed_data(sweep, _read_head(sweep.folder))))
+    text = "".join(json.dumps(vars(job)) + "\n" for job in jobs)
+    head = {
+        "key": _key(sweep.folder, files), "files": files, "jobs": hashlib.sha256(text.encode()).hexdigest(),
+        "versions": {dataset.name: dataset.version for dataset in sweep.datasets},
+    }  # fmt: skip
+    with contextlib.suppress(LongshiftError):  # only a cache: a read-only sweep can be looked at
+        write_text(sweep.folder.plan, f"{json.dumps(head)}\n{text}")
     return sweep, plan
+
+
+def _changed_data(sweep: Sweep, head: dict[str, Any]) -> Iterator[str]:
+    """A warning for each dataset whose files changed since the jobs were last named."""
+    from longshift.data import what_changed
+
+    known = head.get("versions")
+    for dataset in sweep.datasets:
+        before = known.get(dataset.name) if isinstance(known, dict) else None
+        if isinstance(before, str) and before != dataset.version:
+            meaning = (
+                "Finished jobs still count, because a benchmark counts by its name; reports say which version they saw."
+                if dataset.benchmark
+                else "Its jobs are new ones; finished jobs on the earlier version stay in the store and do not count."
+            )
+            yield f"the files of {dataset.name} changed: {what_changed(before, dataset.version)}. {meaning}"
 
 
 def never_started(plan: Plan) -> list[str]:
@@ -130,12 +150,12 @@ def load_plan(directory: Path) -> Plan:
     if not folder.file.exists():
         raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
     try:
-        with folder.plan.open(encoding="utf-8") as file:
-            head = json.loads(file.readline())
-            if head["key"] == _key(folder, head["files"]):
-                # Not kept in the file: a copy of the folder has a store of its own.
-                store = Path(absolute(str(read_toml(folder.file).get("store", ".")), folder.path))
-                return Plan(SweepFolder(folder.path, store), tuple(Job(**json.loads(line)) for line in file))
+        head, text = _read_plan(folder)
+        same = hashlib.sha256(text.encode()).hexdigest() == head["jobs"]
+        if same and head["key"] == _key(folder, head["files"]):
+            # Not kept in the file: a copy of the folder has a store of its own.
+            store = Path(absolute(str(read_toml(folder.file).get("store", ".")), folder.path))
+            return Plan(SweepFolder(folder.path, store), tuple(Job(**json.loads(line)) for line in text.splitlines()))
     except (OSError, ValueError, KeyError, TypeError, LongshiftError):
         pass  # missing, from an older version or damaged: it is only a cache
     try:
@@ -144,6 +164,22 @@ def load_plan(directory: Path) -> Plan:
         raise
     except LongshiftError as error:
         raise LongshiftError(f"cannot list the jobs of {directory}: {error}") from error
+
+
+def _read_plan(folder: SweepFolder) -> tuple[dict[str, Any], str]:
+    """The first line of plan.jsonl and the lines of the jobs."""
+    line, _, text = folder.plan.read_text(encoding="utf-8").partition("\n")
+    head = json.loads(line)
+    if not isinstance(head, dict):
+        raise ValueError(f"expected an object, got {line[:40]}")
+    return head, text
+
+
+def _read_head(folder: SweepFolder) -> dict[str, Any]:
+    try:
+        return _read_plan(folder)[0]
+    except (OSError, ValueError):
+        return {}
 
 
 def _key(folder: SweepFolder, files: list[str]) -> str:

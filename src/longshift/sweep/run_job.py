@@ -12,8 +12,10 @@ from pathlib import Path
 
 import torch
 
+from longshift.data import DataChanged
 from longshift.errors import LongshiftError
 from longshift.files import cannot_write
+from longshift.locks import FolderInUse, lock_folder
 from longshift.sweep import job_claims as claims
 from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job
@@ -66,10 +68,13 @@ def execute(
         if state == "failed":
             return Outcome("failed", "it failed before")
         try:
-            _train(job, store, runtime, tasks, stop, track)
+            with lock_folder(store.job(job.fingerprint)):  # against `longshift train --resume`, which takes no claim
+                _train(job, store, runtime, tasks, stop, track)
             record_finished(store, job.fingerprint)
         except Interrupted as error:
             return Outcome("stopped", str(error))
+        except FolderInUse:
+            return Outcome("busy")
         except Exception as error:  # an error of a method fails its job, not the sweep
             return _trouble(error, job, store)
         return Outcome("done")
@@ -122,11 +127,29 @@ def _trouble(error: Exception, job: Job, store: StoreFolder) -> Outcome:
         cause = OSError(errno.ENOSPC, "disk full")
         return Outcome("full", str(cannot_write(store.job(job.fingerprint), cause)))
     text = str(error) if isinstance(error, LongshiftError) else f"{type(error).__name__}: {error}"
+    if not_to_blame(error):
+        return Outcome("full", text)
     try:
         write_failure(store, job.fingerprint, text, traceback.format_exc())
     except LongshiftError as unwritten:
-        return Outcome("full", str(unwritten)) if disk_full(unwritten, store.path) else Outcome("failed", text)
+        return Outcome("full", str(unwritten))
     return Outcome("failed", text)
+
+
+# No space, a limit on file sizes or open files, a folder that is read-only, gone or on a lost network disk.
+_BLOCKED = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.EROFS,
+    errno.EIO, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.ENOTCONN,
+)  # fmt: skip
+
+
+def not_to_blame(error: BaseException | None) -> bool:
+    """Whether every other job would fail in the same way: the machine or the data are in trouble, not the job."""
+    while error is not None:
+        if isinstance(error, DataChanged) or (isinstance(error, OSError) and error.errno in _BLOCKED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def disk_full(error: BaseException | None, folder: Path) -> bool:

@@ -32,6 +32,8 @@ class Dataset:
 
     name: str
     targets: tuple[str, ...]
+    version: str  # of its files, see `longshift.data.data_version`
+    benchmark: bool
 
 
 @dataclass(frozen=True)
@@ -174,4 +176,5 @@ def _dataset(entry: DatasetTable, table: SweepTable, opened: OpenDataset, where:
         except LongshiftError as error:
             mistakes.append(f"{where}: targets: {error}")
     published = entry.benchmark or (known if table.run.ratio is None else None)
-    return Dataset(entry.name or published or opened.manifest.name, tuple(dict.fromkeys(targets)))
+    name = entry.name or published or opened.manifest.name
+    return Dataset(name, tuple(dict.fromkeys(targets)), opened.version, published is not None)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         OpenDataset as OpenDataset,
         Request as Request,
         ResolvedRun as ResolvedRun,
+        require_version as require_version,
         resolve as resolve,
     )
     from longshift.training.run_config import (
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         read_metrics as read_metrics,
         read_predictions as read_predictions,
         read_result as read_result,
+        write_result as write_result,
     )
     from longshift.training.score_sets import SETS as SETS, Evaluator as Evaluator, evaluate_set as evaluate_set
     from longshift.training.step_timer import StepTimer as StepTimer, Stopwatch as Stopwatch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zipfile
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from longshift.errors import LongshiftError
 from longshift.files import replacing
 
+RESUME = "longshift-resume-1"  # in the first line of resume.pt
 DIGEST = "sha256"  # key in the header of model.safetensors
 
 
@@ -27,13 +27,15 @@ def copy_weights(module: nn.Module) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
 
-def save_weights(path: Path, weights: dict[str, Tensor]) -> None:
-    """Write model.safetensors by rename, with a hash of its tensors in the header."""
+def save_weights(path: Path, weights: dict[str, Tensor]) -> str:
+    """Write model.safetensors by rename, with a hash of its tensors in the header; return the hash."""
     # Shared storage is refused by the format, and channels-last tensors must be laid out plainly.
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     # Both formats are put together in memory: on a full disk their own writers raise errors that don't say so.
+    found = digest(plain)
     with replacing(path) as temporary:
-        temporary.write_bytes(save(plain, {DIGEST: digest(plain)}))
+        temporary.write_bytes(save(plain, {DIGEST: found}))
+    return found
 
 
 def digest(weights: Mapping[str, Tensor]) -> str:
@@ -54,17 +56,20 @@ def require_weights(path: Path) -> None:
         raise LongshiftError(f"no model file {path}; the run was made with --no-keep-model, or is not finished")
 
 
-def load_weights(path: Path, module: nn.Module, prefix: str = "") -> None:
-    """Load model.safetensors into a module of the same shape; with `prefix`, only the weights below that name."""
+def load_weights(path: Path, module: nn.Module, prefix: str = "", expected: str = "") -> None:
+    """Load model.safetensors into a module of the same shape; with `prefix`, only the weights below that name.
+
+    `expected` is the hash of the weights that the model's description names.
+    """
     require_weights(path)
-    weights = _read_weights(path)
+    weights = _read_weights(path, expected)
     try:
         module.load_state_dict({k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)})
     except RuntimeError as error:
         raise LongshiftError(f"{path} does not fit the run's network: {error}") from error
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
+def _read_weights(path: Path, named: str) -> dict[str, Tensor]:
     """The tensors of a file, which must match the hash in its header: a flipped bit would be a wrong number."""
     again = "Copy it again, or train the run again in another folder."
     try:
@@ -73,17 +78,21 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
             expected = (file.metadata() or {}).get(DIGEST)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise LongshiftError(f"{path} is damaged: {error}. {again}") from error
-    if expected is not None and expected != digest(weights):
+    found = digest(weights)
+    if expected is not None and expected != found:
         raise LongshiftError(f"{path} is damaged: its weights are not those that were saved. {again}")
+    if named and named != found:
+        raise LongshiftError(f"{path} has the weights of another model than the model.json next to it. {again}")
     return weights
 
 
 def save_resume(path: Path, state: dict[str, Any]) -> None:
-    """Write the resume state by rename: a kill leaves the previous one."""
-    with replacing(path) as temporary:
+    """Write the resume state by rename, below a line with its hash: a kill leaves the previous one."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        temporary.write_bytes(buffer.getbuffer())
+        file.write(f"{RESUME} {hashlib.sha256(buffer.getbuffer()).hexdigest()}\n".encode())
+        file.write(buffer.getbuffer())
 
 
 class ResumeWriter:
@@ -130,11 +139,12 @@ def _on_host(value: Any) -> Any:
 def load_resume(path: Path, device: torch.device) -> dict[str, Any]:
     """Read the resume state; only tensors and plain values are accepted."""
     try:
-        with zipfile.ZipFile(path) as archive:  # torch does not check the checksums that it writes
-            broken = archive.testzip()
-        if broken is not None:
-            raise ValueError(f"{broken} does not have the checksum it was written with")
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        with path.open("rb") as file:
+            head, payload = file.readline(100), file.read()
+        # torch does not check what it reads: from a damaged file it may take whatever the memory held before.
+        if head != f"{RESUME} {hashlib.sha256(payload).hexdigest()}\n".encode():
+            raise ValueError("it is damaged: it does not have the checksum it was written with")
+        state: dict[str, Any] = torch.load(io.BytesIO(payload), map_location=device, weights_only=True)
         if not isinstance(state, dict):
             raise TypeError(f"expected the state of a run, got a {type(state).__name__}")
     except Exception as error:

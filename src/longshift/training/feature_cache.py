@@ -22,7 +22,17 @@ import torch
 from torch import Tensor, nn
 
 from longshift.array_types import IntArray
-from longshift.data import BadImage, Manifest, Store, cores, default_cache, images_identity, open_pixels, ordered_map
+from longshift.data import (
+    BadImage,
+    Manifest,
+    Store,
+    cores,
+    data_version,
+    default_cache,
+    images_identity,
+    open_pixels,
+    ordered_map,
+)
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import cannot_write, content_hash, write_json
 from longshift.locks import locked
@@ -120,7 +130,8 @@ def open_features(
     else:
         tick(needed)
     styles = np.concatenate([manifest.domains, *(plan.styles for plan in plans)]) if plans else None
-    return Store(manifest, rows.read(needed), request.size, f"{folder.name}-{needed}", request.views, styles)
+    name, version = f"{folder.name}-{needed}", data_version(manifest, runtime.cache)
+    return Store(manifest, rows.read(needed), request.size, name, request.views, styles, version)
 
 
 def feature_folder(

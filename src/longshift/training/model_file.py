@@ -1,6 +1,8 @@
 """model.json: what is needed to use a run's weights without its data, its starting weights or its code.
 
 It holds plain values only. Together with model.safetensors it is a model: no pickle, nothing that runs when loaded.
+It names the hash of the weights that it describes and has a checksum of its own: another order of classes, another
+temperature or the weights of another run are refused.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from torch import Tensor
 
 from longshift.data import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_json
+from longshift.files import read_sealed, write_sealed
 from longshift.methods import Method
 from longshift.metrics import fit_temperature
 from longshift.nn import weights_header
@@ -53,6 +55,9 @@ class ModelFile:
     # The head on top of the backbone, whose weights are then in network.safetensors; "": no part is frozen.
     head: Literal["", "mlp", "linear"] = ""
     vector_source: VectorSource | None = None  # where its training vectors come from, if their file tells
+    weights: str = ""  # SHA-256 of the tensors of model.safetensors; known at the end
+    averaged_weights: str = ""  # of averaged.safetensors
+    network_weights: str = ""  # of network.safetensors
 
     @property
     def vectors(self) -> bool:
@@ -93,24 +98,30 @@ def save_model(
 ) -> None:
     """Write the selected weights (which the method has now), the averaged ones and model.json with temperatures."""
     if evaluator.task.network is not None:
-        save_weights(folder.network, evaluator.task.network.backbone.module.state_dict())
-    save_weights(folder.model, weights)
+        found = save_weights(folder.network, evaluator.task.network.backbone.module.state_dict())
+        described = replace(described, network_weights=found)
+    described = replace(described, weights=save_weights(folder.model, weights))
     labels = evaluator.task.labels(evaluator.sets["validation"])
     selected, averaged = fit_temperature(evaluator.predict("validation"), labels), 1.0
     if averager and averager.best:
         with averager.swapped(averager.best.weights):
-            save_weights(folder.averaged, evaluator.method.state_dict())
+            found = save_weights(folder.averaged, evaluator.method.state_dict())
+            described = replace(described, averaged_weights=found)
             averaged = fit_temperature(evaluator.predict("validation"), labels)
     described = replace(described, temperature=selected, averaged_temperature=averaged)
-    write_json(folder.description, {"schema": SCHEMA, **asdict(described)})
+    write_sealed(folder.description, {"schema": SCHEMA, **asdict(described)})
 
 
 def read_model_file(path: Path) -> ModelFile:
     """Read model.json; a file that is not one is named with what is wrong."""
-    value = read_json(path)
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
-        raise LongshiftError(f"{path} is not a model description: expected schema {SCHEMA}, got {found!r}")
+    try:
+        value = read_sealed(path)
+    except LongshiftError as error:
+        raise LongshiftError(f"{error}. Copy the folder again, or train the run again in another folder.") from error
+    if value.get("schema") != SCHEMA:
+        raise LongshiftError(
+            f"{path} is not a model description: expected schema {SCHEMA}, got {value.get('schema')!r}"
+        )
     try:
         model = TypeAdapter(ModelFile).validate_python(value)
     except ValidationError as error:
@@ -126,6 +137,7 @@ def _mistakes(model: ModelFile) -> list[str]:
     """Values that no run writes."""
     scales = (*model.mean, *model.std, model.temperature, model.averaged_temperature)
     checks = {
+        "expected the hash of its weights": len(model.weights) == 64,
         "expected two or more classes": len(model.classes) >= 2,
         "expected a size or a length of vectors": (model.size > 0) != (model.input_dim > 0),
         "expected a size of at most 4096 pixels": model.size <= 4096 and model.input_dim <= 2**24,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from longshift.data import DIGITS, Manifest, fitting_size, load_dataset
+from longshift.data import DIGITS, DataChanged, Manifest, data_version, fitting_size, load_dataset, what_changed
 from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone
 from longshift.settings import find_target, recognise, setting_for
@@ -79,6 +79,11 @@ class OpenDataset:
         return self._recognized[benchmark]
 
     @functools.cached_property
+    def version(self) -> str:
+        """The version of the data: a hash of their content; "" for the embedded digits."""
+        return data_version(self.manifest)
+
+    @functools.cached_property
     def fitting_size(self) -> int:
         """The image size that suits the images, up to that of the protocol."""
         return fitting_size(self.manifest, PROTOCOL_SIZE)
@@ -91,7 +96,7 @@ class OpenDataset:
         config = asked
         try:
             if not wrong & {"benchmark", "ratio"}:
-                config = self._with_benchmark(config)
+                config = self._with_version(self._with_benchmark(config))
             if "target" not in wrong:
                 target = find_target(self.manifest, config.target, config.benchmark)
                 config = config.model_copy(update={"target": target})
@@ -117,6 +122,13 @@ class OpenDataset:
             return config
         return config.model_copy(update={"benchmark": self.recognized_as(config.benchmark)})
 
+    def _with_version(self, config: RunConfig) -> RunConfig:
+        """The version of the data, which is a part of the run unless a benchmark names them."""
+        if config.benchmark:
+            return config.model_copy(update={"data_version": ""})
+        require_version(config.data_version, self.version, f"{self.data} is not the expected version of the data")
+        return config.model_copy(update={"data_version": self.version})
+
     def _with_size(self, config: RunConfig) -> RunConfig:
         """The image size, where none is stated and the images are smaller than the protocol's.
 
@@ -140,6 +152,14 @@ class OpenDataset:
                 validation=config.validation, third=config.validation is not None,
             )  # fmt: skip
             self._possible.add(key)
+
+
+def require_version(expected: str, found: str, what: str) -> None:
+    """Raise if the data are another version than the one that a run is about; "" expects none."""
+    if expected and found != expected:
+        raise DataChanged(
+            f"{what}: {what_changed(expected, found)}. Restore the files, or start a new run in another folder."
+        )
 
 
 def describe_network(config: RunConfig) -> str:

@@ -31,7 +31,7 @@ SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
 
 # Fields that were added after the first runs were published: they count in a fingerprint only where they differ from
 # their default, so that earlier runs keep theirs. A new field goes here.
-LATER_FIELDS = ("average", "head", "sampling", "trainable", "validation", "views")
+LATER_FIELDS = ("average", "data_version", "head", "sampling", "trainable", "validation", "views")
 # Fields that count by what they amount to: `fingerprint` adds the result.
 RESOLVED_FIELDS = ("hparams", "schedules", "average_from")
 
@@ -59,6 +59,8 @@ class RunConfig(BaseModel):
 
     data: str = Field(default="digits", min_length=1, json_schema_extra=_DATA)
     """Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), or 'digits'."""
+    data_version: str = Field(default="", json_schema_extra=_DATA)
+    """Expect this version of your own data, and stop if it is another; by default the present one."""
     benchmark: str | None = Field(default=None, json_schema_extra=_DATA)
     """Use the counts of VLCS, PACS, OfficeHome, DomainNet or a plugin's benchmark; by default recognized by names."""
     setting: str = Field(default="TotalHeavyTail", json_schema_extra=_DATA)
@@ -238,8 +240,9 @@ class RunConfig(BaseModel):
     def fingerprint(self) -> str:
         """Content hash of everything that makes the run what it is, hyper-parameters resolved.
 
-        A benchmark counts by its name, a file of weights by its contents and a benchmark's vectors by theirs, wherever
-        they lie: a run has one fingerprint on all machines, and runs that start from other weights have another.
+        A benchmark counts by its name, other data by their content, a file of weights by its contents and a benchmark's
+        vectors by theirs, wherever they lie: a run has one fingerprint on all machines, and runs on other data or from
+        other weights have another.
         """
         values = self.model_dump(exclude={*RESOLVED_FIELDS, *LATER_FIELDS})
         for name in LATER_FIELDS:
@@ -249,7 +252,7 @@ class RunConfig(BaseModel):
             values["average_from"] = self.average_start
         # A preset is its method with those values, and such a run has one fingerprint.
         values["method"] = self.method_class.info.preset_of or self.method
-        values["data"] = self.benchmark or self.data
+        values["data"] = self.benchmark or ("" if self.data_version else self.data)
         if self.vectors and self.benchmark:  # one benchmark has many tables of vectors, by the network they are from
             values["vectors"] = file_hash(Path(self.data))
         values["weights"] = file_hash(Path(self.weights)) if self.weights else None

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longshift.data import what_changed
 from longshift.errors import LongshiftError
-from longshift.files import FileIn, read_json, replacing, write_json, write_text
+from longshift.files import FileIn, file_hash, read_json, read_sealed, replacing, write_json, write_sealed, write_text
+from longshift.training.result_checks import contradiction
 
 if TYPE_CHECKING:  # reading results must not wait for torch
     import numpy.typing as npt
@@ -85,9 +87,11 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
                 changed = ["its hyper-parameters"]
                 if found.get("hparams") == value["hparams"]:  # what is left counts by its contents
                     changed = [f"the contents of its {'weights file' if config.weights else 'table of vectors'}"]
+            listed = ", ".join(changed)
+            if "data_version" in changed:
+                listed += f": the data have changed, {what_changed(found['run']['data_version'], config.data_version)}"
             raise LongshiftError(
-                f"{folder.path} holds another run (it differs in {', '.join(changed)}). "
-                "Choose another --out, or remove the folder."
+                f"{folder.path} holds another run (it differs in {listed}). Choose another --out, or remove the folder."
             )
         return
     write_json(folder.config, value)
@@ -145,24 +149,31 @@ def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) ->
     }
 
 
-def read_result(folder: RunFolder, fingerprint: str = "", recount: bool = True) -> dict[str, Any]:
+def write_result(folder: RunFolder, value: dict[str, Any]) -> dict[str, Any]:
+    """Write result.json with its checksum; return the result with those of the files that belong to it."""
+    files = {path.name: file_hash(path) for path in (folder.metrics, folder.predictions) if path.exists()}
+    result = {**value, "files": files}
+    write_sealed(folder.result, result)
+    return result
+
+
+def read_result(folder: RunFolder, fingerprint: str = "") -> dict[str, Any]:
     """The result of a finished run; if a fingerprint is given, it must be that run's.
 
-    With `recount`, its accuracies must agree with its confusion matrices.
+    Its values must be those that were written, and its numbers must not contradict each other.
     """
     try:
-        value = read_json(folder.result)
-        wrong = _result_mistake(value, fingerprint) or (_miscounted(value) if recount else "")
+        value = read_sealed(folder.result)
+        wrong = _result_mistake(value, fingerprint) or _contradiction(value)
     except LongshiftError as error:
-        wrong = str(error)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        wrong = str(error).removeprefix(f"{folder.result} is damaged: ")
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         wrong = f"{type(error).__name__} {error}"
     if wrong:
         raise LongshiftError(
             f"{folder.result} is damaged: {wrong}. Remove it and run the same command: only this run is made again."
         )
-    result: dict[str, Any] = value
-    return result
+    return value
 
 
 def _result_mistake(value: Any, fingerprint: str) -> str:
@@ -177,18 +188,15 @@ def _result_mistake(value: Any, fingerprint: str) -> str:
     return ""
 
 
-def _miscounted(value: dict[str, Any]) -> str:
-    """The confusion matrix has all counts a second time, which reveals a number that changed on disk."""
+def _contradiction(value: dict[str, Any]) -> str:
+    """Numbers of a result that cannot all be true."""
+    shots = value["split"]["shots"]
     for which in ("last", "selected", "averaged"):
         for name, part in (value.get(which) or {}).items():
-            if name in ("step", "posterior"):  # nothing is counted there
+            if name in ("step", "posterior", "calibrated"):  # nothing is counted there
                 continue
-            n, right = sum(map(sum, part["confusion"])), sum(row[k] for k, row in enumerate(part["confusion"]))
-            if n != part["n"] or abs(right / n - part["accuracy"]) > 1e-9:
-                return (
-                    f"the {which} accuracy on {name} is {part['accuracy']!r} of {part['n']!r} samples, "
-                    f"but its confusion matrix has {right} right of {n}"
-                )
+            if wrong := contradiction(part, shots):
+                return f"the {which} {wrong}".replace(" is ", f" on {name} is ", 1)
     return ""
 
 
@@ -200,15 +208,26 @@ def write_predictions(folder: RunFolder, arrays: Mapping[str, npt.NDArray[Any]])
         np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
-def read_predictions(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of a predictions.npz by name, such as "target_logits"; sets without samples have none."""
+def read_predictions(path: Path, result: Mapping[str, Any] | None = None) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a predictions.npz by name, such as "target_logits"; sets without samples have none.
+
+    If the run's result is given, the file must be the one that belongs to it.
+    """
     import numpy as np
 
     try:
+        _require_bound(path, result)
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
     except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
         raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
+
+
+def _require_bound(path: Path, result: Mapping[str, Any] | None) -> None:
+    """Raise unless a file has the checksum in the result of its run."""
+    expected = None if result is None else result["files"].get(path.name)
+    if expected is not None and file_hash(path) != expected:
+        raise ValueError("it is not the file that belongs to result.json")
 
 
 def write_metrics(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
@@ -216,12 +235,13 @@ def write_metrics(folder: RunFolder, rows: list[dict[str, Any]]) -> None:
     write_text(folder.metrics, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl."""
+def read_metrics(folder: RunFolder, result: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl; if the run's result is given, the file must be the one that belongs to it."""
     if not folder.metrics.exists():
         return []
     rows = []
     try:
+        _require_bound(folder.metrics, result)
         for number, line in enumerate(folder.metrics.read_text(encoding="utf-8").splitlines(), start=1):
             if line:
                 row = json.loads(line)

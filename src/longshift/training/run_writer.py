@@ -13,8 +13,9 @@ from longshift.files import write_json
 from longshift.settings import DamagedRecipe, read_recipe, save_split
 from longshift.training import environment
 from longshift.training.checkpoint import ResumeWriter, damaged_resume, load_resume
+from longshift.training.resolve_run import require_version
 from longshift.training.run_config import RunConfig
-from longshift.training.run_folder import RunFolder, refuse_taken, write_config, write_metrics
+from longshift.training.run_folder import RunFolder, refuse_taken, write_config, write_metrics, write_result
 from longshift.training.task import Task
 
 
@@ -45,6 +46,11 @@ class RunWriter:
         if saved != own:
             raise damaged_resume(folder.resume, ValueError(f"it belongs to another run ({saved[:12]}, not {own[:12]})"))
         self._require_split(str(state["split"]))
+        require_version(
+            str(state["data_version"]),
+            self.task.store.version,
+            f"the data of {folder.path} have changed since the run started",
+        )
         return state
 
     def _require_split(self, saved: str) -> None:
@@ -59,17 +65,22 @@ class RunWriter:
     def save(self, rows: list[dict[str, Any]], state: dict[str, Any]) -> None:
         """Write the evaluations so far and start to write a checkpoint."""
         write_metrics(self.folder, rows)
-        own = {"run": self.config.fingerprint(), "split": self.task.split.fingerprint}
+        own = {
+            "run": self.config.fingerprint(),
+            "split": self.task.split.fingerprint,
+            "data_version": self.task.store.version,
+        }
         self._checkpoints.save({**own, **state})
 
     def wait(self) -> None:
         """Return when the checkpoint is written."""
         self._checkpoints.wait()
 
-    def finish(self, rows: list[dict[str, Any]], result: dict[str, Any]) -> None:
-        """Write the result and remove the checkpoint."""
+    def finish(self, rows: list[dict[str, Any]], result: dict[str, Any]) -> dict[str, Any]:
+        """Write the result, which is returned as it was written, and remove the checkpoint."""
         write_metrics(self.folder, rows)
-        write_json(self.folder.result, result)
+        written = write_result(self.folder, result)
         with contextlib.suppress(LongshiftError):  # the run is finished: a checkpoint that failed is not needed
             self._checkpoints.close()
         self.folder.resume.unlink(missing_ok=True)
+        return written

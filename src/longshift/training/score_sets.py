@@ -18,8 +18,11 @@ from longshift.metrics import (
     FloatArray,
     class_posteriors,
     evaluate_predictions,
+    expected_calibration_error,
+    fit_temperature,
     js_divergence,
     nan_mean,
+    negative_log_likelihood,
     probabilities,
 )
 from longshift.nn import without_kernel_tuning
@@ -70,6 +73,25 @@ def _mean(gaps: Sequence[FloatArray]) -> float | None:
     return value if np.isfinite(value) else None
 
 
+def calibration(task: Task, logits: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The temperature that calibrates on validation, and ece and nll of the probabilities that `predict` then gives.
+
+    The metrics of a set are of the plain outputs.
+    """
+    labels = {name: task.labels(task.split.part(name)) for name in logits}
+    if "validation" not in logits or not all(bool(torch.isfinite(values).all()) for values in logits.values()):
+        return {}
+    temperature = fit_temperature(logits["validation"], labels["validation"])
+    found: dict[str, Any] = {"temperature": temperature}
+    for name, values in logits.items():
+        scaled = values.double() / temperature
+        found[name] = {
+            "ece": expected_calibration_error(scaled, labels[name]),
+            "nll": negative_log_likelihood(scaled, labels[name]),
+        }
+    return found
+
+
 def brief(found: Mapping[str, Evaluation]) -> dict[str, Any]:
     """Evaluations by set as a row of metrics.jsonl has them: without the confusion matrices."""
     rows = {name: evaluation.to_dict() for name, evaluation in found.items()}
@@ -107,6 +129,7 @@ class Evaluator:
         return {
             **{name: evaluation.to_dict() for name, evaluation in found.items()},
             "posterior": posterior_gaps(self.task, logits),
+            "calibrated": calibration(self.task, logits),
         }
 
     def prediction_arrays(self) -> dict[str, npt.NDArray[Any]]:

@@ -18,7 +18,7 @@ from longshift.progress import Tick, silent
 from longshift.settings import Split, make_split, setting_for
 from longshift.training.feature_cache import FeatureRequest, FrozenNetwork, open_features, require_readable
 from longshift.training.feature_views import CopyRecipe
-from longshift.training.resolve_run import ResolvedRun
+from longshift.training.resolve_run import ResolvedRun, require_version
 from longshift.training.run_config import RunConfig, Runtime
 
 Bar = Callable[[str, int], AbstractContextManager[Tick]]
@@ -91,7 +91,9 @@ def make_task(
     if known:
         return Task(manifest, split, known.store, known.network)
     network = FrozenNetwork.of(config) if config.frozen else None
-    return Task(manifest, split, open_inputs(config, manifest, network, runtime, bar), network)
+    store = open_inputs(config, manifest, network, runtime, bar)
+    require_version(config.data_version, store.version, f"the data of this run, {config.data}, have changed")
+    return Task(manifest, split, store, network)
 
 
 def open_inputs(
@@ -115,10 +117,11 @@ def open_inputs(
 def inputs_key(config: RunConfig) -> tuple[Any, ...]:
     """What decides the store of a run: runs with equal keys can share it."""
     if not config.frozen:
-        return (config.data, config.size)
+        return (config.data, config.data_version, config.size)
     recipe = CopyRecipe.of(config) if config.views > 1 else None
     return (
-        config.data, config.size, config.backbone_name, config.pretrained, config.weights, config.views, recipe,
+        config.data, config.data_version, config.size, config.backbone_name, config.pretrained, config.weights,
+        config.views, recipe,
     )  # fmt: skip
 
 

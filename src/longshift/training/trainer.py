@@ -194,6 +194,7 @@ class Trainer:
         weights = FinalWeights(progress.step, bool(progress.diverged_at), self.best, self.averager)
         weights.announce(self.evaluator, "vector" if self.config.vectors else "image", tick)
         result = new_result(self.config, self.method.config.to_dict(), self.task.split)
+        result["data_version"] = self.task.store.version
         result |= {**progress.outcome(), **weights.measure(self.evaluator)}
         if self.best and self.runtime.keep_model:
             save_model(folder, self.model_file, self.best.weights, self.averager, self.evaluator)
@@ -203,5 +204,4 @@ class Trainer:
         on_gpu = self.device.type == "cuda"
         result["memory_gib"] = torch.cuda.max_memory_allocated(self.device) / 2**30 if on_gpu else None
         result["environment"] = environment.describe(self.device)
-        self.writer.finish(progress.rows, result)
-        return result
+        return self.writer.finish(progress.rows, result)

@@ -1,0 +1,164 @@
+"""Which version of a dataset lies on the disk: a hash of the content of its files, not of their place or time.
+
+Names, sizes and time stamps are looked at first. Files are read only if those are new; the hashes are then kept in
+
+    $LONGSHIFT_CACHE/versions/STAMPS-VERSION.tsv   SHA-256 and path of each file
+
+A folder, the same folder elsewhere and a .zip of it are one version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from longshift.data.image_bytes import ImageSource, identity, open_source
+from longshift.data.image_decoding import BadImage
+from longshift.data.manifest import Manifest
+from longshift.data.parallel import ordered_map
+from longshift.data.vectors import ordered_vectors
+from longshift.errors import LongshiftError
+from longshift.files import write_text
+from longshift.text import counted, some
+
+VERSIONS = "versions"
+MOST_LISTS = 200  # that are kept
+SHOWN = 12  # characters of a version in messages
+_NAME = 24  # characters of a hash in the name of a file
+
+
+class DataChanged(LongshiftError):
+    """The data are not those that a run was started on."""
+
+
+def default_cache() -> Path:
+    """$LONGSHIFT_CACHE, or ~/.cache/longshift."""
+    given = os.environ.get("LONGSHIFT_CACHE")
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "longshift"
+
+
+def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = False) -> str:
+    """SHA-256 over the manifest and the content of every file; "" for the embedded digits, which never change.
+
+    Args:
+        manifest: The dataset.
+        cache: Folder that keeps the hashes of files; by default $LONGSHIFT_CACHE.
+        fresh: Read all files even if their sizes and time stamps are known.
+    """
+    if manifest.root is None:
+        return ""
+    folder = (default_cache() if cache is None else cache) / VERSIONS
+    if manifest.vectors:
+        return _version_of_vectors(manifest, folder, fresh)
+    with open_source(manifest) as source:
+        stamps = identity(manifest, source)
+        known = "" if fresh else _known(manifest, folder, stamps)
+        return known or _keep(manifest, folder, stamps, _hash_files(manifest, source))
+
+
+def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool) -> str:
+    assert manifest.root is not None
+    status = manifest.root.stat()
+    text = f"{manifest.fingerprint()} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    stamps = hashlib.sha256(text.encode()).hexdigest()
+    if not fresh and (found := sorted(folder.glob(f"{stamps[:_NAME]}-*.tsv"))):
+        lines = _lines(found[0])
+        if len(lines) == 1 and _tag(lines[0]) in found[0].name:
+            return lines[0]
+    version = ordered_vectors(manifest)[1]
+    _write(folder / f"{stamps[:_NAME]}-{_tag(version)}.tsv", [version])
+    return version
+
+
+def _hash_files(manifest: Manifest, source: ImageSource) -> list[str]:
+    def look(path: str) -> str:
+        try:
+            return hashlib.sha256(source.read(path)).hexdigest()
+        except BadImage as bad:
+            return bad.kind  # `data verify` and the decoder report it
+
+    return list(ordered_map(look, manifest.paths))
+
+
+def _combined(manifest: Manifest, hashes: Iterable[str]) -> str:
+    digest = hashlib.sha256(f"{manifest.fingerprint()}\n".encode())
+    for found in hashes:
+        digest.update(f"{found}\n".encode())
+    return digest.hexdigest()
+
+
+def _tag(version: str) -> str:
+    return version[:_NAME]
+
+
+def _known(manifest: Manifest, folder: Path, stamps: str) -> str:
+    """The version that files with these stamps had; "" if it is not known. A damaged list counts as unknown."""
+    for file in sorted(folder.glob(f"{stamps[:_NAME]}-*.tsv")):
+        hashes = _read(file)
+        if list(hashes) == list(map(_in_a_line, manifest.paths)):
+            version = _combined(manifest, hashes.values())
+            if file.name == _file_name(stamps, version):
+                return version
+    return ""
+
+
+def _keep(manifest: Manifest, folder: Path, stamps: str, hashes: Sequence[str]) -> str:
+    version = _combined(manifest, hashes)
+    lines = [f"{found}\t{_in_a_line(path)}" for found, path in zip(hashes, manifest.paths, strict=True)]
+    _write(folder / _file_name(stamps, version), lines)
+    return version
+
+
+def _file_name(stamps: str, version: str) -> str:
+    return f"{stamps[:_NAME]}-{_tag(version)}.tsv"
+
+
+def _write(file: Path, lines: Sequence[str]) -> None:
+    with contextlib.suppress(LongshiftError, OSError):  # only a cache: it may be read-only
+        write_text(file, "".join(f"{line}\n" for line in lines))
+        kept = sorted(file.parent.glob("*.tsv"), key=lambda path: path.stat().st_mtime)
+        for old in kept[:-MOST_LISTS]:
+            old.unlink(missing_ok=True)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_bytes().decode("utf-8").split("\n")[:-1]
+    except (OSError, ValueError):
+        return []
+
+
+def _read(file: Path) -> dict[str, str]:
+    """The hash of each path; none for vectors, whose list has only the version."""
+    pairs = (line.partition("\t") for line in _lines(file))
+    return {path: found for found, tab, path in pairs if tab}
+
+
+def _in_a_line(path: str) -> str:
+    return ascii(path) if "\n" in path else path
+
+
+def what_changed(before: str, now: str, cache: Path | None = None) -> str:
+    """The difference between two versions, in words; short where the list of one is no longer in the cache."""
+    folder = (default_cache() if cache is None else cache) / VERSIONS
+    old, new = _list_of(folder, before), _list_of(folder, now)
+    if not old or not new:
+        return f"version {before[:SHOWN]} before, {now[:SHOWN]} now"
+    changed = [path for path, found in new.items() if path in old and old[path] != found]
+    parts = [
+        _listed(changed, "changed"),
+        _listed([path for path in old if path not in new], "removed"),
+        _listed([path for path in new if path not in old], "added"),
+    ]
+    return "; ".join(filter(None, parts)) or "other classes or domains of the same files"
+
+
+def _list_of(folder: Path, version: str) -> Mapping[str, str]:
+    return next((found for file in sorted(folder.glob(f"*-{_tag(version)}.tsv")) if (found := _read(file))), {})
+
+
+def _listed(paths: Sequence[str], word: str) -> str:
+    return f"{counted(len(paths), 'file')} {word} ({some(paths, 3)})" if paths else ""

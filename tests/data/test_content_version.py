@@ -1,0 +1,88 @@
+"""The version of a dataset follows from the content of its files, and from nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longshift.data import data_version, load_dataset, what_changed
+from tests.data.trees import encoded, make_tree, picture, zip_tree
+
+
+def version(path: Path, cache: Path) -> str:
+    return data_version(load_dataset(path), cache)
+
+
+def test_a_copy_and_an_archive_are_the_same_version(tmp_path: Path) -> None:
+    cache, data = tmp_path / "cache", make_tree(tmp_path / "data")
+    found = version(data, cache)
+    copy = shutil.copytree(data, tmp_path / "copy")
+    assert version(copy, cache) == found
+    assert version(zip_tree(data, tmp_path / "data.zip", "data/"), cache) == found
+    assert data_version(load_dataset("digits"), cache) == ""
+
+
+@pytest.mark.parametrize("keep_time", [False, True])
+def test_a_change_of_one_byte_is_another_version(tmp_path: Path, keep_time: bool) -> None:
+    """Also if the file keeps its size and its time, as some copying programs do."""
+    cache, data = tmp_path / "cache", make_tree(tmp_path / "data")
+    before = version(data, cache)
+    file = data / "paint" / "cat" / "0.png"
+    status, raw = file.stat(), bytearray(file.read_bytes())
+    raw[-20] ^= 1
+    file.write_bytes(raw)
+    if keep_time:
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = version(data, cache)
+    assert after != before
+    assert what_changed(before, after, cache) == "1 file changed (paint/cat/0.png)"
+
+
+def test_what_changed_is_told(tmp_path: Path) -> None:
+    cache, data = tmp_path / "cache", make_tree(tmp_path / "data")
+    before = version(data, cache)
+    (data / "paint" / "cat" / "0.png").unlink()
+    (data / "paint" / "dog" / "new.png").write_bytes(encoded(picture(99)))
+    after = version(data, cache)
+    assert what_changed(before, after, cache) == "1 file removed (paint/cat/0.png); 1 file added (paint/dog/new.png)"
+    shutil.rmtree(cache)
+    assert what_changed(before, after, cache) == f"version {before[:12]} before, {after[:12]} now"
+
+
+def test_files_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, data = tmp_path / "cache", make_tree(tmp_path / "data")
+    found = version(data, cache)
+    monkeypatch.setattr("longshift.data.content_version._hash_files", lambda *_: pytest.fail("it read the files"))
+    assert version(data, cache) == found
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda raw: b"", lambda raw: raw[:70], lambda raw: b"0" + raw[1:], lambda raw: raw * 2]
+)
+def test_a_damaged_list_is_made_again(tmp_path: Path, damage: object) -> None:
+    cache, data = tmp_path / "cache", make_tree(tmp_path / "data")
+    found = version(data, cache)
+    (file,) = (cache / "versions").iterdir()
+    file.write_bytes(damage(file.read_bytes()))  # type: ignore[operator]
+    assert version(data, cache) == found
+
+
+def test_vectors_have_a_version(tmp_path: Path) -> None:
+    file, cache = tmp_path / "v.npz", tmp_path / "cache"
+    versions = []
+    for value in (1.0, 2.0):
+        np.savez(file, x=np.eye(4) * value, label=np.arange(4) % 2, domain=np.arange(4) // 2)
+        versions.append(version(file, cache))
+        assert versions[-1] == data_version(load_dataset(file), cache, fresh=True)
+    assert versions[0] != versions[1]
+    assert what_changed(versions[0], versions[1], cache).startswith("version ")
+
+
+def test_a_read_only_cache_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    data = make_tree(tmp_path / "data")
+    assert version(data, tmp_path / "cache") == version(data, tmp_path / "other")
