@@ -35,5 +35,14 @@ if TYPE_CHECKING:
         rank_table as rank_table,
         wilcoxon_holm as wilcoxon_holm,
     )
+    from longshift.analysis.site_intervals import (
+        ENOUGH_SITES as ENOUGH_SITES,
+        LEVEL as LEVEL,
+        Evidence as Evidence,
+        Range as Range,
+        corrected_estimate as corrected_estimate,
+        logit_share as logit_share,
+        one_more_site as one_more_site,
+    )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

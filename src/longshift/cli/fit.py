@@ -81,7 +81,7 @@ def fit(
     if quiet:  # otherwise it was among the sentences
         if done.summary.warning:
             caution(f"warning: {done.summary.warning}")
-        expected = f"Expected accuracy at a new site: {done.summary.accuracy.words()}."
+        expected = f"Accuracy at a new site: {done.summary.accuracy.words()}."
         result = " ".join(filter(None, (expected, done.summary.verdict)))
         say(result)
     say(

@@ -33,16 +33,23 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="Write a .csv or .json file.")] = None,
     top_k: Annotated[int, typer.Option(min=1, help="Print this many classes per image.")] = 3,
     unsure: Annotated[
-        float, typer.Option(min=0, max=1, help="Mark predictions whose probability is below this.")
-    ] = 0.5,
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Mark predictions whose probability is below this; default: above it, 90 % were right at the sites "
+            "that `fit` held out.",
+        ),
+    ] = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Predict classes with calibrated probabilities; images that cannot be read are reported and skipped.
+    """Predict classes with calibrated probabilities, and estimate the accuracy at this site without labels.
 
-    If a model of `longshift fit` was no better than guessing at unseen sites, a warning is printed.
+    Images that cannot be read are reported and skipped. The estimate needs a model of `longshift fit` and all images
+    of one site in one call. If the model was no better than guessing at unseen sites, a warning is printed.
 
     Examples:
 
@@ -74,6 +81,8 @@ def predict(
         found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
     if found.warning:  # also with --quiet, which silences progress only
         caution(f"warning: {found.warning}")
+    if found.estimate and found.estimate.far:
+        caution(f"warning: {found.estimate.warning()}")
     for path, reason in found.skipped:
         caution(f"skipped {path}: {reason}")
     if not found.rows:
@@ -96,9 +105,12 @@ def predict(
     counts = ", ".join(f"{name} {n}" for name, n in Counter(p.label for p in found.rows).most_common(10))
     doubtful = sum(p.unsure for p in found.rows)
     say(
-        f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below {unsure:g}), "
-        f"{len(found.skipped)} skipped" + (f"; written to {out}" if out else "")
+        f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below "
+        f"{found.unsure_below:g}), {len(found.skipped)} skipped" + (f"; written to {out}" if out else "")
     )
+    if found.estimate:
+        for sentence in found.estimate.sentences()[:2]:  # the warning is on standard error
+            say(sentence)
 
 
 def _lines() -> list[str]:

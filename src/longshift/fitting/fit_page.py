@@ -71,7 +71,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
         ("Network", plan.reason),
         ("Training", plan.training(len(runs))),
         *([("Style mixing", plan.style_reason)] if plan.style_reason else []),
-        ("Expected at a new site", summary.accuracy.words()),
+        ("Accuracy at a new site", summary.accuracy.words()),
         ("Averaged over classes", summary.balanced.words()),
     ]
     return Page(f"{look.name}: what to expect at a new site", summary.sentences, sections, facts)

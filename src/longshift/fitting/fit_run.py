@@ -28,9 +28,10 @@ from longshift.fitting.plan import (
     usual_steps,
 )
 from longshift.fitting.request_checks import Draft, make_draft
+from longshift.fitting.site_calibration import learn_new_sites
 from longshift.fitting.site_scores import SiteScore, site_score
 from longshift.fitting.style_trial import better_style, styles_to_try
-from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model
+from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model, write_knowledge
 from longshift.locks import lock_folder
 from longshift.progress import Tick
 from longshift.settings import NO_TARGET
@@ -194,6 +195,10 @@ def _fit(
     scores = _scores(jobs, results)
     summary = summarise(look, plan, scores, results[jobs[-1].folder])
     _keep_record(RunFolder(jobs[-1].folder), summary)
+    held_out = [job for job in jobs[:-1] if job.method == jobs[-1].method]
+    knowledge = learn_new_sites(held_out, jobs[-1].folder, look.sites)
+    if knowledge is not None:
+        write_knowledge(jobs[-1].folder, knowledge)
     for sentence in summary.sentences:
         say(sentence)
     done = FitResult(folder, look, plan, summary)
@@ -311,7 +316,8 @@ def _train_all(
             keep = replace(
                 runtime,
                 keep_model=job.site == NO_TARGET,
-                save_predictions=job.site != NO_TARGET and not task.manifest.vectors,
+                # Of vectors, only the fit's own method needs them: for what to expect at a new site.
+                save_predictions=not task.manifest.vectors or job.method == jobs[-1].method,
             )
             try:
                 with lock_folder(job.folder):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from longshift.fitting.data_summary import Look
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import (
@@ -16,12 +18,15 @@ from longshift.fitting.site_scores import (
     accuracy_without,
     class_scores,
     expect,
+    same_site_gaps,
     verdict,
     weak_classes,
 )
 from longshift.inference import Unseen
 from longshift.methods import get_method
 from longshift.text import counted, some
+
+NOTEWORTHY = 0.05  # a difference between seen and unseen sites
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class Summary:
         """Plain values."""
         return {
             "method": self.title,
-            "expected_accuracy": asdict(self.accuracy),
-            "expected_balanced_accuracy": asdict(self.balanced),
+            "expected_accuracy": self.accuracy.to_json(),
+            "expected_balanced_accuracy": self.balanced.to_json(),
             "sites": {name: [asdict(score) for score in rows] for name, rows in self.scores.items()},
             "classes": [asdict(score) for score in self.classes],
             "weak_classes": [score.name for score in self.weak],
@@ -73,30 +78,23 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     """Summarize the scores at held-out sites and the result of the final model."""
     title = get_method(plan.method).info.title
     own = scores[title]
-    n = sum(score.n for score in own)
-    accuracy, balanced = expect([s.accuracy for s in own], n), expect([s.balanced for s in own], n)
+    sizes = [score.n for score in own]
+    accuracy, balanced = expect([s.accuracy for s in own], sizes), expect([s.balanced for s in own], sizes)
     classes = class_scores(look.classes, own, look.alone())
     weak = weak_classes(classes)
-    sentences = [
-        f"Expected accuracy of {title} at a new site: {accuracy.words()}; averaged over classes: {balanced.words()}."
-    ]
+    sentences = [f"Accuracy of {title} at a new site: {accuracy.words()}. Averaged over classes: {balanced.words()}."]
     unseen = {"selected": Unseen(balanced.mean, len(own), len(look.classes))}
     warning = unseen["selected"].warning()
     if warning:
         start = "" if look.noun == "vectors" else ", a pretrained backbone (--weights)"
         sentences.append(f"{warning} More {look.noun} from more sites{start} or more steps (--steps) may help.")
     if len(own) == 1:
-        sentences.append(
-            "With only one held-out site, the interval does not cover differences between sites. Run without --target "
-            "to hold out each site."
-        )
+        sentences.append("Run without --target to hold out each site: one does not show how sites differ.")
     else:
         sentences.append(hardest(own))
-    seen = [score.seen for score in own if score.seen is not None]
-    if seen:
-        gap = sum(seen) / len(seen) - accuracy.mean
-        if gap > 0.05:
-            sentences.append(cost_of_a_new_site(own, gap + accuracy.mean, gap))
+    cost = cost_of_a_new_site(own)
+    if cost:
+        sentences.append(cost)
     alone = [score for score in classes if score.alone]
     if alone:
         sentences.append(unlearned(alone, accuracy_without(look.classes, own, {score.name for score in alone})))
@@ -109,7 +107,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
         sentences.append(judgement)
     averaged = next((name for name in scores if name.startswith(f"{title} + ")), None)
     if averaged:
-        with_average = expect([s.balanced for s in scores[averaged]], n).mean
+        with_average = expect([s.balanced for s in scores[averaged]], sizes).mean
         unseen["averaged"] = Unseen(with_average, len(own), len(look.classes))
         gain = with_average - balanced.mean
         sentences.append(
@@ -125,15 +123,28 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     return Summary(title, scores, accuracy, balanced, classes, weak, judgement, sentences, unseen)
 
 
-def cost_of_a_new_site(own: Sequence[SiteScore], seen: float, gap: float) -> str:
-    """The accuracy of the held-out models at their own training sites, and the gap to a new site."""
-    if len(own) == 1:
-        which = f"The model of this estimate was trained without {own[0].site}. It reaches"
+def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:
+    """What it costs that a site is not among the training sites, measured at the same sites; "" for next to nothing."""
+    pairs = same_site_gaps(own)
+    if pairs:
+        seen, unseen = (float(np.mean([pair[which] for pair in pairs.values()])) for which in (0, 1))
+        start = (
+            f"The same sites reach {100 * seen:.0f} % on average while a model knows them and {100 * unseen:.0f} % "
+            "while held out"
+        )
+    elif own[0].seen is not None:
+        seen, unseen = own[0].seen, own[0].accuracy
+        start = (
+            f"The model without {own[0].site} reaches {100 * seen:.0f} % on other samples of its training sites and "
+            f"{100 * unseen:.0f} % at {own[0].site}"
+        )
     else:
-        which = "Each model of this estimate was trained without the site it was measured at. On average they reach"
+        return ""
+    if seen - unseen <= NOTEWORTHY:
+        return ""
     return (
-        f"{which} {100 * seen:.0f} % accuracy on other samples of the training sites: a new site costs about "
-        f"{100 * gap:.0f} points. Training samples from the new site would help most."
+        f"{start}: a new site costs about {100 * (seen - unseen):.0f} points. Training samples from the new site would "
+        "help most."
     )
 
 

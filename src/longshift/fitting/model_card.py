@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from longshift.analysis import LEVEL
 from longshift.data import read_vector_source
 from longshift.files import write_text
 from longshift.fitting.data_summary import Look
@@ -14,7 +15,7 @@ from longshift.fitting.fit_summary import Summary
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import CLASS_ACCURACY, MOST
 from longshift.methods import get_method
-from longshift.report import LEVEL, escape
+from longshift.report import escape
 
 
 def write_card(path: Path, look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
@@ -54,7 +55,7 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
         "- The weights were selected on a validation set with the same number of samples per class where there are "
         "enough. Probabilities are calibrated on it (temperature scaling).",
         "",
-        "## Expected accuracy at a new site",
+        "## Accuracy at a new site",
         "",
         f"- accuracy: **{summary.accuracy.words()}**",
         f"- averaged over classes: **{summary.balanced.words()}**",
@@ -118,11 +119,13 @@ def _how_measured(summary: Summary) -> str:
     if len(summary.own) == 1:
         return (
             f"Only {escape(summary.own[0].site)} was held out, and a model trained on the other sites was measured "
-            "there. The interval does not cover differences between sites: at another site the accuracy may be far "
-            "outside."
+            "there. One site does not show how sites differ, so no interval is given: at another site the accuracy may "
+            "be far from this."
         )
+    few = "" if summary.accuracy.enough else " With so few sites it rests mostly on how sites of other data differ."
     return (
         "Each site was held out in turn, and a model trained on the others was measured there. The interval contains "
-        f"the accuracy at one more site with probability {100 * LEVEL:.0f} %, if that site comes from the same "
-        "population."
+        f"the accuracy at one more site with probability {100 * LEVEL:.0f} %, if that site differs from these as they "
+        f"differ from each other.{few} For a given new site, `longshift predict` estimates the accuracy there from the "
+        "predictions."
     )

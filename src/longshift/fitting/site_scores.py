@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from longshift.report import LEVEL, share_interval, weak_below, weak_indices
+from longshift.analysis import ENOUGH_SITES, LEVEL, one_more_site
+from longshift.report import share_interval, weak_below, weak_indices
+from longshift.text import some
 
 WORTH = 0.005  # half a point
 MOST = 5  # weak classes that are named
@@ -28,6 +29,7 @@ class SiteScore:
     seen: float | None  # accuracy on held-out samples of the sites it was trained on
     per_class: Mapping[str, float | None]
     confusion: tuple[tuple[int, ...], ...]
+    seen_at: Mapping[str, float | None] = field(default_factory=dict)  # as `seen`, at each of these sites
 
 
 def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
@@ -43,44 +45,59 @@ def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
         float(test["accuracy"]) if test else None,
         dict(target["per_class"]),
         tuple(tuple(row) for row in target["confusion"]),
+        dict(test["per_domain"]) if test else {},
     )
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An expected value for a new site with an interval that contains it with probability `LEVEL`."""
+    """What held-out sites say about a new one: an interval that contains its value with probability `LEVEL`."""
 
-    mean: float
+    mean: float  # over the held-out sites
     low: float
     high: float
-    sites: int
+    values: tuple[float, ...]  # at the held-out sites
+
+    @property
+    def sites(self) -> int:
+        """How many sites were held out."""
+        return len(self.values)
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough sites to expect a number."""
+        return self.sites >= ENOUGH_SITES
 
     def words(self) -> str:
-        """In percent: "81 % (80 % interval 70 to 92 %, from 4 sites)"."""
-        sites = f"{self.sites} site{'s' * (self.sites > 1)}"
+        """In percent, such as "about 81 % (80 % interval 70 to 92 %, from 6 held-out sites)".
+
+        With few sites there is a wide range and no expected number: two sites say little about a third.
+        """
+        reach = f"{100 * self.low:.0f} to {100 * self.high:.0f} %"
+        if self.enough:
+            interval = f"{100 * LEVEL:.0f} % interval {reach}, from {self.sites} held-out sites"
+            return f"about {100 * self.mean:.0f} % ({interval})"
+        if self.sites == 1:
+            return f"unknown ({100 * self.mean:.0f} % at the only held-out site, which says little about another)"
+        each = some([f"{100 * value:.0f} %" for value in sorted(self.values)], ENOUGH_SITES)
         return (
-            f"{100 * self.mean:.0f} % ({100 * LEVEL:.0f} % interval {100 * self.low:.0f} to {100 * self.high:.0f} %, "
-            f"from {sites})"
+            f"anywhere from {reach} ({100 * LEVEL:.0f} % interval; {each} at the {self.sites} held-out sites, too few "
+            "to expect a number)"
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "values": list(self.values), "sites": self.sites, "enough_sites": self.enough}
 
-def expect(values: Sequence[float], n: int) -> Estimate:
-    """A prediction interval for one more site: Student's t over sites, but not narrower than n samples allow (Wilson).
 
-    A few sites may agree by chance; the total number of samples then still limits the precision. One site does not
-    show how sites differ, so its interval is too narrow; the sentences must say so.
+def expect(values: Sequence[float], sizes: Sequence[int]) -> Estimate:
+    """A prediction interval for one more site; `sizes` are the numbers of samples at the held-out sites.
 
-    >>> expect([0.7, 0.8, 0.85, 0.6], n=400).words()
-    '74 % (80 % interval 53 to 94 %, from 4 sites)'
-    >>> expect([0.5, 0.5], n=20).words()
-    '50 % (80 % interval 36 to 64 %, from 2 sites)'
+    >>> expect([0.92, 0.9], [500, 500]).words()
+    'anywhere from 43 to 99 % (80 % interval; 90 %, 92 % at the 2 held-out sites, too few to expect a number)'
     """
-    mean, k = float(np.mean(values)), len(values)
-    low, high = share_interval(mean, n)
-    if k > 1:
-        half = float(stats.t.ppf((1 + LEVEL) / 2, k - 1)) * float(np.std(values, ddof=1)) * math.sqrt(1 + 1 / k)
-        low, high = min(low, mean - half), max(high, mean + half)
-    return Estimate(mean, max(low, 0.0), min(high, 1.0), k)
+    found = one_more_site(values, sizes)
+    return Estimate(found.mean, found.low, found.high, tuple(values))
 
 
 @dataclass(frozen=True)
@@ -131,6 +148,17 @@ def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
     shares = [score.recall for score in learned]
     weak = [learned[k] for k in weak_indices(shares)]
     return [replace(score, unsure=share_interval(score.recall, score.n)[1] >= weak_below(shares)) for score in weak]
+
+
+def same_site_gaps(scores: Sequence[SiteScore]) -> dict[str, tuple[float, float]]:
+    """The accuracy at each site while models knew it (mean over the models of the other sites) and while unseen."""
+    found = {}
+    for score in scores:
+        known = [other.seen_at.get(score.site) for other in scores if other is not score]
+        values = [value for value in known if value is not None]
+        if values:
+            found[score.site] = (float(np.mean(values)), score.accuracy)
+    return found
 
 
 def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_out: Collection[str]) -> float | None:

@@ -24,8 +24,26 @@ if TYPE_CHECKING:
     from longshift.inference.model_warning import Unseen as Unseen, keep_unseen as keep_unseen
     from longshift.inference.prediction import (
         VECTOR_SUFFIXES as VECTOR_SUFFIXES,
+        Outputs as Outputs,
+        Predictions as Predictions,
+        collect_outputs as collect_outputs,
         expand_inputs as expand_inputs,
         predict as predict,
+    )
+    from longshift.inference.site_estimate import (
+        HeldOutSite as HeldOutSite,
+        Reference as Reference,
+        Signals as Signals,
+        SiteEstimate as SiteEstimate,
+        SiteKnowledge as SiteKnowledge,
+        SureRule as SureRule,
+        choose_sure as choose_sure,
+        estimate_site as estimate_site,
+        make_reference as make_reference,
+        novelty as novelty,
+        read_knowledge as read_knowledge,
+        read_signals as read_signals,
+        write_knowledge as write_knowledge,
     )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
 from longshift.inference.model_warning import unseen_warning
+from longshift.inference.site_estimate import SiteKnowledge, read_knowledge
 from longshift.methods import Problem, get_method
-from longshift.nn import make_backbone, make_network
+from longshift.nn import Network, make_backbone, make_network
 from longshift.text import some
 from longshift.training import (
     FrozenNetwork,
@@ -52,6 +53,7 @@ class LoadedModel:
     device: torch.device
     temperature: float
     warning: str = ""  # why it must not be used, by its record at unseen sites
+    knowledge: SiteKnowledge | None = None  # what its fit kept about new sites; of the selected weights only
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -68,6 +70,20 @@ class LoadedModel:
         """(N, classes) on the CPU from pixels (N, size, size, 3) uint8 or vectors (N, length) float32."""
         out: Tensor = self.predictor(self.inputs.evaluation(stored.to(self.device)))
         return out.float().cpu()
+
+    @torch.no_grad()
+    def outputs(self, stored: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (N, classes) and the features (N, D) that they are computed from, in one pass, on the CPU."""
+        network = next((part for part in self.predictor.modules() if isinstance(part, Network)), None)
+        if network is None:
+            raise LongshiftError(f"{self.folder}: expected a predictor with a network inside, got none")
+        caught: list[Tensor] = []
+        hook = network.featurizer.register_forward_hook(lambda module, args, out: caught.append(out))
+        try:
+            logits = self.logits(stored)
+        finally:
+            hook.remove()
+        return logits, caught[0].float().cpu()
 
     def probabilities(self, stored: Tensor) -> Tensor:
         """Calibrated probabilities (N, classes) in float64."""
@@ -123,7 +139,9 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
     warning = unseen_warning(folder.path, weights)
-    return LoadedModel(folder.path, info, predictor.to(target).eval(), inputs, target, temperature, warning)
+    knowledge = read_knowledge(folder.path) if weights == "selected" else None
+    predictor = predictor.to(target).eval()
+    return LoadedModel(folder.path, info, predictor, inputs, target, temperature, warning, knowledge)
 
 
 def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Module:

@@ -8,11 +8,10 @@ import io
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +29,7 @@ from longshift.data import (
 )
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, load_model
+from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, read_signals
 from longshift.progress import Tick, silent
 
 CHUNK = 64
@@ -40,6 +40,20 @@ TOLD = {  # common inputs that are not images
     ".csv": "a table: give the images themselves, or their paths, one per line, on standard input (-)",
     ".txt": "a text: give the images themselves, or their paths, one per line, on standard input (-)",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Logits (N, classes) and features (N, D) of the inputs that could be read, in order."""
+
+    names: tuple[str, ...]
+    logits: Tensor
+    features: Tensor
+    skipped: tuple[tuple[str, str], ...]
+
+    def probabilities(self, temperature: float) -> Tensor:
+        """Calibrated probabilities in float64."""
+        return (self.logits.double() / temperature).softmax(1)
 
 
 @dataclass(frozen=True)
@@ -78,11 +92,16 @@ class Predictions:
     rows: tuple[Prediction, ...]
     skipped: tuple[tuple[str, str], ...]
     warning: str = ""
+    unsure_below: float = UNSURE
+    estimate: SiteEstimate | None = None  # the accuracy to expect at this site
+    outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
             **({"warning": self.warning} if self.warning else {}),
+            **({"site": self.estimate.to_json()} if self.estimate else {}),
+            "unsure_below": self.unsure_below,
             "predictions": [row.to_json() for row in self.rows],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
         }
@@ -141,7 +160,7 @@ def predict(
     inputs: Iterable[str | os.PathLike[str]],
     *,
     top_k: int = 3,
-    unsure: float = UNSURE,
+    unsure: float | None = None,
     device: str = "auto",
     tick: Tick = silent,
 ) -> Predictions:
@@ -151,14 +170,15 @@ def predict(
         model: A loaded model, or the folder of a run or fit.
         inputs: Files, folders or patterns ("new_site/**/*.png").
         top_k: Number of classes per prediction.
-        unsure: A prediction is unsure if its calibrated probability is below this.
+        unsure: A prediction is unsure if its calibrated probability is below this; by default, the probability above
+            which 90 % were right at the sites that `fit` held out (0.5 for a model without them).
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
         tick: Function that is called once per input, for a progress bar.
 
     Returns:
-        The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; and in `warning` whether
-        the
-        model was no better than guessing at unseen sites.
+        The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; in `warning` whether the
+        model was no better than guessing at unseen sites; and in `estimate`, for a model of `fit`, the accuracy to
+        expect at this site, from the predictions alone.
 
     Raises:
         LongshiftError: If the model cannot be loaded.
@@ -170,21 +190,45 @@ def predict(
     loaded = model if isinstance(model, LoadedModel) else load_model(model, device=device)
     if top_k < 1:
         raise UsageError(f"expected top_k of 1 or more, got {top_k}")
-    if not 0 <= unsure <= 1:
+    if unsure is not None and not 0 <= unsure <= 1:
         raise UsageError(f"expected unsure between 0 and 1, got {unsure}")
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
     files = expand_inputs(inputs, loaded.info.vectors)
     if loaded.warning and loaded is not model:  # otherwise the caller has it in `model.warning`
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
-    if loaded.info.vectors:
-        return _predict_vectors(loaded, files, top_k, unsure, tick)
-    return _predict_images(loaded, files, top_k, unsure, tick)
+    outputs = collect_outputs(loaded, files, tick)
+    below = usual_threshold(loaded) if unsure is None else unsure
+    rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
+    return Predictions(
+        tuple(rows), outputs.skipped, loaded.warning, below, estimate_from(loaded, outputs), outputs
+    )  # fmt: skip
 
 
-def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure: float, tick: Tick) -> Predictions:
-    rows: list[Prediction] = []
-    skipped: list[tuple[str, str]] = []
+def usual_threshold(model: LoadedModel) -> float:
+    """The probability below which predictions are unsure, if none is given."""
+    return model.knowledge.sure.threshold if model.knowledge and model.knowledge.sure else UNSURE
+
+
+def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:
+    """The accuracy to expect at the site of these outputs; None for few samples or without held-out sites."""
+    if model.knowledge is None or len(outputs.names) < FEWEST:
+        return None
+    signals = read_signals(
+        model.knowledge.reference, outputs.logits.numpy(), outputs.features.numpy(), model.temperature
+    )
+    return estimate_site(model.knowledge, signals)
+
+
+def collect_outputs(model: LoadedModel, files: Sequence[str], tick: Tick = silent) -> Outputs:
+    """Logits and features of all inputs that can be read."""
+    if model.info.vectors:
+        return _vector_outputs(model, files, tick)
+    return _image_outputs(model, files, tick)
+
+
+def _image_outputs(model: LoadedModel, files: Sequence[str], tick: Tick) -> Outputs:
+    made = _Collected()
     names: list[str] = []
     pixels: list[Tensor] = []
 
@@ -204,13 +248,13 @@ def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure
 
     def flush() -> None:
         if names:
-            rows.extend(rank(names, model.probabilities(torch.stack(pixels)), model.classes, top_k, unsure))
+            made.add(names, model.outputs(torch.stack(pixels)))
             names.clear()
             pixels.clear()
 
     for path, found in zip(files, ordered_map(read, files), strict=True):
         if isinstance(found, str):
-            skipped.append((path, found))
+            made.skipped.append((path, found))
         else:
             names.append(path)
             pixels.append(found)
@@ -218,30 +262,48 @@ def _predict_images(model: LoadedModel, files: Sequence[str], top_k: int, unsure
             flush()
         tick(1)
     flush()
-    return Predictions(tuple(rows), tuple(skipped), model.warning)
+    return made.outputs(len(model.classes))
 
 
-def _predict_vectors(model: LoadedModel, files: Sequence[str], top_k: int, unsure: float, tick: Tick) -> Predictions:
-    rows: list[Prediction] = []
-    skipped: list[tuple[str, str]] = []
+def _vector_outputs(model: LoadedModel, files: Sequence[str], tick: Tick) -> Outputs:
+    made = _Collected()
     for file in files:
         if not _is_vectors(file):
             expected = " or ".join(VECTOR_SUFFIXES)
-            skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
+            made.skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
             continue
         try:
             x, ids = read_unlabelled(Path(file))
         except LongshiftError as error:
-            skipped.append((file, str(error)))
+            made.skipped.append((file, str(error)))
             continue
         if x.shape[1] != model.info.input_dim:
-            skipped.append((file, f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}"))
+            made.skipped.append((file, f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}"))
             continue
         _require_same_source(model, file)
-        chunks = [model.probabilities(torch.from_numpy(part)) for part in np.array_split(x, -(-len(x) // 4096))]
-        rows.extend(rank([f"{file}#{name}" for name in ids], torch.cat(chunks), model.classes, top_k, unsure))
+        names = [f"{file}#{name}" for name in ids]
+        for start in range(0, len(x), 4096):
+            made.add(names[start : start + 4096], model.outputs(torch.from_numpy(x[start : start + 4096])))
         tick(1)
-    return Predictions(tuple(rows), tuple(skipped), model.warning)
+    return made.outputs(len(model.classes))
+
+
+class _Collected:
+    """Outputs in parts, and what was skipped."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.skipped: list[tuple[str, str]] = []
+        self.parts: list[tuple[Tensor, Tensor]] = []
+
+    def add(self, names: Sequence[str], part: tuple[Tensor, Tensor]) -> None:
+        self.names.extend(names)
+        self.parts.append(part)
+
+    def outputs(self, classes: int) -> Outputs:
+        logits = torch.cat([part[0] for part in self.parts]) if self.parts else torch.empty(0, classes)
+        features = torch.cat([part[1] for part in self.parts]) if self.parts else torch.empty(0, 1)
+        return Outputs(tuple(self.names), logits, features, tuple(self.skipped))
 
 
 def _require_same_source(model: LoadedModel, file: str) -> None:

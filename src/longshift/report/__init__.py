@@ -107,7 +107,6 @@ if TYPE_CHECKING:
     )
     from longshift.report.weak_page_section import weak_section as weak_section
     from longshift.report.weak_rule import (
-        LEVEL as LEVEL,
         share_interval as share_interval,
         weak_below as weak_below,
         weak_indices as weak_indices,

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
+from longshift.analysis import LEVEL
 from longshift.errors import LongshiftError
 from longshift.report.html_page import Section, fold, fragment, paragraphs, stack
 from longshift.report.misclassified import Misclassified, load_manifest, misclassified_samples, pictures
 from longshift.report.run_records import Record, class_accuracy, sum_confusion
-from longshift.report.weak_rule import BEHIND, LEVEL, LOW, share_interval, weak_below, weak_indices
+from longshift.report.weak_rule import BEHIND, LOW, share_interval, weak_below, weak_indices
 from longshift.text import counted
 
 CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-LEVEL = 0.8  # of the intervals: with a handful of sites, 95 % would say nothing
+from longshift.analysis import LEVEL
+
 LOW = 0.5  # recognised less often than not
 BEHIND = 0.15  # this far below the mean of all classes
 

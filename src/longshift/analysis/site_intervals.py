@@ -1,0 +1,96 @@
+"""What accuracies at held-out sites say about one more site: predictive intervals on the logit scale.
+
+Both intervals are Bayesian, because a handful of sites cannot show by themselves how much sites differ. The priors
+below were chosen by nested simulation; docs/results/new-site.md has their coverage on other draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from longshift.metrics import FloatArray
+
+LEVEL = 0.8  # of the intervals: with a handful of sites, 95 % would say nothing
+ENOUGH_SITES = 5  # held-out sites; below it, the prior decides more than they do
+SPREAD, SPREAD_WEIGHT = 0.8, 3.0  # prior standard deviation between sites, in logits, and how many sites it counts as
+RESIDUAL, RESIDUAL_WEIGHT = 0.6, 4.0  # the same for the error of a label-free estimate
+# How many sites the prior of each coefficient counts as: a constant error, an error that grows with the estimate, an
+# error that grows with the distance of the features. The larger, the less is learned from the held-out sites.
+COEFFICIENTS = (2.0, 5.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Range:
+    """An expected accuracy and the interval that holds the true one with probability `LEVEL`."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def logit_share(share: float, n: float) -> float:
+    """The logit of a share of n samples, half a sample away from 0 and 1.
+
+    >>> round(logit_share(0.5, 10), 3), round(logit_share(1.0, 9), 3)
+    (0.0, 2.944)
+    """
+    return float(special.logit((min(max(share, 0.0), 1.0) * n + 0.5) / (n + 1)))
+
+
+def one_more_site(accuracies: Sequence[float], sizes: Sequence[int]) -> Range:
+    """The accuracy to expect at one more site, from the accuracies at sites that were held out, and its interval.
+
+    The spread between sites is estimated from them and from a prior, which is wider the fewer sites there are: the
+    models of two sites were each trained on one, so they say little about a model of both.
+
+    >>> found = one_more_site([0.92, 0.9], [500, 500])
+    >>> round(found.mean, 2), round(found.low, 2), round(found.high, 2)
+    (0.91, 0.43, 0.99)
+    """
+    values = np.array([logit_share(a, n) for a, n in zip(accuracies, sizes, strict=True)])
+    k, center = len(values), float(values.mean())
+    prior = SPREAD * (1 + 1 / (k - 1)) if k > 1 else 4 * SPREAD
+    freedom = SPREAD_WEIGHT + k - 1
+    variance = (SPREAD_WEIGHT * prior**2 + float(np.square(values - center).sum())) / freedom
+    return _range(center, float(np.sqrt(variance * (1 + 1 / k))), freedom, float(np.mean(accuracies)))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What predictions alone say about a site: an estimate of the accuracy in logits, and how far away the site is."""
+
+    estimate: float
+    distance: float
+
+
+def corrected_estimate(new: Evidence, held: Sequence[Evidence], truths: Sequence[float]) -> Range:
+    """The accuracy at a new site: its label-free estimate, corrected by the errors of the same estimate elsewhere.
+
+    `truths` are the accuracies in logits at the sites of `held`. The error is a linear function of the estimate and of
+    the distance, with a prior that expects no error.
+    """
+    estimates = np.array([site.estimate for site in held])
+    middle = float(estimates.mean()) if len(held) else new.estimate
+    rows = np.array([_row(site, middle) for site in held]).reshape(-1, 3)
+    errors = np.array(truths, dtype=np.float64) - estimates
+    precision = rows.T @ rows + np.diag(COEFFICIENTS)
+    learned = np.linalg.solve(precision, rows.T @ errors)
+    freedom = RESIDUAL_WEIGHT + len(held)
+    left = float(errors @ errors - learned @ precision @ learned)
+    row = _row(new, middle)
+    scale = (RESIDUAL_WEIGHT * RESIDUAL**2 + left) / freedom * (1 + float(row @ np.linalg.solve(precision, row)))
+    return _range(new.estimate + float(row @ learned), float(np.sqrt(scale)), freedom)
+
+
+def _row(site: Evidence, middle: float) -> FloatArray:
+    return np.array([1.0, site.estimate - middle, site.distance])
+
+
+def _range(center: float, scale: float, freedom: float, mean: float | None = None) -> Range:
+    half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * scale
+    low, middle, high = (float(special.expit(value)) for value in (center - half, center, center + half))
+    return Range(middle if mean is None else mean, low, high)

@@ -1,0 +1,126 @@
+"""The estimate for a new site: signals, what is kept with a model, and the words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longshift.errors import LongshiftError
+from longshift.files import read_json, write_json
+from longshift.inference import (
+    HeldOutSite,
+    Reference,
+    Signals,
+    SiteKnowledge,
+    SureRule,
+    choose_sure,
+    estimate_site,
+    make_reference,
+    novelty,
+    read_knowledge,
+    read_signals,
+    write_knowledge,
+)
+
+
+def outputs(n: int, sharp: float, shift: float, seed: int) -> tuple[Any, Any, Any]:
+    """Logits, labels and features; the sharper the logits, the more of them are right."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    logits = rng.normal(0, 1, (n, 3))
+    logits[np.arange(n), labels] += sharp
+    return logits, labels, rng.normal(shift, 1, (n, 6))
+
+
+def reference(seed: int = 0) -> Reference:
+    logits, labels, features = outputs(120, 3.0, 0.0, seed)
+    return make_reference(logits, labels, features, ["a"] * 60 + ["b"] * 60, 1.0)
+
+
+def signals(nearest: float, share: float = 0.7, n: int = 200) -> Signals:
+    return Signals(n, share, share, share, {"a": nearest + 0.1, "b": nearest}, 0.0)
+
+
+def test_signals_of_the_samples_of_the_reference_give_their_accuracy() -> None:
+    logits, labels, features = outputs(120, 3.0, 0.0, 0)
+    found = read_signals(reference(), logits, features, 1.0)
+    right = float((logits.argmax(1) == labels).mean())
+    assert found.thresholded == pytest.approx(right)
+    assert found.difference == pytest.approx(right)
+    assert set(found.distances) == {"a", "b"}
+    assert found.nearest < 0.2
+
+
+def test_a_less_sure_and_farther_site_has_a_lower_estimate_and_a_larger_distance() -> None:
+    known = reference()
+    easy, hard = (read_signals(known, *outputs(300, sharp, shift, 5)[::2], 1.0) for sharp, shift in ((3, 0), (0.5, 3)))
+    for name in ("confidence", "thresholded", "difference"):
+        assert getattr(hard, name) < getattr(easy, name) - 0.1
+    assert hard.nearest > easy.nearest + 1
+    assert hard.unlike > easy.unlike
+
+
+def test_novelty_of_the_known_samples_is_below_one() -> None:
+    _, _, features = outputs(120, 3.0, 0.0, 0)
+    assert (novelty(reference(), features) <= 1.0).mean() >= 0.98
+
+
+def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+    held = HeldOutSite("a", 0.8, signals(0.3))
+    write_knowledge(tmp_path, SiteKnowledge((held,), reference(), SureRule(0.6, 0.92, 0.7)))
+    found = read_knowledge(tmp_path)
+    assert found is not None
+    assert found.held_out == (held,)
+    assert found.sure == SureRule(0.6, 0.92, 0.7)
+    assert found.reference.threshold == reference().threshold
+    again = read_signals(found.reference, *outputs(300, 1.0, 1.0, 5)[::2], 1.0)
+    first = read_signals(reference(), *outputs(300, 1.0, 1.0, 5)[::2], 1.0)
+    assert again.distances == pytest.approx(first.distances, rel=1e-4)
+
+
+def test_a_model_of_train_has_no_knowledge(tmp_path: Path) -> None:
+    assert read_knowledge(tmp_path) is None
+
+
+@pytest.mark.parametrize("change", [{"held_out": []}, {"schema": 7}, {"reference": {}}, {"sure": 3}])
+def test_damaged_knowledge_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
+    write_knowledge(tmp_path, SiteKnowledge((HeldOutSite("a", 0.8, signals(0.3)),), reference()))
+    write_json(tmp_path / "new_site.json", {**read_json(tmp_path / "new_site.json"), **change})
+    with pytest.raises(LongshiftError, match=r"new_site\.json .* is damaged"):
+        read_knowledge(tmp_path)
+
+
+def test_the_words_compare_with_the_hardest_site_and_warn_of_a_far_one() -> None:
+    known = SiteKnowledge((HeldOutSite("x", 0.7, signals(0.3)), HeldOutSite("y", 0.5, signals(0.6, 0.5))), reference())
+    near = estimate_site(known, signals(0.4, 0.8))
+    assert near is not None
+    assert not near.far
+    assert near.warning() == ""
+    first, second = near.sentences()
+    assert first.startswith("Expected accuracy here: ")
+    assert "from 200 predictions without labels and the errors of such estimates at the 2 held-out sites" in first
+    assert second == "That is above the hardest held-out site, y (50 % correct there)."
+    far = estimate_site(known, signals(0.9, 0.3))
+    assert far is not None
+    assert far.sentences()[1].startswith("That is below the hardest")
+    assert "distance 0.90 to b, the nearest; at most 0.60, for y" in far.sentences()[2]
+    assert far.to_json()["farther_than_any_held_out"] is True
+
+
+def test_few_samples_give_no_estimate() -> None:
+    known = SiteKnowledge((HeldOutSite("x", 0.7, signals(0.3)),), reference())
+    assert estimate_site(known, signals(0.3, n=19)) is None
+
+
+def test_the_threshold_for_sure_predictions() -> None:
+    confidence = np.linspace(0.4, 1.0, 1000)
+    correct = np.random.default_rng(0).random(1000) < confidence
+    rule = choose_sure(confidence, correct)
+    above = confidence >= rule.threshold
+    assert correct[above].mean() == rule.accuracy >= 0.9
+    assert correct[confidence >= rule.threshold - 0.02].mean() < 0.9
+    never = choose_sure(confidence, np.zeros(1000))
+    assert never.accuracy == 0.0
