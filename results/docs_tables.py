@@ -63,7 +63,8 @@ ROOT = RESULTS.parent
 SERIES = {"600 steps, 160 px": TUNED, "300 steps, 224 px": LARGE, "frozen features": FROZEN}
 NO_CON = "NDCL, domain prior, no con"
 FEW = "few-shot classes"
-CONFIRMED = ("ndcl_plus", "bsoftmax")  # of the four methods of the confirmation, those that have been run
+CONFIRMED = ("erm", "ndcl", "bsoftmax", "ndcl_plus")
+PHOTO, DIGITS = "no-style-difference/photo", "no-style-difference/digits"
 
 
 def columns() -> str:
@@ -79,24 +80,18 @@ def columns() -> str:
 
 
 def readme() -> str:
-    """Four methods, two settings."""
+    """Four methods on seeds that no choice has seen."""
     names = {
-        "erm": "ERM", "ndcl": "NDCL, as published", "bsoftmax": "BSoftmax, counts per domain",
-        UNSTYLED: "NDCL-plus without style mixing",
-    }  # fmt: skip
-    rows = [[title, *_pairs_of_means(TUNED, name, BOTH)] for name, title in names.items()]
-    return markdown(["", TAIL, FEW, DUALITY, FEW], rows)
-
-
-def readme_confirmed() -> str:
-    """NDCL-plus and BSoftmax on seeds that no choice has seen."""
-    names = {
+        "erm": "ERM",
+        "ndcl": "NDCL, as published",
         "bsoftmax": "BSoftmax, counts per domain",
         "ndcl_plus": "[NDCL-plus](docs/explanation/ndcl-plus.md), our method",
     }
     rows = [[title, *_pairs_of_means(CONFIRM, name, SETTINGS)] for name, title in names.items()]
-    gained = [gap(CONFIRM, *CONFIRMED, measure, (setting,)) for setting in SETTINGS for measure in ACCURACY]
-    return markdown(["", *_with_few(SETTINGS)], [*rows, ["difference, 12 pairs", *gained]])
+    for other in ("bsoftmax", "erm"):
+        gained = [gap(CONFIRM, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
+        rows.append([pair_title("ndcl_plus", other), *gained])
+    return markdown(["", *_with_few(SETTINGS)], rows)
 
 
 def over_erm() -> str:
@@ -440,44 +435,101 @@ def _validation(folder: str, method: str) -> str:
     return text(100 * part.mean(), digits=2) if len(part) else "-"
 
 
-def confirmation() -> str:
-    """NDCL-plus minus BSoftmax on fresh seeds: mean, tests, and the pairs in which it is ahead."""
-    series = {
-        title: gaps(CONFIRM, *CONFIRMED, "target_accuracy", settings)
-        for title, settings in _confirmed_settings().items()
-    }
-    both = next(iter(series.values()))
-    series["both without sketch (not planned)"] = both[both.index.get_level_values("target") != "sketch"]
-    rows = []
-    for title, found in series.items():
-        tests = [stats.ttest_1samp(found, 0).pvalue, stats.wilcoxon(found).pvalue]
-        ahead = f"{(found > 0).sum()} of {len(found)}"
-        rows.append([title, spread(found, 2), *(f"{p:.2g}" for p in tests), ahead])
-    header = ["NDCL-plus - BSoftmax, points on the target", "mean", "t-test, p", "Wilcoxon, p", "pairs ahead"]
-    return markdown(header, rows)
+def confirmation(other: str) -> Callable[[], str]:
+    """NDCL-plus minus another method on fresh seeds: mean, tests, and the pairs in which it is ahead."""
+
+    def build() -> str:
+        series = {
+            title: gaps(CONFIRM, "ndcl_plus", other, "target_accuracy", settings)
+            for title, settings in _confirmed_settings().items()
+        }
+        both = next(iter(series.values()))
+        series["both without sketch (not planned)"] = both[both.index.get_level_values("target") != "sketch"]
+        rows = []
+        for title, found in series.items():
+            tests = [stats.ttest_1samp(found, 0).pvalue, stats.wilcoxon(found).pvalue]
+            ahead = f"{(found > 0).sum()} of {len(found)}"
+            rows.append([title, spread(found, 2), *(f"{p:.2g}" for p in tests), ahead])
+        header = [f"{pair_title('ndcl_plus', other)}, points on the target", "mean", "t-test, p", "Wilcoxon, p"]
+        return markdown([*header, "pairs ahead"], rows)
+
+    return build
 
 
 def _confirmed_settings() -> dict[str, Sequence[str]]:
     return {"TotalHeavyTail and Duality": BOTH, **{setting: (setting,) for setting in SETTINGS}}
 
 
-def confirmation_shots() -> str:
-    """NDCL-plus minus BSoftmax on fresh seeds: validation, and frequent, medium and few-shot classes of the target."""
-    measures = ("validation_accuracy", "target_many", "target_medium", "target_few")
-    rows = [
-        [title, *(gap(CONFIRM, *CONFIRMED, measure, settings) for measure in measures)]
-        for title, settings in _confirmed_settings().items()
-    ]
-    return markdown(["NDCL-plus - BSoftmax, points", "validation", "many", "medium", "few"], rows)
+def confirmation_shots(other: str) -> Callable[[], str]:
+    """NDCL-plus minus another method: validation, and frequent, medium and few-shot classes of the target."""
+
+    def build() -> str:
+        measures = ("validation_accuracy", "target_many", "target_medium", "target_few")
+        rows = [
+            [title, *(gap(CONFIRM, "ndcl_plus", other, measure, settings) for measure in measures)]
+            for title, settings in _confirmed_settings().items()
+        ]
+        return markdown([f"{pair_title('ndcl_plus', other)}, points", "validation", "many", "medium", "few"], rows)
+
+    return build
 
 
-def confirmation_targets() -> str:
-    """NDCL-plus minus BSoftmax on fresh seeds: each target, mean over three trials."""
+def confirmation_targets(other: str) -> Callable[[], str]:
+    """NDCL-plus minus another method on fresh seeds: each target, mean over three trials."""
+
+    def build() -> str:
+        rows = []
+        for setting in SETTINGS:
+            found = gaps(CONFIRM, "ndcl_plus", other, "target_accuracy", (setting,)).groupby("target").mean()
+            rows.append([setting, *(text(value, sign=True) for value in found)])
+        return markdown([f"{pair_title('ndcl_plus', other)}, points on the target", *found.index], rows)
+
+    return build
+
+
+def confirmation_ranks() -> str:
+    """Friedman's test over settings and targets on fresh seeds, and the average rank of each method."""
+    frame = chosen(CONFIRM)
+    part = frame[frame["method"].isin(CONFIRMED)]
+    cases = part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+    test, place = friedman(cases), cases.rank(axis=1, ascending=False).mean()
+    difference = nemenyi_critical_difference(cases.shape[1], cases.shape[0])
+    ranked = [text(place[name], digits=2) for name in reversed(CONFIRMED)]
+    header = ["cases", *map(method_title, reversed(CONFIRMED)), "critical difference", "Friedman, p"]
+    return markdown(header, [[str(len(cases)), *ranked, f"{difference:.2f}", f"{test.chi2_p:.1g}"]])
+
+
+def no_style_difference() -> str:
+    """Style mixing where the styles of the domains do not differ: on, off, and as validation chooses in each pair."""
     rows = []
-    for setting in SETTINGS:
-        found = gaps(CONFIRM, *CONFIRMED, "target_accuracy", (setting,)).groupby("target").mean()
-        rows.append([setting, *(text(value, sign=True) for value in found)])
-    return markdown(["NDCL-plus - BSoftmax, points on the target", *found.index], rows)
+    for title, folder, on, off in (
+        ("photo", PHOTO, "ndcl_plus", UNSTYLED),
+        ("digits", DIGITS, "NDCL-plus, with style", "ndcl_plus"),
+    ):
+        if not (RESULTS / folder / "runs.parquet").exists():
+            rows.append([title, "not run", *[""] * 6])
+            continue
+        frame = chosen(folder).set_index(["target", "trial", "method"])
+        target, valid = (100 * frame[name].unstack("method") for name in ("target_accuracy", "validation_accuracy"))
+        better = valid[on] > valid[off]  # a tie leaves style off
+        picked = target[on].where(better, target[off])
+        rows.append([
+            title, str(len(target)), *(text(target[name].mean()) for name in ("bsoftmax", off, on)),
+            spread(target[on] - target[off]), f"{better.sum()} of {len(better)}", spread(picked - target[off]),
+        ])  # fmt: skip
+    header = ["domains alike", "pairs", "BSoftmax", "NDCL-plus, style off", "style on", "on - off"]
+    return markdown([*header, "validation chooses on", "chosen - off"], rows)
+
+
+def style_cost() -> str:
+    """Step time with style mixing over that of the same method without it."""
+    frame = pd.read_csv(RESULTS / "style-cost.csv")
+    rows = [
+        [f"{row.backbone}, {row.size} px, {row.batch} images", method_title(row.method), row.style,
+         text(1000 * row.seconds_per_step, digits=2), f"{row.ratio:.3f}"]
+        for row in frame.itertuples()
+    ]  # fmt: skip
+    return markdown(["network", "method", "style", "milliseconds per step", "ratio"], rows)
 
 
 def confirmation_theory() -> str:
@@ -494,18 +546,8 @@ def confirmation_theory() -> str:
 
 def confirmation_means() -> str:
     """Accuracy on fresh seeds."""
-    rows = [[method_title(name), *_pairs_of_means(CONFIRM, name, SETTINGS)] for name in reversed(CONFIRMED)]
+    rows = [[method_title(name), *_pairs_of_means(CONFIRM, name, SETTINGS)] for name in CONFIRMED]
     return markdown(["seeds 3 to 5", *_with_few(SETTINGS)], rows)
-
-
-def confirmation_seconds() -> str:
-    """Median time of a step and of a run, three runs at a time on one GPU."""
-    found = table(CONFIRM).groupby("method")[["seconds_per_step", "seconds_total"]].median()
-    rows = [
-        [method_title(name), text(1000 * found["seconds_per_step"][name]), text(found["seconds_total"][name])]
-        for name in reversed(CONFIRMED)
-    ]
-    return markdown(["", "milliseconds per step", "seconds per run"], rows)
 
 
 def probe() -> str:
@@ -582,7 +624,6 @@ def rank_tests() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "columns": columns,
     "readme": readme,
-    "readme-confirmed": readme_confirmed,
     "over-erm": over_erm,
     "runs": runs,
     "fine-tuned": fine_tuned,
@@ -611,12 +652,20 @@ TABLES: dict[str, Callable[[], str]] = {
     "plus-twenty": plus_twenty,
     "plus-neighbors": plus_neighbors,
     "style-choice": style_choice,
-    "confirmation": confirmation,
-    "confirmation-shots": confirmation_shots,
-    "confirmation-targets": confirmation_targets,
+    **{
+        f"{name}{suffix}": build(other)
+        for suffix, other in (("", "bsoftmax"), ("-erm", "erm"))
+        for name, build in (
+            ("confirmation", confirmation),
+            ("confirmation-shots", confirmation_shots),
+            ("confirmation-targets", confirmation_targets),
+        )
+    },
+    "confirmation-ranks": confirmation_ranks,
+    "no-style-difference": no_style_difference,
+    "style-cost": style_cost,
     "confirmation-theory": confirmation_theory,
     "confirmation-means": confirmation_means,
-    "confirmation-seconds": confirmation_seconds,
     "probe": probe,
     "theory-fine-tuned": theory(TUNED),
     "theory-large-images": theory(LARGE),
