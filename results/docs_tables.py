@@ -9,6 +9,7 @@ Markdown, add it to `TABLES`, put the two markers on a page, and run the command
 
 from __future__ import annotations
 
+import csv
 import functools
 import re
 import sys
@@ -523,12 +524,12 @@ def no_style_difference() -> str:
 
 def style_cost() -> str:
     """Step time with style mixing over that of the same method without it."""
-    frame = pd.read_csv(RESULTS / "style-cost.csv")
-    rows = [
-        [f"{row.backbone}, {row.size} px, {row.batch} images", method_title(row.method), row.style,
-         text(1000 * row.seconds_per_step, digits=2), f"{row.ratio:.3f}"]
-        for row in frame.itertuples()
-    ]  # fmt: skip
+    with (RESULTS / "style-cost.csv").open(newline="", encoding="utf-8") as file:
+        rows = [
+            [f"{row['backbone']}, {row['size']} px, {row['batch']} images", method_title(row["method"]), row["style"],
+             text(1000 * float(row["seconds_per_step"]), digits=2), row["ratio"]]
+            for row in csv.DictReader(file)
+        ]  # fmt: skip
     return markdown(["network", "method", "style", "milliseconds per step", "ratio"], rows)
 
 
