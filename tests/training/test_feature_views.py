@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from longshift.data import load_dataset
+from longshift.losses import mix_statistics
 from longshift.training.feature_views import CopyRecipe, ViewPlan, choose_partners
-from longshift.training.style import Style, mix_statistics
+from longshift.training.style import Style
 
 DIGITS = load_dataset("digits")
 CENTER = torch.full((1, 3, 1, 1), 0.5)

@@ -1,18 +1,16 @@
-"""Style mixing against NumPy and SciPy, its random choices, and its place in the pipeline."""
+"""The style stage: its random choices, and its place in the pipeline."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
-from scipy import ndimage
 from torch import Tensor
 
 from longshift.errors import ConfigError, LongshiftError
+from longshift.losses import choose_partners
 from longshift.methods.batch import Batch
 from longshift.rng import HostDraws
 from longshift.training import resolve, style
@@ -38,104 +36,6 @@ def _styled(how: Style, seed: int = 1, d: Tensor = DOMAINS) -> tuple[Tensor, sty
     images = _images()
     draws = HostDraws(seed, dtype=torch.float64)
     return images, style.draw_styled(images, CLASSES, d, CENTER, how, draws)
-
-
-def test_amplitude_mixing_is_the_formula_in_numpy() -> None:
-    images = _images(4, 9, 8)  # an odd and an even side
-    partners, amount = torch.tensor([2, 3, 0, 0]), torch.tensor([0.0, 0.3, 0.8, 1.0], dtype=torch.float64)
-    found = style.mix_amplitude(images, partners, amount).numpy()
-    x = images.numpy()
-    for i, (j, share) in enumerate(zip(partners.tolist(), amount.tolist(), strict=True)):
-        for channel in range(3):
-            own, other = np.fft.fft2(x[i, channel]), np.fft.fft2(x[j, channel])
-            amplitude = (1 - share) * np.abs(own) + share * np.abs(other)
-            expected = np.fft.ifft2(amplitude * np.exp(1j * np.angle(own))).real
-            np.testing.assert_allclose(found[i, channel], expected, atol=1e-10)
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 1000), share=st.floats(0, 1), height=st.integers(2, 9), width=st.integers(2, 9))
-def test_amplitude_mixing_keeps_the_phase_and_takes_the_mean_along(
-    seed: int, share: float, height: int, width: int
-) -> None:
-    images = _images(2, height, width, seed)
-    mixed = style.mix_amplitude(images, torch.tensor([1, 0]), torch.full((2,), share, dtype=torch.float64))
-    before, after = np.fft.fft2(images.numpy()), np.fft.fft2(mixed.numpy())
-    np.testing.assert_allclose((after * before.conj()).imag, 0, atol=1e-8 * np.abs(before).max() ** 2)
-    assert ((after * before.conj()).real > -1e-8 * np.abs(before).max() ** 2).all()
-    means = images.mean((2, 3))
-    torch.testing.assert_close(mixed.mean((2, 3)), (1 - share) * means + share * means.flip(0))
-
-
-def test_a_blank_image_stays_smooth() -> None:
-    # It has one frequency only; rounding errors at all others must not be blown up to the partner's amplitude.
-    images = torch.stack([torch.full((3, 16, 16), 0.7), _images(1, 16, 16)[0].float()])
-    mixed = style.mix_amplitude(images, torch.tensor([1, 0]), torch.ones(2))
-    assert float(mixed[0].std((1, 2)).max()) < 1e-3
-    torch.testing.assert_close(mixed[0].mean((1, 2)), images[1].mean((1, 2)))
-
-
-def test_random_convolution_is_that_of_scipy() -> None:
-    images = _images(6) - 0.4
-    kernels = style.random_kernels(HostDraws(3, dtype=torch.float64).normal(*style.KERNELS_SHAPE))
-    which, amount = torch.tensor([5, 0, 1, 2, 3, 4]), torch.linspace(0, 1, 6, dtype=torch.float64)
-    found = style.random_convolution(images, kernels, which, amount).numpy()
-    for i in range(6):
-        size = style.KERNEL_SIZES[which[i]]
-        margin = (style.LARGEST - size) // 2
-        kernel = kernels[which[i]].numpy()
-        small = kernel[:, :, margin : margin + size, margin : margin + size]
-        assert np.abs(small).sum() == pytest.approx(np.abs(kernel).sum())
-        for channel in range(3):
-            blurred = sum(ndimage.correlate(images[i, c].numpy(), small[channel, c], mode="constant") for c in range(3))
-            expected = (1 - float(amount[i])) * images[i, channel].numpy() + float(amount[i]) * blurred
-            np.testing.assert_allclose(found[i, channel], expected, atol=1e-10)
-
-
-def test_random_kernels_keep_the_scale_on_average() -> None:
-    noise = HostDraws(0, dtype=torch.float64).normal(40, 3, 24, 24)
-    scales = []
-    for seed in range(40):
-        kernels = style.random_kernels(HostDraws(seed, dtype=torch.float64).normal(*style.KERNELS_SHAPE))
-        which = torch.arange(40) % len(style.KERNEL_SIZES)
-        scales.append(style.random_convolution(noise, kernels, which, torch.ones(40, dtype=torch.float64)).square())
-    assert float(torch.stack(scales).mean()) == pytest.approx(1, abs=0.15)
-
-
-def test_statistics_are_the_mixed_ones() -> None:
-    images = _images(2)
-    share = torch.tensor([0.25, 1.0], dtype=torch.float64)
-    mixed = style.mix_statistics(images, images.flip(0), share)
-    weight = share.numpy()[:, None]
-    for measure in (np.mean, np.std):
-        own, found = (measure(x.numpy(), axis=(2, 3)) for x in (images, mixed))
-        np.testing.assert_allclose(found, (1 - weight) * own + weight * own[::-1])
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10_000), same_class=st.booleans())
-def test_partners_are_of_another_domain(seed: int, same_class: bool) -> None:
-    u = HostDraws(seed).uniform(12)
-    partners = style.choose_partners(u, CLASSES, DOMAINS, same_class=same_class)
-    assert (DOMAINS[partners] != DOMAINS).all()
-    if same_class:
-        alike = (CLASSES[:, None] == CLASSES) & (DOMAINS[:, None] != DOMAINS)
-        assert (alike.any(1) == (CLASSES[partners] == CLASSES)).all()  # classes 2 to 4 have none elsewhere
-
-
-def test_all_partners_are_equally_likely() -> None:
-    draws = HostDraws(0)
-    found = torch.stack([style.choose_partners(draws.uniform(12), CLASSES, DOMAINS) for _ in range(4000)])
-    counts = torch.stack([torch.bincount(found[:, i], minlength=12) for i in range(12)]) / 4000
-    assert float((counts[DOMAINS[:, None] != DOMAINS] - 1 / 8).abs().max()) < 0.025
-    last = style.choose_partners(torch.ones(12), CLASSES, DOMAINS)  # 1 is what rounding may make of a number below 1
-    assert last.tolist() == [11] * 8 + [7] * 4
-
-
-def test_with_one_domain_a_partner_is_any_other_image() -> None:
-    draws, together = HostDraws(0), torch.zeros(12, dtype=torch.int64)
-    found = torch.stack([style.choose_partners(draws.uniform(12), CLASSES, together) for _ in range(500)])
-    assert all(set(found[:, i].tolist()) == set(range(12)) - {i} for i in range(12))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -164,7 +64,7 @@ def test_amount_is_the_largest_coefficient() -> None:
     for seed in range(100):
         draws = HostDraws(seed, dtype=torch.float64)
         u = HostDraws(seed, dtype=torch.float64).uniform(12, style.UNIFORMS)
-        partners = style.choose_partners(u[:, 0], CLASSES, DOMAINS)
+        partners = choose_partners(u[:, 0], CLASSES, DOMAINS)
         styled, _ = style.draw_styled(images, CLASSES, DOMAINS, CENTER, Style("amplitude", amount=0.4), draws)
         means = images.mean((1, 2, 3))
         shares.append((styled.mean((1, 2, 3)) - means) / (means[partners] - means))

@@ -56,6 +56,11 @@ if TYPE_CHECKING:
         intra_class_weights as intra_class_weights,
         reweighted_cross_entropy as reweighted_cross_entropy,
     )
+    from longshift.losses.style_mixing import (
+        AmplitudeMix as AmplitudeMix,
+        RandomConvolution as RandomConvolution,
+        mix_amplitude as mix_amplitude,
+    )
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.losses.alignment import (
@@ -87,5 +92,14 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         SIMILARITY_CHOICES as SIMILARITY_CHOICES,
     )
     from longshift.losses.reweighted_ce import DIVISORS as DIVISORS, WEIGHTS as WEIGHTS, class_mean as class_mean
+    from longshift.losses.style_mixing import (
+        KERNEL_SIZES as KERNEL_SIZES,
+        KERNELS_SHAPE as KERNELS_SHAPE,
+        choose_partners as choose_partners,
+        convolve_randomly as convolve_randomly,
+        mix_statistics as mix_statistics,
+        random_convolution as random_convolution,
+        random_kernels as random_kernels,
+    )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

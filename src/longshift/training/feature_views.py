@@ -16,19 +16,18 @@ from torch import Tensor
 
 from longshift.array_types import IntArray
 from longshift.data import Manifest
-from longshift.rng import generator
-from longshift.training.augmentation import find_augmentation
-from longshift.training.run_config import RunConfig
-from longshift.training.style import (
+from longshift.losses import (
     KERNEL_SIZES,
     KERNELS_SHAPE,
-    UNIFORMS,
-    Style,
     mix_amplitude,
     mix_statistics,
     random_convolution,
     random_kernels,
 )
+from longshift.rng import generator
+from longshift.training.augmentation import find_augmentation
+from longshift.training.run_config import RunConfig
+from longshift.training.style import UNIFORMS, Style
 
 SEED = 20190  # of all copies: a cache of features serves every train seed
 Numbers = npt.NDArray[np.float64]
