@@ -224,7 +224,7 @@ def record_with(record: Record, **run: Any) -> Record:
 def test_images_that_are_gone_or_changed_are_a_sentence(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "ndcl", "sketch", predictions=True, data=str(tmp_path / "gone"))
     (record,) = read_records(choose(collect(tmp_path)), run_folders(tmp_path), ["ndcl"])
-    assert "No example images: the images of" in weak_section([record]).body
+    assert "No examples: the images of" in weak_section([record]).body
     assert "has changed since the run" in weak_section([record_with(record, data="digits")]).body
 
 

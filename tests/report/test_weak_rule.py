@@ -138,7 +138,7 @@ def test_the_bars_show_what_the_weak_points_say(tmp_path: Path) -> None:
     lowest = min(shares, key=lambda name: shares[name])
     assert f"{lowest} ({100 * shares[lowest]:.1f} %)" in weak
     assert f"class: {max(shares, key=lambda name: shares[name])}" not in weak
-    assert "No example images: the runs kept no predictions" in weak
+    assert "No examples: the runs kept no predictions" in weak
 
 
 @given(st.lists(st.none() | st.floats(0, 1), max_size=12))

@@ -100,6 +100,8 @@ def test_another_size_network_or_image_has_other_features(photos: Path) -> None:
     assert feature_folder(manifest, other, FeatureRequest(16)) != kept
     file = photos / manifest.paths[0]
     os.utime(file, ns=(1, 1))
+    assert feature_folder(manifest, network(), FeatureRequest(16)) == kept  # the same image
+    Image.new("RGB", (20, 20)).save(file)
     assert feature_folder(manifest, network(), FeatureRequest(16)) != kept
 
 

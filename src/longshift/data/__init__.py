@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         is_other_format as is_other_format,
     )
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
-    from longshift.data.pixels import images_identity as images_identity, open_pixels as open_pixels
+    from longshift.data.pixels import open_pixels as open_pixels
     from longshift.data.vector_source import (
         SOURCE_ARRAY as SOURCE_ARRAY,
         SOURCE_METADATA as SOURCE_METADATA,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from longshift.data.image_bytes import identity, open_source
+from longshift.data.image_bytes import open_source
 from longshift.data.image_cache import open_store
 from longshift.data.image_decoding import decode, resize
 from longshift.data.manifest import Manifest
@@ -25,11 +25,3 @@ def open_pixels(manifest: Manifest, size: int) -> Iterator[Callable[[int], Pixel
     else:
         with open_source(manifest) as source:
             yield lambda index: resize(decode(source.read(manifest.paths[index])), size)
-
-
-def images_identity(manifest: Manifest) -> str:
-    """A hash that changes when the manifest or one of its images does, found without reading the images."""
-    if manifest.root is None:
-        return manifest.fingerprint()
-    with open_source(manifest) as source:
-        return f"{manifest.fingerprint()} {identity(manifest, source)}"

@@ -68,7 +68,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
     facts = [
         ("Data", f"{look.total} {look.noun}, {len(look.sites)} sites, {len(look.classes)} classes"),
         ("Method", summary.title),
-        ("Network", plan.reason),
+        ("Network", " ".join(filter(None, (plan.reason, plan.choice)))),
         ("Training", plan.training(len(runs))),
         *([("Style mixing", plan.style_reason)] if plan.style_reason else []),
         ("Accuracy at a new site", summary.accuracy.words()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -10,18 +11,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from longshift.data import DataChanged, Manifest, what_changed
+from longshift.data import DataChanged, what_changed
 from longshift.errors import LongshiftError
 from longshift.files import write_json
 from longshift.fitting.data_summary import Look, look_at
 from longshift.fitting.fit_page import write_report
 from longshift.fitting.fit_summary import Summary, summarise
+from longshift.fitting.job_runner import JobRunner, Results, Say
 from longshift.fitting.model_card import write_card
 from longshift.fitting.plan import (
     Job,
     Plan,
     earlier_plan,
     keep_plan,
+    lengths,
     longest_steps,
     pace_within,
     seconds_per_step,
@@ -31,6 +34,8 @@ from longshift.fitting.request_checks import Draft, make_draft
 from longshift.fitting.site_calibration import learn_new_sites
 from longshift.fitting.site_scores import SiteScore, site_score
 from longshift.fitting.style_trial import better_style, styles_to_try
+from longshift.fitting.time_limit import TimeLimit
+from longshift.fitting.time_needed import explain
 from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model, write_knowledge
 from longshift.locks import lock_folder
 from longshift.progress import Tick
@@ -40,21 +45,15 @@ from longshift.training import (
     Bar,
     Interrupted,
     OpenDataset,
-    ResolvedRun,
+    RunConfig,
     RunFolder,
     Runtime,
-    Task,
-    Trainer,
-    inputs_key,
-    make_task,
     no_bar,
-    read_result,
     resolve_device,
     training_threads,
     use_threads,
 )
 
-Say = Callable[[str], None]
 SPARE_BYTES = 200 * 2**20
 
 
@@ -95,6 +94,9 @@ def fit(
     weights: str | Path | None = None,
     pretrained: bool | None = None,
     image_size: int = 0,
+    trainable: Literal["all", "head"] | None = None,
+    head: Literal["mlp", "linear"] = "mlp",
+    views: int = 1,
     average: Literal["none", "ema", "swa"] = "none",
     hparams: Mapping[str, Any] | None = None,
     split_seed: int = 0,
@@ -107,21 +109,24 @@ def fit(
     """Train on all sites of a dataset after holding out each in turn for an honest estimate.
 
     Everything is written to a folder; the same call resumes an interrupted fit. If the method mixes image styles, it
-    is
-    trained with and without that at each held-out site, and the better of the two is used.
+    is trained with and without that at each held-out site, and the better of the two is used.
 
     Args:
         data: What `load_dataset` takes: a folder site/class/image, an archive, a table, or a file of vectors.
         target: The only site to hold out; by default each in turn.
         method: Name of the method.
         out: Folder to write; by default fits/NAME.
-        minutes: Time limit; the number of steps is chosen to fit it.
+        minutes: Time limit from the call to the report; the number of steps is chosen to fit it.
         compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better.
         steps: Training steps per run; by default chosen by the size of the data.
         backbone: Network: any timm model, torchvision/NAME, small_conv, mlp, or auto.
         weights: File of starting weights (.safetensors).
         pretrained: Whether to use published weights; by default if they can be downloaded.
         image_size: Pixels per side; 0 chooses it.
+        trainable: "all" trains the whole network, "head" only a head on its features, which are computed once; by
+            default "head" on a CPU with starting weights.
+        head: The head on features or vectors: "mlp" (a hidden layer) or "linear".
+        views: Versions of each image that a head is trained on: the image and views - 1 copies.
         average: Also average the weights ("ema" or "swa").
         hparams: Hyper-parameters of the method; {"style": ...} overrides the choice of style mixing.
         split_seed: Seed of the splits.
@@ -142,7 +147,7 @@ def fit(
         >>> done = longshift.fit("hospitals/", minutes=10)  # doctest: +SKIP
         >>> done.summary.accuracy  # doctest: +SKIP
     """
-    runtime = runtime or Runtime()
+    runtime, limit = runtime or Runtime(), TimeLimit(minutes)
     dataset = OpenDataset(str(data))
     manifest = dataset.manifest
     folder = Path(out) if out else Path("fits") / folder_name(manifest.name)
@@ -150,6 +155,7 @@ def fit(
     request = {
         "data": str(data), "target": target, "method": method, "steps": steps, "backbone": backbone,
         "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
+        "trainable": trainable, "head": head, "views": views,
         "average": average, "hparams": dict(hparams or {}), "split_seed": split_seed, "train_seed": train_seed,
         "minutes": minutes,
     }  # fmt: skip
@@ -163,16 +169,24 @@ def fit(
             look = look_at(manifest, tick)
         for sentence in (*look.sentences(), *look.warnings()):
             say(sentence)
-        tasks = _Tasks(manifest, runtime, early)
+        keep = functools.partial(keep_plan, folder / PLAN, request)
+        runner = JobRunner(dataset, folder, runtime, limit, (bar, early), say, stop, keep)
         if draft is not None:
-            plan = _make_plan(dataset, draft, request, runtime, tasks, compare, folder)
-            keep_plan(folder / PLAN, request, plan)
+            plan = _make_plan(runner, draft, request, compare, gpu)
+            keep(plan)
         assert plan is not None
         _check_files(plan, dataset, folder)
         if plan.styles and not plan.style_reason:
-            plan = _choose_style(dataset, plan, tasks, runtime, folder, bar, say, stop)
-            keep_plan(folder / PLAN, request, plan)
-        return _fit(folder, dataset, look, plan, tasks, runtime, compare, bar, say, stop)
+            plan = _choose_style(runner, plan)
+            keep(plan)
+        jobs = plan.jobs(dataset, folder, compare)
+        for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)), plan.style_reason)):
+            say(sentence)
+        finished = sum(RunFolder(job.folder).finished() for job in jobs)
+        if finished:
+            say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
+        results, plan = runner.train(jobs, plan)
+        return _finish(runner, look, plan, jobs, results)
 
 
 def folder_name(name: str) -> str:
@@ -180,32 +194,22 @@ def folder_name(name: str) -> str:
     return re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "data"
 
 
-def _fit(
-    folder: Path, dataset: OpenDataset, look: Look, plan: Plan, tasks: _Tasks, runtime: Runtime, compare: bool,
-    bar: Bar, say: Say, stop: Callable[[], bool],
-) -> FitResult:  # fmt: skip
-    jobs = plan.jobs(dataset, folder, compare)
-    for sentence in filter(None, (plan.reason, plan.training(len(jobs)), plan.style_reason)):
-        say(sentence)
-    finished = sum(RunFolder(job.folder).finished() for job in jobs)
-    if finished:
-        say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
-    results = _train_all(jobs, tasks, runtime, bar, stop, folder)
+def _finish(runner: JobRunner, look: Look, plan: Plan, jobs: list[Job], results: Results) -> FitResult:
+    """Summarize the results and write report, card and numbers."""
     _check_selected(jobs, results)
-    scores = _scores(jobs, results)
-    summary = summarise(look, plan, scores, results[jobs[-1].folder])
+    summary = summarise(look, plan, _scores(jobs, results), results[jobs[-1].folder])
     _keep_record(RunFolder(jobs[-1].folder), summary)
     held_out = [job for job in jobs[:-1] if job.method == jobs[-1].method]
     knowledge = learn_new_sites(held_out, jobs[-1].folder, look.sites)
     if knowledge is not None:
         write_knowledge(jobs[-1].folder, knowledge)
     for sentence in summary.sentences:
-        say(sentence)
-    done = FitResult(folder, look, plan, summary)
+        runner.say(sentence)
+    done = FitResult(runner.folder, look, plan, summary)
     write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs])
     write_card(done.card, look, plan, summary, results[jobs[-1].folder])
     write_json(
-        folder / "fit.json",
+        runner.folder / "fit.json",
         {"schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason, **summary.to_json()},
     )
     return done
@@ -220,19 +224,19 @@ def _check_files(plan: Plan, dataset: OpenDataset, folder: Path) -> None:
         )
 
 
-def _choose_style(
-    dataset: OpenDataset, plan: Plan, tasks: _Tasks, runtime: Runtime, folder: Path, bar: Bar, say: Say,
-    stop: Callable[[], bool],
-) -> Plan:  # fmt: skip
+def _choose_style(runner: JobRunner, plan: Plan) -> Plan:
     """Train with each style at each held-out site and keep the better one; its runs are those of the estimate.
 
     A style with a run that diverged loses to one without.
     """
     tried = {style: plan.with_style(style) for style in plan.styles}
-    jobs = {style: [one.job(dataset, plan.method, site, folder) for site in plan.sites] for style, one in tried.items()}
+    jobs = {
+        style: [one.job(runner.dataset, plan.method, site, runner.folder) for site in plan.sites]
+        for style, one in tried.items()
+    }
     everything = [job for some in jobs.values() for job in some]
-    say(f"Training with and without style mixing first: {counted(len(everything), 'run')}.")
-    results = _train_all(everything, tasks, runtime, bar, stop, folder)
+    runner.say(f"Training with and without style mixing first: {counted(len(everything), 'run')}.")
+    results, plan = runner.train(everything, plan)
     diverged = {
         style: [job.site for job in some if results[job.folder]["status"] == "diverged"] for style, some in jobs.items()
     }
@@ -258,77 +262,48 @@ def _keep_record(final: RunFolder, summary: Summary) -> None:
         raise LongshiftError(f"{error}. Remove {final.path} and run the same command to train it again.") from error
 
 
-class _Tasks:
-    """Splits of one dataset: it is read and decoded (or passed through the frozen network) once."""
-
-    def __init__(self, manifest: Manifest, runtime: Runtime, bar: Bar) -> None:
-        self.manifest, self.runtime, self.bar = manifest, runtime, bar
-        self._known: dict[tuple[Any, ...], Task] = {}
-
-    def get(self, job: Job) -> Task:
-        key = inputs_key(job.config)
-        run = ResolvedRun(job.config, self.manifest)
-        self._known[key] = make_task(run, self.runtime, self.bar, self._known.get(key))
-        return self._known[key]
-
-
-def _make_plan(
-    dataset: OpenDataset, draft: Draft, request: dict[str, Any], runtime: Runtime, tasks: _Tasks, compare: bool,
-    folder: Path,
-) -> Plan:  # fmt: skip
+def _make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare: bool, gpu: bool) -> Plan:
     """Choose the number of steps, by the size of the data or by the given time."""
-    manifest = dataset.manifest
+    dataset, manifest = runner.dataset, runner.dataset.manifest
     usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
     name = draft.config.method_class.info.name
     plan = Plan(
         name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint(), dataset.version
     )
     plan = replace(plan, styles=styles_to_try(draft.config, request["hparams"]))
+    jobs = plan.jobs(dataset, runner.folder, compare)
+    count = len(jobs) + plan.style_runs
+    plan = replace(plan, choice=_explain(runner, draft, request, len(jobs), gpu))
     steps = usual
     if request["minutes"] is not None:
-        jobs = plan.jobs(dataset, folder, compare)
-        with use_threads(training_threads(jobs[0].config, runtime)):
-            per_step = seconds_per_step(jobs[0].config, tasks.get(jobs[0]), runtime)
+        with use_threads(training_threads(jobs[0].config, runner.runtime)):
+            per_step = seconds_per_step(jobs[0].config, runner.task(jobs[0]), runner.runtime)
         asked = request["steps"] is not None
         longest = usual if asked else longest_steps(usual, draft.config)
-        pace = pace_within(request["minutes"], len(jobs) + plan.style_runs, per_step, usual, longest, asked)
+        pace = pace_within(request["minutes"], count, per_step, usual, longest, asked, left=runner.limit.left / 60)
         steps, plan = pace.steps, replace(plan, pace=pace.words)
-    return replace(plan, base={**draft.base, "steps": steps, "eval_every": max(steps // 10, 1)})
+    return replace(plan, base={**draft.base, **lengths(steps)})
 
 
-def _train_all(
-    jobs: list[Job], tasks: _Tasks, runtime: Runtime, bar: Bar, stop: Callable[[], bool], out: Path
-) -> dict[Path, dict[str, Any]]:
-    results: dict[Path, dict[str, Any]] = {}
-    tasks.get(jobs[0])
-    # Decoding has a bar of its own, which must not run inside that of training.
-    tasks.bar = no_bar
-    for job in jobs:
-        if RunFolder(job.folder).finished() and (job.site != NO_TARGET or _has_model(RunFolder(job.folder))):
-            results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
-    # Count only the remaining steps, so that finished runs do not distort the remaining time.
-    left = sum(job.config.steps for job in jobs if job.folder not in results)
-    with bar("fitting", left) as tick, use_threads(training_threads(jobs[0].config, runtime)):
-        for number, job in enumerate(jobs, start=1):
-            if job.folder in results:
-                continue
-            task = tasks.get(job)
-            keep = replace(
-                runtime,
-                keep_model=job.site == NO_TARGET,
-                # Of vectors, only the fit's own method needs them: for what to expect at a new site.
-                save_predictions=not task.manifest.vectors or job.method == jobs[-1].method,
-            )
-            try:
-                with lock_folder(job.folder):
-                    trainer = Trainer(job.config, task, job.folder, keep, stop)
-                    results[job.folder] = trainer.run(_noted(tick, f"{number}/{len(jobs)} {job.label}"), resume=True)
-            except Interrupted:
-                raise Interrupted(
-                    f"stopped in run {number} of {len(jobs)}; everything is saved in {out}. "
-                    "Resume with the same command"
-                ) from None
-    return results
+def _explain(runner: JobRunner, draft: Draft, request: dict[str, Any], jobs: int, gpu: bool) -> str:
+    """Why the whole network or only a head is trained, with the time of both; "" if there is no choice."""
+    config, manifest = draft.config, runner.dataset.manifest
+    if manifest.vectors or not (config.weights or config.pretrained):
+        return ""
+    if request["trainable"]:
+        why = "as requested"
+    else:
+        why = "because this machine has a GPU" if gpu else "because this machine has no GPU"
+    changed = {"trainable": "all" if config.frozen else "head", "head": "mlp", "views": 1}
+    try:
+        other: RunConfig | None = make_draft(runner.dataset, {**request, **changed}, gpu).config
+    except LongshiftError:  # such as a style that only one of both can have
+        other = None
+    runs: dict[str, int] = {
+        kind.trainable: jobs + max(len(styles_to_try(kind, request["hparams"])) - 1, 0) * len(draft.sites)
+        for kind in (config, *([other] if other else []))
+    }
+    return explain(config, other, manifest, runs, why, runner.runtime)
 
 
 def _check_selected(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> None:
@@ -341,16 +316,6 @@ def _check_selected(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> 
             )
 
 
-def _has_model(final: RunFolder) -> bool:
-    """Whether the final model can be loaded; if not, its run counts as unfinished and is made again."""
-    try:
-        load_model(final.path, device="cpu")
-    except LongshiftError:
-        final.result.unlink(missing_ok=True)
-        return False
-    return True
-
-
 def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
     """A bar for work before the training, which has nothing to save and can stop anywhere."""
 
@@ -361,20 +326,13 @@ def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
             def checked(done: int = 1, note: str = "") -> None:
                 if stop():
                     raise Interrupted(
-                        f"stopped while {label}; nothing was trained yet. Run the same command to start again"
+                        f"stopped while {label}; nothing was trained yet. Run the same command to continue"
                     )
                 tick(done, note)
 
             yield checked
 
     return stoppable
-
-
-def _noted(tick: Tick, label: str) -> Tick:
-    def noted(done: int = 1, note: str = "") -> None:
-        tick(done, f"{label} {note}".rstrip())
-
-    return noted
 
 
 def _scores(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> dict[str, list[SiteScore]]:

@@ -9,7 +9,7 @@ import torch
 
 from longshift.data import Manifest, fitting_size, ordered_vectors, typical_side
 from longshift.errors import UsageError
-from longshift.nn import SMALL_CONV, VECTOR_MLP, make_backbone, require_network_of, weights_available
+from longshift.nn import SMALL_CONV, VECTOR_HEADS, make_backbone, require_network_of, weights_available
 from longshift.training import SMALL_IMAGE, RunConfig
 
 UNREACHED = (
@@ -26,43 +26,43 @@ def choose_network(
     weights: str | None = None,
     pretrained: bool | None = None,
     image_size: int = 0,
+    trainable: str | None = None,
 ) -> Choice:
-    """Choose backbone, starting weights and image size where the user did not."""
+    """Choose backbone, starting weights, image size and what is trained, where the user did not.
+
+    Only a head is trained if there are starting weights and no GPU.
+    """
     if manifest.vectors:
-        return {"backbone": backbone}, "The network for vectors has one hidden layer (256 units)."
-    size = image_size or (224 if gpu else 128)
+        # Options of images are passed on: they are errors here.
+        given = {"weights": weights, "pretrained": bool(pretrained), "image_size": image_size}
+        asked = {"trainable": trainable} if trainable else {}
+        return {"backbone": backbone, **given, **asked}, ""
+    name = "resnet50" if gpu else "resnet18"
+    small = backbone == "auto" and weights is None and typical_side(manifest) <= SMALL_IMAGE
     if weights is not None:
         name = backbone if backbone != "auto" else require_network_of(Path(weights))
-        size = image_size or only_size(name) or size
-        return (
-            {"backbone": name, "weights": weights, "image_size": size},
-            f"{name} starts from {Path(weights).name}, on {size}x{size} pixels.",
-        )
-    if backbone != "auto":
-        reachable = pretrained is None and backbone not in (SMALL_CONV, VECTOR_MLP) and weights_available(backbone)
+        start: dict[str, Any] = {"backbone": name, "weights": weights}
+        words = f"{name} starts from {Path(weights).name}"
+    elif backbone != "auto":
+        reachable = pretrained is None and backbone not in (SMALL_CONV, *VECTOR_HEADS) and weights_available(backbone)
         wanted = bool(pretrained) or reachable
-        start = "pretrained weights" if wanted else "random weights"
-        if backbone == SMALL_CONV:
-            size = image_size or fitting_size(manifest, size)
-        else:
-            size = image_size or only_size(backbone) or size
-        return (
-            {"backbone": backbone, "pretrained": wanted, "image_size": size},
-            f"{backbone} starts from {start}, on {size}x{size} pixels."
-            + (UNREACHED if pretrained is None and not wanted and backbone != SMALL_CONV else ""),
-        )
-    name = "resnet50" if gpu else "resnet18"
-    small = typical_side(manifest) <= SMALL_IMAGE
-    if not small and pretrained is not False and (pretrained or weights_available(name)):
-        return (
-            {"backbone": name, "pretrained": True, "image_size": size},
-            f"{name} starts from pretrained weights, on {size}x{size} pixels.",
-        )
-    size = image_size or fitting_size(manifest, SMALL_IMAGE)
-    reason = f"A small network starts from random weights, on {size}x{size} pixels."
-    if not small and pretrained is None:
-        reason += UNREACHED
-    return {"backbone": "small_conv", "image_size": size}, reason
+        name, start = backbone, {"backbone": backbone, "pretrained": wanted}
+        words = f"{backbone} starts from {'pretrained' if wanted else 'random'} weights"
+    elif not small and pretrained is not False and (pretrained or weights_available(name)):
+        start = {"backbone": name, "pretrained": True}
+        words = f"{name} starts from pretrained weights"
+    else:
+        name, start = SMALL_CONV, {"backbone": SMALL_CONV}
+        words = "A small network starts from random weights"
+    starting = bool(weights or start.get("pretrained"))
+    head = trainable == "head" or (trainable is None and starting and not gpu)
+    size = image_size or only_size(name) or (224 if gpu or head else 128)
+    if name == SMALL_CONV:
+        size = image_size or fitting_size(manifest, SMALL_IMAGE if backbone == "auto" and not weights else size)
+    missing = pretrained is None and not (starting or small or backbone == SMALL_CONV)
+    trained = "; only a head on its features is trained." if head else "."
+    reason = f"{words}, on {size}x{size} pixels{trained}{UNREACHED if missing else ''}"
+    return {**start, "image_size": size, "trainable": "head" if head else "all"}, reason
 
 
 def try_network(config: RunConfig, manifest: Manifest) -> None:
@@ -92,7 +92,7 @@ def only_size(name: str) -> int:
     """The only image size that a network supports (most vision transformers have one); 0 if it has no fixed size."""
     import timm
 
-    if name in (SMALL_CONV, VECTOR_MLP) or "/" in name:
+    if name in (SMALL_CONV, *VECTOR_HEADS) or "/" in name:
         return 0
     config = timm.get_pretrained_cfg(name)
     return int(config.input_size[-1]) if config is not None and config.fixed_input_size else 0

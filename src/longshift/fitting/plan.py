@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,10 @@ class Plan:
     fingerprint: str  # of the manifest
     version: str  # of the data, by the content of their files
     pace: str = ""  # how the given time is used
+    choice: str = ""  # why the whole network or only a head is trained
+    kept_steps: dict[str, int] = field(
+        default_factory=dict
+    )  # of runs that were longer before time ran short, by folder
     styles: tuple[str, ...] = ()  # tried at each held-out site
     style_reason: str = ""  # which of them was chosen and why; "" before that
 
@@ -72,6 +77,12 @@ class Plan:
         base = {**self.base, "hparams": {**kept, "style": style}}
         return replace(self, base=base, style_reason=reason)
 
+    def with_steps(self, steps: int, finished: Iterable[Job], reason: str) -> Plan:
+        """The plan with another length for the runs that are not finished."""
+        kept = {**self.kept_steps, **{job.folder.name: job.config.steps for job in finished}}
+        pace = f"{self.pace} {reason}".strip()
+        return replace(self, base={**self.base, **lengths(steps)}, kept_steps=kept, pace=pace)
+
     def job(self, dataset: OpenDataset, method: str, site: str, out: Path) -> Job:
         """One run; methods to compare with use the common hyper-parameters and their own defaults for the others."""
         values = {**self.base, "method": method, "target": site}
@@ -85,6 +96,8 @@ class Plan:
             folder = out / FINAL
         else:
             folder = out / "sites" / f"{name}-{self.sites.index(site) + 1}-{slug(site)}"
+        if folder.name in self.kept_steps:
+            values |= lengths(self.kept_steps[folder.name])
         return Job(method, site, folder, dataset.resolve(values, "the fit").config)
 
     def jobs(self, dataset: OpenDataset, out: Path, compare: bool) -> list[Job]:
@@ -94,16 +107,26 @@ class Plan:
         return [*held_out, self.job(dataset, self.method, NO_TARGET, out)]
 
 
+def lengths(steps: int) -> dict[str, int]:
+    """The keys of a run that say how long it is."""
+    return {"steps": steps, "eval_every": max(steps // 10, 1)}
+
+
+def _effort(config: RunConfig) -> tuple[int, int, int, int]:
+    small = "mlp" if config.vectors or config.frozen else config.backbone_name
+    return EFFORT.get(small, EFFORT["timm"])
+
+
 def usual_steps(samples: int, domains: int, config: RunConfig) -> int:
     """The usual number of steps: some passes over the data, within limits."""
-    passes, least, most, _ = EFFORT.get(config.backbone_name, EFFORT["timm"])
+    passes, least, most, _ = _effort(config)
     batch = config.method_config().batch_size * domains
     return min(max(round(passes * samples / batch), least), most)
 
 
 def longest_steps(usual: int, config: RunConfig) -> int:
     """The largest useful number of steps."""
-    return max(usual, min(LONGER * usual, EFFORT.get(config.backbone_name, EFFORT["timm"])[3]))
+    return max(usual, min(LONGER * usual, _effort(config)[3]))
 
 
 def usual_batch(samples: int, domains: int, config: RunConfig) -> int:
@@ -130,19 +153,21 @@ class Pace:
 
 
 def pace_within(
-    minutes: float, runs: int, per_step: float, usual: int, longest: int, asked: bool = False, share: float = 0.75
-) -> Pace:
+    minutes: float, runs: int, per_step: float, usual: int, longest: int, asked: bool = False, share: float = 0.75,
+    left: float | None = None,
+) -> Pace:  # fmt: skip
     """As many steps as fit into the time, at most `longest`; `asked`: the user gave the number of steps.
 
-    Steps may use `share` of the time; the rest is for loading, evaluation and the report.
+    Steps may use `share` of the minutes that are `left`; the rest is for evaluation and the report.
 
     >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
     '10 minutes allow 900 steps in each of the 5 runs; the usual number for this data is 300.'
     """
     given = f"{minutes:g} minute{'s' * (minutes != 1)}"
-    affordable = int(60 * minutes * share / (max(per_step, 1e-6) * runs))
+    left = minutes if left is None else left
+    affordable = int(60 * max(left, 0) * share / (max(per_step, 1e-6) * runs))
     if affordable < FEWEST:
-        needed = FEWEST * per_step * runs / (60 * share)
+        needed = FEWEST * per_step * runs / (60 * share) + minutes - left
         raise LongshiftError(
             f"Expected time for at least {FEWEST} steps in each of the {runs} runs, got {given}, enough for "
             f"{counted(affordable, 'step')}. Allow {_minutes(needed)} (--minutes), hold out one site (--target SITE) "
@@ -165,6 +190,17 @@ def pace_within(
     more = "" if asked or steps == usual else f", more than the usual {usual}"
     why = "as requested" if asked else "and more would hardly change this model"
     return Pace(steps, f"{steps} steps in each of the {runs} runs{more}, {why}: about {about} of the {given}.")
+
+
+def duration(seconds: float) -> str:
+    """A rough time in words.
+
+    >>> duration(20), duration(200), duration(40000)
+    ('1 minute', '4 minutes', '11 hours')
+    """
+    if seconds < 90 * 60:
+        return counted(math.ceil(seconds / 60), "minute")
+    return counted(round(seconds / 3600), "hour")
 
 
 def _minutes(number: float) -> str:

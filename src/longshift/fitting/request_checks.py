@@ -40,9 +40,13 @@ def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draf
     own = {"method": request["method"], "target": NO_TARGET}
     dataset.resolve({**base, **own}, "the fit")
     chosen, reason = choose_network(
-        manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"]
-    )
-    base |= chosen
+        manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"],
+        request["trainable"],
+    )  # fmt: skip
+    base |= {**chosen, "head": request["head"], "views": request["views"]}
+    if manifest.vectors:
+        linear = request["head"] == "linear"
+        reason = f"The network for vectors {'is linear' if linear else 'has one hidden layer (256 units)'}."
     config = dataset.resolve({**base, **own}, "the fit").config
     try_network(config, manifest)
     if "batch_size" not in request["hparams"]:

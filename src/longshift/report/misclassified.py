@@ -1,4 +1,4 @@
-"""Misclassified images, from a run's kept predictions and its dataset, as small data URIs."""
+"""Misclassified samples, from a run's kept predictions and its dataset; images as small data URIs."""
 
 from __future__ import annotations
 
@@ -64,16 +64,20 @@ def load_manifest(data: str) -> Manifest:
         raise LongshiftError(f"the images of {data} are not there ({str(error).splitlines()[0]})") from error
 
 
-def pictures(samples: Sequence[Misclassified], manifest: Manifest) -> list[tuple[str, Misclassified]]:
-    """Samples with their thumbnails as data URIs; images that cannot be read are left out."""
+def pictures(samples: Sequence[Misclassified], manifest: Manifest) -> list[tuple[str, str, Misclassified]]:
+    """Thumbnail as a data URI ("" for vectors), name and sample; images that cannot be read are left out."""
+    made = []
+    if manifest.vectors:
+        return [("", manifest.paths[sample.index], sample) for sample in samples]
     if manifest.root is None:
         pixels = open_store(manifest, 32).inputs
-        return [(_thumbnail(Image.fromarray(pixels[sample.index])), sample) for sample in samples]
-    made = []
+        thumbnails = [_thumbnail(Image.fromarray(pixels[sample.index])) for sample in samples]
+        return [(uri, manifest.paths[sample.index], sample) for uri, sample in zip(thumbnails, samples, strict=True)]
     with open_source(manifest) as source:
         for sample in samples:
+            name = manifest.paths[sample.index]
             try:
-                made.append((_thumbnail(decode(source.read(manifest.paths[sample.index]))), sample))
+                made.append((_thumbnail(decode(source.read(name))), name, sample))
             except BadImage:
                 continue
     return made

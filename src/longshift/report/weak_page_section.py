@@ -221,12 +221,12 @@ def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Misclass
     first = {record.target: record for record in sorted(records, key=lambda r: -r.trial)}
     with_predictions = [r for r in first.values() if r.predictions() is not None]
     if not with_predictions:
-        return [], "No example images: the runs kept no predictions (train with --save-predictions)."
+        return [], "No examples: the runs kept no predictions (train with --save-predictions)."
     try:
         manifest = load_manifest(data or str(records[0].result["run"]["data"]))
         samples = [s for r in with_predictions for s in misclassified_samples(r, manifest)]
     except LongshiftError as error:
-        return [], f"No example images: {error}."
+        return [], f"No examples: {error}."
     return sorted(samples, key=lambda s: -s.confidence), ""
 
 
@@ -237,9 +237,7 @@ def _part(weak: Weak, samples: Sequence[Misclassified], unknown: bool, data: str
         shown = pictures(_varied(samples), load_manifest(data))
         body = stack(body, fragment("misclassified.html.j2", pictures=shown))
     elif not unknown:
-        body = stack(
-            body, paragraphs("No example images: no sample of it was misclassified in the runs with predictions.")
-        )
+        body = stack(body, paragraphs("No examples: no sample of it was misclassified in the runs with predictions."))
     return fold(title, body, opened=True)
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from longshift.training.feature_cache import (
         FeatureRequest as FeatureRequest,
         FrozenNetwork as FrozenNetwork,
+        features_missing as features_missing,
+        frozen_module as frozen_module,
         open_features as open_features,
         require_readable as require_readable,
         unreadable as unreadable,

@@ -29,7 +29,6 @@ from longshift.data import (
     cores,
     data_version,
     default_cache,
-    images_identity,
     open_pixels,
     ordered_map,
 )
@@ -134,13 +133,19 @@ def open_features(
     return Store(manifest, rows.read(needed), request.size, name, request.views, styles, version)
 
 
+def features_missing(manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, runtime: Runtime) -> int:
+    """How many views of images `open_features` would compute."""
+    folder = feature_folder(manifest, network, request, runtime.cache)
+    return max(request.views * len(manifest) - RowFile(folder, network.feature_dim).intact(), 0)
+
+
 def feature_folder(
     manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, cache: Path | None = None
 ) -> Path:
     """Where the features are kept."""
     backbone = network.backbone
     key = {
-        "format": FORMAT, "images": images_identity(manifest), "size": request.size, "network": network.name,
+        "format": FORMAT, "images": [manifest.fingerprint(), data_version(manifest, cache)], "size": request.size, "network": network.name,
         "weights": network.weights_hash, "inputs": [backbone.mean, backbone.std, backbone.pad_type],
         "copies": request.recipe.key() if request.views > 1 else None,
     }  # fmt: skip
@@ -185,7 +190,7 @@ def _complete(
         with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
             intact = rows.intact()
             _need_room(folder, (needed - intact) * rows.columns * 4)
-            before = images_identity(manifest)
+            before = data_version(manifest, runtime.cache)
             write_json(folder / "index.json", _index(manifest, network, request))
             with rows.appending() as writer:
                 if request.views > 1 and intact < n:
@@ -199,7 +204,7 @@ def _complete(
                         for piece in compute(np.arange(start, n), plans[view - 1] if view else None):
                             writer.write(piece)
                             tick(len(piece))
-            if images_identity(manifest) != before:
+            if data_version(manifest, runtime.cache) != before:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise LongshiftError(f"images of {manifest.name} changed while they were read. Run again.")
     except OSError as error:
@@ -215,7 +220,7 @@ def _computing(manifest: Manifest, network: FrozenNetwork, size: int, runtime: R
     where = resolve_device(runtime.device)
     on_cpu = where.type == "cpu"
     backbone, batch = network.backbone, CPU_BATCH if on_cpu else GPU_BATCH
-    module = prepared(backbone.module, size, where)
+    module = frozen_module(backbone.module, size, where)
     mean, std = channel_tensor(backbone.mean, where), channel_tensor(backbone.std, where)
 
     def forward(pixels: list[npt.NDArray[np.uint8]], others: list[npt.NDArray[np.uint8]], part: IntArray,
@@ -262,7 +267,7 @@ def _computing(manifest: Manifest, network: FrozenNetwork, size: int, runtime: R
         yield compute
 
 
-def prepared(module: nn.Module, size: int, device: torch.device) -> nn.Module:
+def frozen_module(module: nn.Module, size: int, device: torch.device) -> nn.Module:
     """The network ready for features: in evaluation mode, batch norms folded into the convolutions."""
     module = module.eval().to(device)
     module.to(memory_format=torch.channels_last)

@@ -108,7 +108,7 @@ def open_inputs(
     if network is None:
         with show(f"decoding {manifest.name}", len(manifest)) as tick:
             return open_store(manifest, config.size, runtime.cache, tick)
-    with show(f"features of {manifest.name}", config.views * len(manifest)) as tick:
+    with show(f"computing features of {manifest.name}", config.views * len(manifest)) as tick:
         store = open_features(manifest, network, FeatureRequest.of(config), runtime=runtime, tick=tick)
     require_readable(store)
     return store

@@ -1,0 +1,159 @@
+"""Runs the jobs of a fit, each in its folder: resumes what was interrupted and shortens what would take too long."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from longshift.errors import LongshiftError
+from longshift.fitting.plan import FEWEST, Job, Plan, lengths
+from longshift.fitting.time_limit import TimeLimit
+from longshift.inference import load_model
+from longshift.locks import lock_folder
+from longshift.progress import Tick
+from longshift.settings import NO_TARGET
+from longshift.text import counted
+from longshift.training import (
+    Bar,
+    Interrupted,
+    OpenDataset,
+    ResolvedRun,
+    RunFolder,
+    Runtime,
+    Task,
+    Trainer,
+    inputs_key,
+    make_task,
+    no_bar,
+    read_result,
+    training_threads,
+    use_threads,
+)
+
+Results = dict[Path, dict[str, Any]]
+Say = Callable[[str], None]
+
+
+class JobRunner:
+    """Everything that the runs of a fit share.
+
+    Args:
+        dataset: Their data.
+        folder: Where the fit is kept.
+        runtime: Device, threads, cache.
+        limit: The clock.
+        bars: Show the progress of training, and of the work before it.
+        say: Called with each sentence.
+        stop: Asked after each step whether to stop.
+        keep: Called with a plan that has changed.
+    """
+
+    def __init__(
+        self,
+        dataset: OpenDataset,
+        folder: Path,
+        runtime: Runtime,
+        limit: TimeLimit,
+        bars: tuple[Bar, Bar],
+        say: Say,
+        stop: Callable[[], bool],
+        keep: Callable[[Plan], None],
+    ) -> None:
+        self.dataset, self.folder, self.runtime, self.limit = dataset, folder, runtime, limit
+        self.say, self.stop, self.keep = say, stop, keep
+        self._bar, self._early = bars
+        self._known: dict[tuple[Any, ...], Task] = {}
+
+    def task(self, job: Job) -> Task:
+        """The data of a job: read and decoded (or passed through the frozen network) once."""
+        key = inputs_key(job.config)
+        run = ResolvedRun(job.config, self.dataset.manifest)
+        self._known[key] = make_task(run, self.runtime, self._early, self._known.get(key))
+        return self._known[key]
+
+    def train(self, jobs: list[Job], plan: Plan) -> tuple[Results, Plan]:
+        """Train the jobs that are not finished. If they are too slow, the plan has fewer steps afterwards.
+
+        Jobs that were shortened are replaced in the list.
+        """
+        for job in {inputs_key(job.config): job for job in jobs}.values():
+            self.task(job)  # with a bar of its own, which must not run inside that of training
+        self._early = no_bar
+        results: Results = {}
+        for job in jobs:
+            if RunFolder(job.folder).finished() and (job.site != NO_TARGET or _has_model(RunFolder(job.folder))):
+                results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
+        left = [job.folder for job in jobs if job.folder not in results]
+        with ExitStack() as stack:
+            # Count only the remaining steps, so that finished runs do not distort the remaining time.
+            tick = stack.enter_context(self._bar("fitting", sum(j.config.steps for j in jobs if j.folder in left)))
+            stack.enter_context(use_threads(training_threads(jobs[0].config, self.runtime)))
+            for number in range(len(jobs)):
+                while jobs[number].folder not in results:
+                    label = f"{number + 1}/{len(jobs)} {jobs[number].label}"
+                    remaining = len(jobs) - len(results)
+                    found = self._train_one(jobs[number], remaining, _noted(tick, label, self.limit))
+                    if found is not None:
+                        results[jobs[number].folder] = found
+                    elif self.limit.tripped:
+                        plan = self._shorten(jobs, results, plan)
+                    else:
+                        raise Interrupted(
+                            f"stopped in run {number + 1} of {len(jobs)}; everything is saved in {self.folder}. "
+                            "Resume with the same command"
+                        )
+        return results, plan
+
+    def _train_one(self, job: Job, remaining: int, tick: Tick) -> dict[str, Any] | None:
+        """The result; None if the run was stopped, by the user or by the clock."""
+        keep = replace(self.runtime, keep_model=job.site == NO_TARGET, save_predictions=True)
+        self.limit.begin(job.config.steps, remaining)
+        try:
+            with lock_folder(job.folder):
+                trainer = Trainer(
+                    job.config, self.task(job), job.folder, keep, lambda: self.stop() or self.limit.late()
+                )
+                return trainer.run(tick, resume=True)
+        except Interrupted:
+            return None
+
+    def _shorten(self, jobs: list[Job], results: Results, plan: Plan) -> Plan:
+        """Give unfinished jobs the steps that the rest of the time allows; the one that was stopped starts again."""
+        current = next(job for job in jobs if job.folder not in results)
+        steps = min(max(self.limit.affordable(), FEWEST), current.config.steps - 1)
+        unfinished = [job for job in jobs if job.folder not in results]
+        shutil.rmtree(current.folder)
+        last = counted(len(unfinished), "run")
+        reason = (
+            f"Training is slower than measured at the start: the last {last} "
+            f"{'has' if len(unfinished) == 1 else 'have'} {steps} steps instead of {current.config.steps}."
+        )
+        self.say(reason)
+        for index, job in enumerate(jobs):
+            if job.folder not in results:
+                jobs[index] = replace(job, config=job.config.model_copy(update=lengths(steps)))
+        plan = plan.with_steps(steps, [job for job in jobs if job.folder in results], reason)
+        self.keep(plan)
+        return plan
+
+
+def _has_model(final: RunFolder) -> bool:
+    """Whether the final model can be loaded; if not, its run counts as unfinished and is made again."""
+    try:
+        load_model(final.path, device="cpu")
+    except LongshiftError:
+        final.result.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def _noted(tick: Tick, label: str, limit: TimeLimit) -> Tick:
+    def noted(done: int = 1, note: str = "") -> None:
+        limit.tick(done)
+        tick(done, f"{label} {note}".rstrip())
+
+    return noted
