@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from longshift.data import load_dataset
+from longshift.data import load_dataset, open_store
 from longshift.errors import LongshiftError, UsageError
-from tests.data.trees import make_tree, zip_tree
+from tests.data.trees import encoded, make_tree, picture, zip_tree
 
 EXPECTED = {"paint": {"cat": 3, "dog": 3}, "photo": {"cat": 3, "dog": 3}}
 
@@ -63,6 +63,36 @@ def test_a_wrapping_folder_is_skipped_also_on_disk(tmp_path: Path) -> None:
     assert manifest.counts() == EXPECTED
     assert manifest.root == tmp_path / "download" / "PACS"
     assert manifest.misplaced == ("overview.png",)
+
+
+@pytest.mark.parametrize("place", ["{site}/images/{name}/{i}.png", "{site}/{name}/images/raw/{i}.png"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_level_with_one_folder_everywhere_is_skipped(tmp_path: Path, place: str, zipped: bool) -> None:
+    root = tmp_path / "data"
+    for site in ("north", "south"):
+        for name in ("cat", "dog"):
+            for i in range(2):
+                file = root / place.format(site=site, name=name, i=i)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(encoded(picture(i)))
+    (root / place.format(site="south", name="owl", i=0)).parent.mkdir(parents=True)
+    found = load_dataset(zip_tree(root, tmp_path / "data.zip") if zipped else root)
+    assert found.counts() == {"north": {"cat": 2, "dog": 2}, "south": {"cat": 2, "dog": 2}}
+    assert found.paths[0] == place.format(site="north", name="cat", i=0)
+    assert "'images'" in found.layout
+    assert found.layout.endswith("which is skipped: it is neither a domain nor a class.")
+    if not zipped:
+        assert found.empty_folders == ("south/owl",)
+    assert len(open_store(found, 8, tmp_path / "cache")) == 8
+
+
+def test_a_level_that_differs_is_not_skipped(tmp_path: Path) -> None:
+    for path in ("north/images/cat/1.png", "south/pictures/cat/1.png", "south/pictures/dog/2.png"):
+        file = tmp_path / "data" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(encoded(picture(1)))
+    with pytest.raises(LongshiftError, match="too many levels of folders"):
+        load_dataset(tmp_path / "data")
 
 
 def test_one_domain_is_not_taken_for_a_wrapping_folder(tmp_path: Path) -> None:

@@ -212,10 +212,10 @@ def test_data_that_cannot_be_fitted(tmp_path: Path) -> None:
 def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = load_dataset(data)
     values, reason = choose_network(manifest, gpu=False)
-    assert values == {"backbone": "small_conv", "image_size": 20}
+    assert values == {"backbone": "small_conv", "image_size": 20, "trainable": "all"}
     assert "20x20" in reason
     values, _ = choose_network(manifest, gpu=True, backbone="resnet18", pretrained=True)
-    assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224}
+    assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224, "trainable": "all"}
     values, reason = choose_network(manifest, gpu=True, backbone="resnet18")
     assert values["pretrained"] is False
     assert "starts from random weights, on 224x224 pixels. Pretrained weights cannot be downloaded" in reason

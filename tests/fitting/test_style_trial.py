@@ -12,7 +12,7 @@ from PIL import Image
 
 from longshift.errors import LongshiftError
 from longshift.files import read_json
-from longshift.fitting import fit, fit_run
+from longshift.fitting import fit, job_runner
 from longshift.fitting.site_scores import SiteScore
 from longshift.fitting.style_trial import better_style, styles_to_try
 from longshift.training import Interrupted, Trainer
@@ -125,7 +125,7 @@ def diverge(monkeypatch: pytest.MonkeyPatch, *styles: str, after: int = 0) -> No
             else:
                 super()._evaluate()
 
-    monkeypatch.setattr(fit_run, "Trainer", Diverging)
+    monkeypatch.setattr(job_runner, "Trainer", Diverging)
 
 
 @pytest.mark.slow

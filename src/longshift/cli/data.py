@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, print_table, progress, say
+from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, print_table, progress, say, tell
 from longshift.data import (
     Manifest,
     Problem,
@@ -63,6 +63,8 @@ def inspect(path: PathArgument, json: JsonFlag = False) -> None:
 
 def _warn(manifest: Manifest) -> None:
     """Warn on standard error about problems that would appear later."""
+    if manifest.layout:
+        tell(manifest.layout)
     for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
         if len(names) == 1:
             caution(f"warning: only one {what} ({names[0]}); a split needs at least two")

@@ -43,6 +43,7 @@ def predict(
     ] = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
+    threads: Annotated[int, typer.Option(min=0, help="Threads on the CPU; default: one per processor.")] = 0,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -58,12 +59,14 @@ def predict(
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
     from longshift.data import IMAGE_SUFFIXES
-    from longshift.files import write_json, write_text
+    from longshift.files import require_writable, write_json, write_text
     from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run
     from longshift.text import counted, some
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
         raise UsageError(f"--out: expected a file that ends with .csv or .json, got {out}")
+    if out is not None:
+        require_writable(out)
     items = [line for item in images for line in (_lines() if item == "-" else [item])]
     if not items:
         raise LongshiftError(
@@ -78,7 +81,7 @@ def predict(
         listed = ", ".join(sorted(endings))
         raise LongshiftError(f"Expected {noun} (files that end with {listed}) in {some(items, 3)} or below, got none")
     with progress("predicting", len(files), quiet) as tick:
-        found = run(loaded, files, top_k=top_k, unsure=unsure, tick=tick)
+        found = run(loaded, files, top_k=top_k, unsure=unsure, threads=threads, tick=tick)
     if found.warning:  # also with --quiet, which silences progress only
         caution(f"warning: {found.warning}")
     if found.estimate and found.estimate.far:

@@ -14,6 +14,7 @@ from typer.core import TyperCommand
 
 from longshift.cli.common import JsonFlag, caution, console, print_json, tell
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.files import require_writable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,6 +117,9 @@ def report(
     among = next((a for a in AMONG if a == ranked), None)
     if among is None:
         raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, AMONG)}")
+    for file in (html, out / "tables" if out else None):
+        if file is not None:
+            require_writable(file)
     for path in paths:
         _no_fit(path)
     frame = part_of(put_together([_runs(path) for path in paths]), setting or (), draws)

@@ -13,6 +13,7 @@ from longshift.cli.common import JsonFlag, print_json, print_table, say
 from longshift.cli.run_options import run_fields, with_options
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
+from longshift.files import require_writable
 from longshift.settings import (
     SHOTS,
     Split,
@@ -64,6 +65,7 @@ def make(
 
     `longshift split make my/images -s counts.csv -t hospital_b` takes a table domain,class,count.
     """
+    require_writable(out)
     manifest = load_dataset(data)
     split = _make(manifest, options)
     save_split(split, manifest, out)
@@ -112,6 +114,7 @@ def plot(
     """
     from longshift.report import split_panels  # matplotlib takes a second to import
 
+    require_writable(out)
     if is_split_file(Path(data)):
         recipes = [_saved(data, options)]
     else:

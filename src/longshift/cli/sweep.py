@@ -28,6 +28,7 @@ from longshift.cli.common import (
 )
 from longshift.cli.log_progress import opening
 from longshift.errors import LongshiftError, UsageError
+from longshift.files import require_writable
 from longshift.text import counted
 
 if TYPE_CHECKING:
@@ -329,6 +330,7 @@ def collect(
 
     made = load_plan(directory)
     file = out or made.folder.path / "runs.parquet"
+    require_writable(file)
     frame = collect_plan(made) if plan_only else collect_union(made)
     if frame.empty:
         raise LongshiftError(

@@ -8,10 +8,10 @@ import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from longshift.data.folder_layout import wrong_depth
+from longshift.data.folder_layout import PARTS, wrong_depth
 from longshift.data.image_suffixes import IMAGE_SUFFIXES, is_hidden, is_image, is_other_format
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
@@ -127,7 +127,7 @@ def read_tree(root: Path, name: str) -> Manifest:
     """The manifest of a folder or .zip laid out as domain/class/image.
 
     A folder that wraps everything (`PACS/photo/dog/1.jpg`) is skipped, so that an archive and the folder it
-    unpacks to are the same dataset.
+    unpacks to are the same dataset. So is a level with one folder name everywhere (`north/images/dog/1.jpg`).
     """
     zipped = not root.is_dir()
     listing = list_zip(root) if zipped else list_folder(root)
@@ -138,11 +138,12 @@ def read_tree(root: Path, name: str) -> Manifest:
         )
     prefix = _wrapper(listing.images)
     images = [path.removeprefix(prefix) for path in listing.images]
+    domain, label, depth = _levels(images)
     rows, misplaced = [], []
     for path in images:
         parts = path.split("/")
-        if len(parts) == 3:
-            rows.append(Row(parts[0], parts[1], path))
+        if len(parts) == depth:
+            rows.append(Row(parts[domain], parts[label], path))
         else:
             misplaced.append(path)
     if not rows:
@@ -151,17 +152,36 @@ def read_tree(root: Path, name: str) -> Manifest:
             f"Likely: {wrong_depth(root if zipped else root / prefix, images)}."
         )
     filled = {f"{row.domain}/{row.label}" for row in rows}
-    within = (path.removeprefix(prefix) for path in listing.folders if path.startswith(prefix))
-    empty = sorted(path for path in within if path.count("/") == 1 and path not in filled)
-    return Manifest.from_rows(
-        name=name,
-        root=root if zipped else root / prefix,
-        rows=rows,
-        prefix=prefix if zipped else "",
-        empty_folders=empty,
-        misplaced=sorted(misplaced),
-        others=sorted(path.removeprefix(prefix) for path in listing.others),
+    within = (path.removeprefix(prefix).split("/") for path in listing.folders if path.startswith(prefix))
+    every = {f"{parts[domain]}/{parts[label]}" for parts in within if len(parts) == label + 1}
+    shown = rows[0].path.split("/")
+    return replace(
+        Manifest.from_rows(
+            name=name,
+            root=root if zipped else root / prefix,
+            rows=rows,
+            prefix=prefix if zipped else "",
+            empty_folders=sorted(every - filled),
+            misplaced=sorted(misplaced),
+            others=sorted(path.removeprefix(prefix) for path in listing.others),
+        ),
+        skipped_levels=tuple(shown[k] for k in range(depth - 1) if k not in (domain, label)),
     )
+
+
+def _levels(images: list[str]) -> tuple[int, int, int]:
+    """Which folders of a path are domain and class, and how many parts paths have: 0, 1 and 3 in the usual layout.
+
+    Where all images lie deeper, levels with one folder name everywhere are skipped.
+    """
+    split = [path.split("/") for path in images]
+    depth = len(split[0])
+    splits = PARTS.issuperset(parts[0].lower() for parts in split)  # train/north/dog/1.jpg is not a layout of domains
+    if depth <= 3 or splits or any(len(parts) != depth for parts in split):
+        return 0, 1, 3
+    left = [k for k in range(depth - 1) if k == 0 or len({parts[k] for parts in split}) > 1]
+    # With more levels of one name than there are levels too many, nobody can tell which of them is the class.
+    return (left[0], left[1], depth) if len(left) == 2 else (0, 1, 3)
 
 
 def _wrapper(images: tuple[str, ...]) -> str:

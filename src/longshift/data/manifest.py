@@ -64,6 +64,7 @@ class Manifest:
     misplaced: tuple[str, ...] = ()  # images that are not at domain/class/image and are left out
     others: tuple[str, ...] = ()  # pictures of formats that are not read, left out
     vectors: bool = False  # samples are rows of a file of embeddings (`root`), and `paths` are their ids
+    skipped_levels: tuple[str, ...] = ()  # folders between domain, class and image that are the same everywhere
     given: str = ""  # what was given to `load_dataset`, for commands in messages
 
     def __repr__(self) -> str:
@@ -112,6 +113,14 @@ class Manifest:
     def noun(self) -> str:
         """What a sample is, in messages."""
         return "vector" if self.vectors else "image"
+
+    @property
+    def layout(self) -> str:
+        """A sentence on folders that are skipped; "" if there are none."""
+        if not self.skipped_levels:
+            return ""
+        names = " and ".join(repr(name) for name in self.skipped_levels)
+        return f"Every path has the folder {names}, which is skipped: it is neither a domain nor a class."
 
     @property
     def is_table(self) -> bool:

@@ -27,6 +27,7 @@ class Look:
     classes: tuple[str, ...]
     counts: IntArray  # sites x classes
     problems: tuple[Problem, ...]
+    layout: str = ""  # a sentence on folders that are skipped
 
     @property
     def total(self) -> int:
@@ -79,10 +80,7 @@ class Look:
             if totals[large] > totals[small]
             else f"Each class ({some(self.classes)}) has {totals[large]} {self.noun}.",
         ]
-        apart = self._frequencies_differ()
-        if apart:
-            sentences.append(apart)
-        return sentences
+        return [text for text in (*sentences, self._frequencies_differ(), self.layout) if text]
 
     def warnings(self) -> list[str]:
         """What may harm the model or the estimate."""
@@ -161,6 +159,7 @@ def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
         manifest.classes,
         manifest.count_table(),
         tuple(verify(manifest, tick)),
+        manifest.layout,
     )
     broken = found.of_kind(*UNUSABLE)
     if broken:

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy.typing as npt
+
 from longshift.data import DataChanged, what_changed
 from longshift.errors import LongshiftError
 from longshift.files import write_json
+from longshift.fitting.array_data import data_path
 from longshift.fitting.data_summary import Look, look_at
 from longshift.fitting.fit_page import write_report
 from longshift.fitting.fit_summary import Summary, summarise
@@ -82,7 +85,9 @@ class FitResult:
 
 
 def fit(
-    data: str | Path,
+    data: str | Path | npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
+    domains: npt.ArrayLike | None = None,
     *,
     target: str | None = None,
     method: str = "ndcl_plus",
@@ -113,6 +118,9 @@ def fit(
 
     Args:
         data: What `load_dataset` takes: a folder site/class/image, an archive, a table, or a file of vectors.
+            Or an array of vectors (N, length); it is kept in the folder.
+        y: The class of each row of an array.
+        domains: The site of each row of an array.
         target: The only site to hold out; by default each in turn.
         method: Name of the method.
         out: Folder to write; by default fits/NAME.
@@ -141,6 +149,7 @@ def fit(
 
     Raises:
         UsageError: If an argument is wrong; nothing was trained.
+        TypeError: If the data are neither a path nor arrays.
         LongshiftError: If the data cannot be used; the message says why.
 
     Example:
@@ -148,12 +157,14 @@ def fit(
         >>> done.summary.accuracy  # doctest: +SKIP
     """
     runtime, limit = runtime or Runtime(), TimeLimit(minutes)
-    dataset = OpenDataset(str(data))
+    path = data_path(data, y, domains, Path(out or "fits/arrays"))
+    dataset = OpenDataset(path)
     manifest = dataset.manifest
-    folder = Path(out) if out else Path("fits") / folder_name(manifest.name)
+    name = folder_name(manifest.name) if isinstance(data, (str, Path)) else "arrays"
+    folder = Path(out) if out else Path("fits") / name
     _need_room(folder)
     request = {
-        "data": str(data), "target": target, "method": method, "steps": steps, "backbone": backbone,
+        "data": path, "target": target, "method": method, "steps": steps, "backbone": backbone,
         "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
         "trainable": trainable, "head": head, "views": views,
         "average": average, "hparams": dict(hparams or {}), "split_seed": split_seed, "train_seed": train_seed,

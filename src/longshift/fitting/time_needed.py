@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ HEAD_STEP = 0.02  # seconds of a step on features; 14 ms were measured with 256 
 BACKWARD = 3  # times a forward pass: that and the backward pass
 MEASURED = 2  # forward passes over all held-out images of a run, for the last and the selected weights
 BATCH = 8
+TIMED = 4  # passes; the median of all but the first counts
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,12 @@ def time_pass(config: RunConfig, runtime: Runtime) -> Pass:
     images = torch.rand(BATCH, 3, config.size, config.size, device=device)
     with torch.inference_mode(), use_threads(0 if device.type == "cuda" else 1):
         module = frozen_module(network.backbone.module, config.size, device)
-        module(images)  # the first pass allocates memory
-        started = time.perf_counter()
-        module(images).sum().item()
-        return Pass(network, (time.perf_counter() - started) / BATCH / at_once)
+        times = []
+        for _ in range(TIMED):
+            started = time.perf_counter()
+            module(images).sum().item()
+            times.append(time.perf_counter() - started)
+        return Pass(network, statistics.median(times[1:]) / BATCH / at_once)  # the first pass allocates memory
 
 
 def head_seconds(config: RunConfig, manifest: Manifest, runs: int, steps: int, runtime: Runtime) -> tuple[float, int]:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 import longshift
 from longshift.data import BadImage, decode, digit_images, load_dataset, open_source, ordered_vectors, resize
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing, write_json
+from longshift.files import replacing, require_writable, write_json
 from longshift.inference.loading import LoadedModel, Weights, load_model
 from longshift.inference.model_warning import unseen_warning
 from longshift.training import RunFolder, normalize_pixels, read_config
@@ -104,6 +104,7 @@ def export(
         other = next((name for name, suffix in SUFFIX.items() if suffix == file.suffix.lower()), None)
         hint = f"; for {file.suffix} use the format {other}" if other else ""
         raise UsageError(f"expected a file that ends with {SUFFIX[format]} for the format {format}, got {file}{hint}")
+    require_writable(file)
     deployed = Deployed(model).eval()
     made = random_inputs(model)
     payload, run = (_onnx if format == "onnx" else _torch)(deployed, made[:2])

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from PIL import Image
 from torch import Tensor
 
 from longshift.data import (
@@ -31,8 +34,9 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, load_model
 from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, read_signals
 from longshift.progress import Tick, silent
+from longshift.training import use_threads
 
-CHUNK = 64
+CHUNK, VECTOR_CHUNK = 64, 4096
 UNSURE = 0.5
 VECTOR_SUFFIXES = (".npz", ".parquet")
 TOLD = {  # common inputs that are not images
@@ -157,22 +161,25 @@ def _is_input(path: str) -> bool:
 
 def predict(
     model: LoadedModel | Path | str,
-    inputs: Iterable[str | os.PathLike[str]],
+    inputs: Iterable[str | os.PathLike[str]] | npt.NDArray[Any],
     *,
     top_k: int = 3,
     unsure: float | None = None,
     device: str = "auto",
+    threads: int = 0,
     tick: Tick = silent,
 ) -> Predictions:
     """Predict images or, for a model of vectors, the rows of .npz and .parquet files.
 
     Args:
         model: A loaded model, or the folder of a run or fit.
-        inputs: Files, folders or patterns ("new_site/**/*.png").
+        inputs: Files, folders or patterns ("new_site/**/*.png"); or an array: vectors (N, length), or images
+            (N, height, width, 3) of type uint8.
         top_k: Number of classes per prediction.
         unsure: A prediction is unsure if its calibrated probability is below this; by default, the probability above
             which 90 % were right at the sites that `fit` held out (0.5 for a model without them).
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
+        threads: Threads on the CPU; 0: one for vectors, one per processor for images.
         tick: Function that is called once per input, for a progress bar.
 
     Returns:
@@ -181,7 +188,8 @@ def predict(
         expect at this site, from the predictions alone.
 
     Raises:
-        LongshiftError: If the model cannot be loaded.
+        LongshiftError: If the model cannot be loaded, or vectors are of another network than those of its training.
+        TypeError: If the inputs are neither paths nor an array.
 
     Example:
         >>> found = longshift.predict("fits/hospitals", ["new_site/"])  # doctest: +SKIP
@@ -192,17 +200,33 @@ def predict(
         raise UsageError(f"expected top_k of 1 or more, got {top_k}")
     if unsure is not None and not 0 <= unsure <= 1:
         raise UsageError(f"expected unsure between 0 and 1, got {unsure}")
-    if isinstance(inputs, (str, os.PathLike)):
-        inputs = [inputs]
-    files = expand_inputs(inputs, loaded.info.vectors)
     if loaded.warning and loaded is not model:  # otherwise the caller has it in `model.warning`
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
-    outputs = collect_outputs(loaded, files, tick)
+    with use_threads(threads or (1 if loaded.info.vectors else 0)):
+        if isinstance(inputs, np.ndarray):
+            outputs = _array_outputs(loaded, inputs)
+        else:
+            outputs = collect_outputs(loaded, expand_inputs(_paths(inputs), loaded.info.vectors), tick, threads)
     below = usual_threshold(loaded) if unsure is None else unsure
     rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
     return Predictions(
         tuple(rows), outputs.skipped, loaded.warning, below, estimate_from(loaded, outputs), outputs
     )  # fmt: skip
+
+
+def _paths(inputs: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+    listed: list[str | os.PathLike[str]] = []
+    if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
+        listed.append(inputs)
+    else:
+        listed.extend(inputs)
+    wrong = [item for item in listed if not isinstance(item, (str, os.PathLike))]
+    if wrong:
+        raise TypeError(
+            "Expected `inputs` to be paths, or an array: vectors (N, length) or images (N, height, width, 3) of type "
+            f"uint8, got {type(wrong[0]).__name__}."
+        )
+    return listed
 
 
 def usual_threshold(model: LoadedModel) -> float:
@@ -220,14 +244,31 @@ def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:
     return estimate_site(model.knowledge, signals)
 
 
-def collect_outputs(model: LoadedModel, files: Sequence[str], tick: Tick = silent) -> Outputs:
+def collect_outputs(model: LoadedModel, files: Sequence[str], tick: Tick = silent, threads: int = 0) -> Outputs:
     """Logits and features of all inputs that can be read."""
     if model.info.vectors:
         return _vector_outputs(model, files, tick)
-    return _image_outputs(model, files, tick)
+    return _image_outputs(model, files, tick, threads)
 
 
-def _image_outputs(model: LoadedModel, files: Sequence[str], tick: Tick) -> Outputs:
+def _array_outputs(model: LoadedModel, array: npt.NDArray[Any]) -> Outputs:
+    """Logits and features of the rows of an array, which are named by their numbers."""
+    if model.info.vectors:
+        if array.ndim != 2 or array.shape[1] != model.info.input_dim or array.dtype.kind not in "fiu":
+            raise UsageError(f"Expected vectors (N, {model.info.input_dim}), got {array.shape} of {array.dtype}")
+        stored = np.ascontiguousarray(array, dtype=np.float32)
+    else:
+        if array.ndim != 4 or array.shape[3] != 3 or array.dtype != np.uint8:
+            raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
+        stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
+    made, size = _Collected(), VECTOR_CHUNK if model.info.vectors else CHUNK
+    for start in range(0, len(stored), size):
+        part = stored[start : start + size]
+        made.add([str(start + row) for row in range(len(part))], model.outputs(torch.from_numpy(part)))
+    return made.outputs(len(model.classes))
+
+
+def _image_outputs(model: LoadedModel, files: Sequence[str], tick: Tick, threads: int) -> Outputs:
     made = _Collected()
     names: list[str] = []
     pixels: list[Tensor] = []
@@ -252,7 +293,7 @@ def _image_outputs(model: LoadedModel, files: Sequence[str], tick: Tick) -> Outp
             names.clear()
             pixels.clear()
 
-    for path, found in zip(files, ordered_map(read, files), strict=True):
+    for path, found in zip(files, ordered_map(read, files, threads or None), strict=True):
         if isinstance(found, str):
             made.skipped.append((path, found))
         else:
@@ -282,8 +323,9 @@ def _vector_outputs(model: LoadedModel, files: Sequence[str], tick: Tick) -> Out
             continue
         _require_same_source(model, file)
         names = [f"{file}#{name}" for name in ids]
-        for start in range(0, len(x), 4096):
-            made.add(names[start : start + 4096], model.outputs(torch.from_numpy(x[start : start + 4096])))
+        for start in range(0, len(x), VECTOR_CHUNK):
+            part = slice(start, start + VECTOR_CHUNK)
+            made.add(names[part], model.outputs(torch.from_numpy(x[part])))
         tick(1)
     return made.outputs(len(model.classes))
 

@@ -24,7 +24,7 @@ def no_weights(name: str, why: object) -> LongshiftError:
     file = name.rpartition("/")[2]
     return LongshiftError(
         f"cannot get the pretrained weights of {name}: {why}\n"
-        f"Without internet, pass a file: --weights {file}.safetensors; or train from scratch: --no-pretrained"
+        f"Without internet, pass a file: --weights {file}.safetensors"
     )
 
 

@@ -145,8 +145,9 @@ def feature_folder(
     """Where the features are kept."""
     backbone = network.backbone
     key = {
-        "format": FORMAT, "images": [manifest.fingerprint(), data_version(manifest, cache)], "size": request.size, "network": network.name,
-        "weights": network.weights_hash, "inputs": [backbone.mean, backbone.std, backbone.pad_type],
+        "format": FORMAT, "images": [manifest.fingerprint(), data_version(manifest, cache)], "size": request.size,
+        "network": network.name, "weights": network.weights_hash,
+        "inputs": [backbone.mean, backbone.std, backbone.pad_type],
         "copies": request.recipe.key() if request.views > 1 else None,
     }  # fmt: skip
     return (default_cache() if cache is None else Path(cache)) / "features" / content_hash(key)[:32]
