@@ -139,5 +139,7 @@ def test_mistakes_are_value_errors() -> None:
         DomainClassifier(steps=0).fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         DomainClassifier().fit(X, y, domains=d[:-1])
+    with pytest.raises(ValueError, match=r"Expected the domain of each sample, got 1 missing values in `domains`\."):
+        DomainClassifier().fit(X, y, domains=[*d[:-1], None])
     with pytest.raises(ValueError, match="Expected at least 2 classes, got samples of 1 class"):
         DomainClassifier().fit(X, ["cat"] * 60)

@@ -99,6 +99,8 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             raise ValueError("Expected at least 2 classes, got samples of 1 class.")
         given = np.zeros(len(labels), dtype=np.int64) if domains is None else column_or_1d(domains)
         check_consistent_length(vectors, given)
+        if missing := sum(value is None or value != value for value in given.tolist()):
+            raise ValueError(f"Expected the domain of each sample, got {missing} missing values in `domains`.")
         self.domains_, sources = np.unique(given, return_inverse=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         try:
