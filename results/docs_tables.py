@@ -1,6 +1,6 @@
-"""Write the tables in README.md, docs/ and results/ from the published runs.
+"""Write the methods page and the tables in README.md, docs/ and results/ from the published runs.
 
-    python -m results.docs_tables          # rewrite every table between its markers
+    python -m results.docs_tables          # rewrite every table between its markers, and the methods page
     python -m results.docs_tables --check  # name pages with stale tables; exit code 1 if there are any
 
 A page marks a table with `<!-- table: NAME -->` and `<!-- end -->`. To add a table, write a function that returns
@@ -18,6 +18,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
+from results.methods_page import PAGE, methods_page
 from results.numbers import (
     ACCURACY,
     BOTH,
@@ -701,6 +702,11 @@ def main() -> None:
             print(f"{'stale' if check else 'wrote'}: {page.relative_to(ROOT)}")
             if not check:
                 page.write_text(new, encoding="utf-8")
+    if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != methods_page():
+        stale = True
+        print(f"{'stale' if check else 'wrote'}: {PAGE.relative_to(ROOT)}")
+        if not check:
+            PAGE.write_text(methods_page(), encoding="utf-8")
     if check and stale:
         raise SystemExit(1)
 

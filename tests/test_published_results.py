@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from results.docs_tables import TABLES, filled, names, pages
+from results.methods_page import PAGE, accuracies, gain, methods_page
 from scipy import stats
 
 from longshift.methods import get_method
@@ -47,6 +48,20 @@ def test_tables_on_the_pages_are_those_of_the_runs() -> None:
     stale = [page.relative_to(ROOT).as_posix() for page, text in texts.items() if filled(text) != text]
     assert not stale, "run: make tables (or: python -m results.docs_tables)"
     assert {name for text in texts.values() for name in names(text)} == set(TABLES)
+
+
+def test_the_methods_page_is_that_of_the_registry_and_the_runs() -> None:
+    assert PAGE.read_text(encoding="utf-8") == methods_page(), "run: make tables (or: python -m results.docs_tables)"
+
+
+def test_gains_on_the_methods_page_by_another_route() -> None:
+    frame = runs("pacs-mobilenetv2").set_index([*PAIR, "method"]).target_accuracy.unstack("method")
+    for name, title in (("irm", "IRM"), ("bsoftmax", "BSoftmax")):
+        values = 100 * (frame[title] - frame["ERM"]).dropna()
+        width = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / len(values) ** 0.5
+        mean = values.mean()
+        assert gain(name) == f"{mean:+.1f} ({mean - width:+.1f} to {mean + width:+.1f})"
+        assert accuracies(name).endswith(f"{len(values)} pairs")
 
 
 def test_a_stale_table_is_found() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from longshift.cli.common import JsonFlag, console, print_json, print_table, say
-from longshift.errors import UsageError
 from longshift.methods import FAMILIES, cost_cell, cost_note, method_infos, method_summary
 from longshift.text import counted
 
@@ -18,7 +16,6 @@ WIDE = 120  # columns of a terminal
 def methods(
     name: Annotated[str | None, typer.Argument(help="Name of a method.")] = None,
     as_json: JsonFlag = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/reference/methods.md.")] = False,
 ) -> None:
     """List the methods, or show one with all its hyper-parameters.
 
@@ -32,20 +29,15 @@ def methods(
 
         longshift methods --json
     """
-    if markdown and (name or as_json):
-        raise UsageError("Expected --markdown without a name and without --json: it prints all methods")
-    if name is None and not markdown:
+    if name is None:
         rows = [method_summary(info) for info in method_infos()]
         print_json(rows) if as_json else _list(rows)
         return
     # Imported here, because PyTorch takes seconds to load and a list does not need it.
-    from longshift.methods import get_method, method_details, methods_page
+    from longshift.methods import get_method, method_details
 
-    if name is None:
-        sys.stdout.write(methods_page())
-    else:
-        details = method_details(get_method(name))
-        print_json(details) if as_json else _show(details)
+    details = method_details(get_method(name))
+    print_json(details) if as_json else _show(details)
 
 
 def _list(rows: list[dict[str, Any]]) -> None:
@@ -65,6 +57,8 @@ def _show(method: dict[str, Any]) -> None:
 
     say(f"{method['title']} ({FAMILIES[method['family']]}): {method['idea']}")
     say(f"{method['description']}\n{method['paper']}")
+    if method["use"]:
+        say(f"Use it: {method['use']}")
     if method["preset_of"]:
         say(f"A preset of {method['preset_of']}: {' '.join(method['differs'])}")
     if method["step_cost"]:

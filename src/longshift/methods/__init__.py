@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.methods.catalogue import (
         format_value as format_value,
+        hyper_parameter_rows as hyper_parameter_rows,
         method_details as method_details,
-        methods_page as methods_page,
     )
     from longshift.methods.hyper_parameters import Value as Value, of_style as of_style
     from longshift.methods.info import (

@@ -61,6 +61,9 @@ class DANNConfig(MethodConfig):
     row=8,
     paper="Ganin et al., Domain-Adversarial Training of Neural Networks, JMLR 2016",
     idea="train features against a domain discriminator, in alternating steps",
+    formula=r"\min_{f} \max_{g} \; \frac{1}{B} \sum_i \ell_i - \lambda \, \frac{1}{B} \sum_i \ell\left( g(\phi_i),"
+    r" d_i \right)",
+    use="To compare with adversarial training; it is sensitive to its hyper-parameters.",
 )
 class DANN(Method):
     """The discriminator and the network (featurizer and classifier) take turns, each with its own Adam."""

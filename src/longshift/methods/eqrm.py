@@ -37,6 +37,8 @@ class EQRMConfig(MethodConfig):
     paper="Eastwood et al., Probable Domain Generalization via Quantile Risk Minimization, NeurIPS 2022, "
     "arXiv:2207.09944",
     idea="minimize a high quantile of the distribution of risks over domains",
+    formula=r"F^{-1}_{R}(\alpha) , \qquad F_R = \text{kernel density estimate of } R_1, \ldots, R_D",
+    use="If you want a guarantee for most domains instead of the mean or the worst; it needs more than a few domains.",
 )
 class EQRM(Method):
     """The mean risk during the burn-in, then a quantile of a Gaussian kernel density estimate of the domains' risks.

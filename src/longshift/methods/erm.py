@@ -16,6 +16,8 @@ from longshift.methods.registry import register
     row=1,
     paper="Vapnik, Statistical Learning Theory, 1998",
     idea="mean cross-entropy over all samples",
+    formula=r"\frac{1}{B} \sum_i \ell_i",
+    use="As the baseline, and if new domains have the same long tail as all training domains.",
 )
 class ERM(Method):
     """Plain cross-entropy: the baseline of every table."""

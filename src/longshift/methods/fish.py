@@ -30,6 +30,9 @@ class FishConfig(MethodConfig):
     row=11,
     paper="Shi et al., Gradient Matching for Domain Generalization, ICLR 2022",
     idea="take one Adam step per domain in turn, then keep a share of the way",
+    formula=r"\theta \leftarrow \theta + \epsilon \, (\tilde\theta - \theta) , \qquad \tilde\theta = \text{one "
+    r"Adam step per domain, in turn}",
+    use="To compare with gradient matching; each step needs one update per domain.",
 )
 class Fish(Method):
     """One Adam step per domain, whose moments persist between steps; then a share `meta_lr` of the walk is kept."""

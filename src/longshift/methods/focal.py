@@ -27,6 +27,8 @@ class FocalConfig(MethodConfig):
     row=17,
     paper="Lin et al., Focal Loss for Dense Object Detection, ICCV 2017, arXiv:1708.02002",
     idea="weight each sample by (1 - p)^gamma, so that easy samples count less",
+    formula=r"\frac{1}{B} \sum_i (1 - p_{i, y_i})^{\gamma} \, \ell_i",
+    use="If easy samples dominate; it does not know class counts, so rare classes gain little.",
 )
 class Focal(Method):
     """Mean of (1 - p)^gamma times cross-entropy, with p the probability of the true class."""

@@ -40,6 +40,9 @@ class GINIDGConfig(MethodConfig):
     row=21,
     paper="Xia et al., Generative Inference Network for Imbalanced Domain Generalization, IEEE TIP 2023",
     idea="generate domain-invariant features with a variational generator, with domain-adversarial training",
+    formula=r"\frac{1}{B} \sum_i \ell_i + \mathcal{L}_{gen} + \mathcal{L}_{adv} , \qquad \hat\phi = G(\zeta) , \; "
+    r"\zeta \sim \mathcal{N}(\mu_k, \sigma_k)",
+    use="To compare with generated features for rare classes; it needs a long warm-up of its generator.",
 )
 class GINIDG(Method):
     """A network with a reversed domain discriminator, and a generator with a reversed real/generated discriminator.

@@ -28,6 +28,8 @@ class GroupDROConfig(MethodConfig):
     row=3,
     paper="Sagawa et al., Distributionally Robust Neural Networks for Group Shifts, ICLR 2020, arXiv:1911.08731",
     idea="weight domains by their exponentiated risk, so that the worst domain counts most",
+    formula=r"\sum_d q_d R_d , \qquad q_d \propto q_d \, e^{\eta R_d}",
+    use="If the worst training domain matters most and the domains are similarly hard.",
 )
 class GroupDRO(Method):
     """Weighted mean of the domains' risks; each step multiplies the weights by exp(eta * risk) and normalizes them."""

@@ -33,6 +33,8 @@ class MethodInfo:
         idea: One line.
         row: Row in the tables of the paper; 0 if it is not in the paper.
         preset_of: The method that this one is, with other defaults.
+        formula: What it minimizes, in LaTeX.
+        use: When to use it.
     """
 
     name: str  # what a user types: "ndcl"
@@ -42,6 +44,8 @@ class MethodInfo:
     idea: str  # one line
     row: int = 0  # in the paper's tables; 0: not in the paper
     preset_of: str = ""  # the method that this one is, with other defaults
+    formula: str = ""  # what it minimizes, in LaTeX; docs/reference/methods.md explains the symbols
+    use: str = ""  # when to use it, one or two sentences
 
 
 def in_order(infos: Iterable[MethodInfo]) -> list[MethodInfo]:

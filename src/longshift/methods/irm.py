@@ -35,6 +35,9 @@ class IRMConfig(MethodConfig):
     row=2,
     paper="Arjovsky et al., Invariant Risk Minimization, 2019, arXiv:1907.02893",
     idea="learn one classifier that is optimal in every domain: penalize the slope of its risk in each domain",
+    formula=r"\frac{1}{D} \sum_d R_d + \lambda \, \frac{1}{D} \sum_d \left( \frac{\partial R_d(w \cdot "
+    r"f)}{\partial w} \Big|_{w=1} \right)^2",
+    use="To compare with invariance penalties. It collapsed in some of our runs; watch the loss.",
 )
 class IRM(AnnealedMethod):
     """Cross-entropy plus the squared derivative of each domain's risk with respect to a factor on the logits.

@@ -30,6 +30,9 @@ class LDAMConfig(MethodConfig):
     paper="Cao et al., Learning Imbalanced Datasets with Label-Distribution-Aware Margin Loss, NeurIPS 2019, "
     "arXiv:1906.07413",
     idea="require larger margins for rare classes, proportional to count^(-1/4)",
+    formula=r"\frac{1}{B} \sum_i \ell\left( s \, (z_i - \Delta_{d_i, y_i} e_{y_i}), y_i \right) , \qquad "
+    r"\Delta_{d, k} \propto n_{d, k}^{-1/4}",
+    use="To compare with margins; BSoftmax was better in our runs.",
 )
 class LDAM(Method):
     """Cross-entropy of scaled logits, with a margin subtracted from the logit of the true class.

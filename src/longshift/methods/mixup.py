@@ -27,6 +27,9 @@ class MixupConfig(MethodConfig):
     row=4,
     paper="Yan et al., Improve Unsupervised Domain Adaptation with Mixup Training, arXiv:2001.00677",
     idea="cross-entropy on mixtures of samples from two domains",
+    formula=r"\lambda \, \ell(f(\tilde x), y_i) + (1 - \lambda) \, \ell(f(\tilde x), y_j) , \qquad \tilde x = "
+    r"\lambda x_i + (1 - \lambda) x_j",
+    use="As an inexpensive regularizer on images or vectors; it ignores class frequencies.",
 )
 class Mixup(Method):
     """Domains in random cyclic order, each mixed with the next by one coefficient, in one forward pass."""

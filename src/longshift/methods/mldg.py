@@ -31,6 +31,8 @@ class MLDGConfig(MethodConfig):
     row=5,
     paper="Li et al., Learning to Generalize: Meta-Learning for Domain Generalization, AAAI 2018",
     idea="add the gradient on some domains and the gradient on others after a step on the first",
+    formula=r"R_{train}(\theta) + \beta \, R_{test}\left( \theta - \eta \nabla R_{train}(\theta) \right)",
+    use="To compare with meta-learning; it needs at least three source domains to hold some of them out.",
 )
 class MLDG(Method):
     """For each pair (meta-train i, meta-test j): the gradient on i, plus `beta` times that on j after a trial step.

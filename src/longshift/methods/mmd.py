@@ -27,6 +27,9 @@ class MMDConfig(MethodConfig):
     row=7,
     paper="Li et al., Domain Generalization with Adversarial Feature Learning, CVPR 2018",
     idea="match feature distributions between all pairs of domains with a sum of Gaussian kernels",
+    formula=r"\frac{1}{B} \sum_i \ell_i + \gamma \, \frac{2}{D (D - 1)} \sum_{d < e} \mathrm{MMD}^2(\phi_d, "
+    r"\phi_e)",
+    use="Like CORAL, with all moments instead of two: if class frequencies hardly differ between domains.",
 )
 class MMD(Method):
     """Cross-entropy plus `gamma` times the mean squared maximum mean discrepancy over domain pairs.

@@ -113,6 +113,10 @@ class NDCLConfig(MethodConfig):
     row=24,
     paper="arXiv:2601.21999",
     idea="push mined hard negatives away in prediction space and align class prototypes across domains",
+    formula=r"\mathcal{L}_{ce} + \alpha \, \mathcal{L}_{con} + \beta \, \mathcal{L}_{const} , \qquad "
+    r"\mathcal{L}_{con} = - \frac{1}{B} \sum_i \log \frac{\frac{1}{|N(i)|} \sum_{n \in N(i)} (1 - "
+    r"s_{in})}{\sum_{a \in N(i) \cup P(i)} (1 - s_{ia})}",
+    use="To compare with the paper. For your own data use `ndcl_plus`.",
 )
 class NDCL(Method):
     """Reweighted cross-entropy, a contrastive term dominated by mined negatives, and prototype alignment."""

@@ -37,6 +37,10 @@ class NDCLPlusConfig(NDCLConfig):
     "the styles of arXiv:2105.11120 and arXiv:2007.13003",
     idea="combine NDCL's alignment with logits shifted by the log counts of the sample's domain, and mix image styles",
     preset_of="ndcl",
+    formula=r"- \frac{1}{B} \sum_i \log \frac{n_{d_i, y_i} \, e^{z_{i, y_i}}}{\sum_k n_{d_i, k} \, e^{z_{i, k}}} +"
+    r" \beta \, \mathcal{L}_{const}",
+    use="First for images from domains that look different, if rare classes matter as much as common ones. "
+    "`fit` uses it and measures whether its style mixing helps.",
 )
 class NDCLPlus(NDCL):
     """NDCL with the domain prior and style mixing, without weights and contrastive term; validation chose it."""

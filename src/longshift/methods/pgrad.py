@@ -89,6 +89,9 @@ def principal_direction(walk: Tensor) -> Tensor:
     row=15,
     paper="Wang, Grigsby and Qi, PGrad: Learning Principal Gradients for Domain Generalization, ICLR 2023",
     idea="use the principal directions of a walk through the domains as the gradient",
+    formula=r"g = \sum_{m \le 4} \langle \bar g, u_m \rangle \, u_m , \qquad u_m = \text{principal directions of a"
+    r" walk through the domains}",
+    use="If time does not matter: a step takes about three times as long as ERM's.",
 )
 class PGrad(Method):
     """A walk of Adam steps, one per domain and third of the batch, with a new random order of domains in each third.

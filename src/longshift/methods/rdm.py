@@ -66,6 +66,9 @@ def _variance(losses: Tensor) -> Tensor:
     row=14,
     paper="Nguyen et al., Domain Generalisation via Risk Distribution Matching, WACV 2024, arXiv:2310.18598",
     idea="match the distribution of losses of the worst domain with that of all domains",
+    formula=r"\frac{1}{D} \sum_d R_d + \lambda \, \mathrm{MMD}^2\left( \{\ell_i\}_{i \in d^*}, \{\ell_i\}_i "
+    r"\right) + w \, \mathrm{Var} , \qquad d^* = \arg\max_d R_d",
+    use="To compare with matching of losses instead of features.",
 )
 class RDM(AnnealedMethod):
     """Mean risk, plus the MMD between the losses of the worst domain and those of all domains, plus their variances.

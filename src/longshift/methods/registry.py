@@ -20,7 +20,16 @@ METHODS = Registry[type[Method]]("method", "longshift methods")
 
 
 def register(
-    name: str, *, title: str, family: Family, paper: str, idea: str, row: int = 0, preset_of: str = ""
+    name: str,
+    *,
+    title: str,
+    family: Family,
+    paper: str,
+    idea: str,
+    row: int = 0,
+    preset_of: str = "",
+    formula: str = "",
+    use: str = "",
 ) -> Callable[[M], M]:
     """Decorate a subclass of `Method`: `longshift train --method NAME` then trains it.
 
@@ -32,6 +41,8 @@ def register(
         idea: One line about how it works.
         row: Its row in the paper's tables; 0, the default, puts it after those of its family.
         preset_of: The method that this one is with other defaults, if it is a preset.
+        formula: What it minimizes, in LaTeX.
+        use: When to use it, in one or two sentences.
 
     Returns:
         The decorator.
@@ -52,7 +63,7 @@ def register(
             _load_package()  # first, so that the built-in names are taken
         if preset_of:
             _check_preset(name, cls, preset_of)
-        cls.info = MethodInfo(name, title, family, paper, idea, row, preset_of)
+        cls.info = MethodInfo(name, title, family, paper, idea, row, preset_of, formula, use)
         METHODS.add(name, cls)
         return cls
 

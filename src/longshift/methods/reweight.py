@@ -19,6 +19,9 @@ from longshift.methods.registry import register
     row=18,
     paper="Huang et al., Learning Deep Representation for Imbalanced Classification, CVPR 2016",
     idea="weight each sample by the inverse training count of its class in its domain",
+    formula=r"\frac{1}{D} \sum_d \frac{\sum_{i \in d} w_{d, y_i} \ell_i}{\sum_{i \in d} w_{d, y_i}} , \qquad w_{d,"
+    r" k} \propto \frac{1}{n_{d, k}}",
+    use="If rare classes matter and you want the simplest remedy; very rare classes can make it unstable.",
 )
 class ReWeight(Method):
     """Weighted mean cross-entropy per domain (divided by the sum of the weights), averaged over domains.

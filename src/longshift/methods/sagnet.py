@@ -42,6 +42,9 @@ def join_style(content: Tensor, mean: Tensor, var: Tensor) -> Tensor:
     row=9,
     paper="Nam et al., Reducing Domain Gap by Reducing Style Bias, CVPR 2021",
     idea="classify content under mixed styles, and train features against a style classifier",
+    formula=r"\ell\left( c(\mathrm{content}_i, \mathrm{style}_j), y_i \right) + w \, \ell_{adv}\left( "
+    r"s(\mathrm{style}_i) \right)",
+    use="If domains differ in style (texture, color) and the step may take twice as long.",
 )
 class SagNet(Method):
     """Three updates per step: content (featurizer and classifier), style classifier, adversary (featurizer).

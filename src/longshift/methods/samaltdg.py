@@ -38,6 +38,9 @@ class SAMALTDGConfig(MethodConfig):
     row=23,
     paper="Su et al., Sharpness-Aware Model-Agnostic Long-Tailed Domain Generalization, AAAI 2024",
     idea="SAM on the task loss, reversed domain and per-domain class losses, maximum square loss",
+    formula=r"\max_{\|\epsilon\| \le \rho} \mathcal{L}_{task}(\theta + \epsilon) - \lambda_{adv} \mathcal{L}_{dom}"
+    r" - \lambda_{ent} \mathcal{L}_{cls} - \frac{\lambda_{sq}}{2 B} \sum_{i, k} p_{i, k}^2",
+    use="To compare with flat minima; it has no published code, so our version follows the paper's description.",
 )
 class SAMALTDG(Method):
     """Four losses. There is no published code; details that the description leaves open are our choice.

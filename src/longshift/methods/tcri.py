@@ -52,6 +52,9 @@ class GeneralPredictor(nn.Module):
     paper="Salaudeen and Koyejo, Causally Inspired Regularization Enables Domain General Representations, "
     "AISTATS 2024, arXiv:2404.16277",
     idea="split features into a domain-general and a spurious part that are independent given the class",
+    formula=r"\frac{1}{D} \sum_d R_d + \alpha \, \frac{1}{D} \sum_d R_d^{spec} + \beta \, \frac{1}{D} \sum_{d,k} "
+    r"\mathrm{HSIC}(\phi^{gen}, \phi^{spec} \mid d, k)",
+    use="To compare with methods that separate domain-general from domain-specific features.",
 )
 class TCRI(AnnealedMethod):
     """Two linear maps of the features, kept independent given class and domain by an HSIC penalty.

@@ -36,6 +36,8 @@ class VRExConfig(MethodConfig):
     row=10,
     paper="Krueger et al., Out-of-Distribution Generalization via Risk Extrapolation, ICML 2021, arXiv:2003.00688",
     idea="penalize the variance of the risks over domains",
+    formula=r"\frac{1}{D} \sum_d R_d + \lambda \, \mathrm{Var}_d \, R_d",
+    use="If domains should be equally good; the simplest invariance penalty.",
 )
 class VREx(AnnealedMethod):
     """Mean risk plus a weight times the population variance of the domains' risks.
