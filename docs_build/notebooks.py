@@ -16,6 +16,7 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
+ONLY_ERRORS = ["--IPKernelApp.log_level=40"]  # not a warning about the ports of every kernel
 SOURCE, EXECUTED = ROOT / "docs" / "tutorials", ROOT / "build" / "notebooks"
 
 
@@ -35,7 +36,9 @@ def execute(notebook: Path, out: Path) -> float:
     start = time.perf_counter()
     content = nbformat.read(notebook, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        NotebookClient(content, timeout=300, resources={"metadata": {"path": folder}}).execute()
+        NotebookClient(
+            content, timeout=600, resources={"metadata": {"path": folder}}, extra_arguments=ONLY_ERRORS
+        ).execute()
     out.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(content, out)
     return time.perf_counter() - start

@@ -43,7 +43,7 @@ def render(notebook: str, name: str) -> dict[str, str | bytes]:
             parts.append(source)
             continue
         parts.append(f"```python\n{source}\n```" if not source.startswith("!") else f"```sh\n{_commands(source)}\n```")
-        for output in cell["outputs"]:
+        for output in _joined(cell["outputs"]):
             data = output.get("data", {})
             if "image/png" in data:
                 picture = f"{name}_files/{len(pictures)}.png"
@@ -57,10 +57,22 @@ def render(notebook: str, name: str) -> dict[str, str | bytes]:
     return {f"tutorials/{name}.md": page, **pictures}
 
 
+def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The outputs of a cell without progress bars and warnings; what was printed in several pieces is one output."""
+    joined: list[dict[str, Any]] = []
+    for output in outputs:
+        if output["output_type"] != "stream" or output["name"] == "stdout":
+            if joined and output["output_type"] == joined[-1]["output_type"] == "stream":
+                joined[-1] = {**joined[-1], "text": _text(joined[-1]["text"]) + _text(output["text"])}
+            else:
+                joined.append(output)
+    return joined
+
+
 def _shown(output: dict[str, Any]) -> str:
-    """An output as HTML or as a block of text; nothing for progress and warnings on the error stream."""
+    """An output as HTML or as a block of text."""
     if output["output_type"] == "stream":
-        return _block(_text(output["text"])) if output["name"] == "stdout" else ""
+        return _block(_text(output["text"]))
     data = output.get("data", {})
     if "text/html" in data:
         return f'<div class="output" markdown="0">{_text(data["text/html"])}</div>'
