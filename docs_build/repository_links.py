@@ -106,6 +106,8 @@ def _page_of(target: str, root: Path) -> tuple[str, str]:
         return f"{target}/README.md", f"{HIDDEN}{text}\n## Files\n\n{_files(path)}\n"
     if path.suffix == ".md":
         return target, path.read_text(encoding="utf-8")
+    if path.suffix not in LANGUAGES:
+        return target, f"{HIDDEN}# {path.name}\n\n`{target}` in the repository, {path.stat().st_size} bytes.\n"
     text = path.read_text(encoding="utf-8").rstrip()
     return target, f"{HIDDEN}# {path.name}\n\n`{target}`\n\n```{LANGUAGES.get(path.suffix, 'text')}\n{text}\n```\n"
 

@@ -38,3 +38,7 @@ def test_workflows_are_there(name: str) -> None:
     text = (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
     for target in re.findall(r"run: make ([\w-]+)", text):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), target
+
+
+def test_the_readme_is_read_in_two_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 90

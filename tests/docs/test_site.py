@@ -126,6 +126,13 @@ def test_fonts_from_elsewhere_and_a_missing_search_are_found(tmp_path: Path) -> 
     ]
 
 
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    pages |= {f"tutorials/{notebook.stem}.md" for notebook in NOTEBOOKS}
+    assert pages - listed == set(), "add them to `nav` in mkdocs.yml"
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks_are_stored_without_outputs(notebook: Path) -> None:
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]

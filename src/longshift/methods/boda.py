@@ -39,7 +39,8 @@ class BoDAConfig(MethodConfig):
     row=22,
     paper="Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, ECCV 2022",
     idea="pull samples toward the centroids of their class in other domains, balanced by group size, plus CORAL",
-    formula=r"\frac{1}{B} \sum_i \ell_i + \gamma \, \mathcal{L}_{CORAL} + \omega \, \mathcal{L}_{BoDA} , \qquad \mathcal{L}_{BoDA} = - \log "
+    formula=r"\frac{1}{B} \sum_i \ell_i + \gamma \, \mathcal{L}_{CORAL} + \omega \, \mathcal{L}_{BoDA} , \qquad "
+    r"\mathcal{L}_{BoDA} = - \log "
     r"\frac{e^{- \tilde d(\phi_i, \mu_{e, y_i})}}{\sum_{(e, k) \ne (d_i, y_i)} e^{- \tilde d(\phi_i, "
     r"\mu_{e, k})}}",
     use="If classes are frequent in some domains and rare in others, and training is long enough for its "

@@ -66,7 +66,7 @@ def variants(info: HyperParameter) -> str:
 
 def hyper_parameter_rows(infos: Mapping[str, HyperParameter]) -> dict[str, tuple[str, ...]]:
     """Return default, range with options, meaning and other contexts of each hyper-parameter, as text."""
-    rows = {}
+    rows: dict[str, tuple[str, ...]] = {}
     for name, info in infos.items():
         space = describe_space(info.space) + (f"; {limits(info)}" if info.options else "")
         rows[name] = (format_value(info.default), space, info.meaning, variants(info))

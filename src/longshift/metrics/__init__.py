@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     )
     from longshift.metrics.divergence import class_posteriors as class_posteriors, js_divergence as js_divergence
     from longshift.metrics.evaluation import Evaluation as Evaluation, evaluate_predictions as evaluate_predictions
-    from longshift.metrics.feature_spread import (
-        FeatureSummary as FeatureSummary,
-        feature_distance as feature_distance,
-        summarize_features as summarize_features,
-    )
-    from longshift.metrics.label_free import (
-        confidence_threshold as confidence_threshold,
-        difference_of_confidences as difference_of_confidences,
-        negative_entropy as negative_entropy,
-        thresholded_confidence as thresholded_confidence,
-    )
     from longshift.metrics.probabilistic import (
         expected_calibration_error as expected_calibration_error,
         margins as margins,
@@ -48,6 +37,17 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     )
     from longshift.metrics.classification import group_means as group_means
     from longshift.metrics.divergence import nan_mean as nan_mean
+    from longshift.metrics.feature_spread import (
+        FeatureSummary as FeatureSummary,
+        feature_distance as feature_distance,
+        summarize_features as summarize_features,
+    )
+    from longshift.metrics.label_free import (
+        confidence_threshold as confidence_threshold,
+        difference_of_confidences as difference_of_confidences,
+        negative_entropy as negative_entropy,
+        thresholded_confidence as thresholded_confidence,
+    )
     from longshift.metrics.scores import probabilities as probabilities, score_samples as score_samples
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)
