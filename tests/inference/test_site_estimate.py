@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_json
+from longshift.files import read_sealed, write_sealed
 from longshift.inference import (
     HeldOutSite,
     Reference,
@@ -88,7 +88,7 @@ def test_a_model_of_train_has_no_knowledge(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"held_out": []}, {"schema": 7}, {"reference": {}}, {"sure": 3}])
 def test_damaged_knowledge_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
     write_knowledge(tmp_path, SiteKnowledge((HeldOutSite("a", 0.8, signals(0.3)),), reference()))
-    write_json(tmp_path / "new_site.json", {**read_json(tmp_path / "new_site.json"), **change})
+    write_sealed(tmp_path / "new_site.json", {**read_sealed(tmp_path / "new_site.json"), **change})
     with pytest.raises(LongshiftError, match=r"new_site\.json .* is damaged"):
         read_knowledge(tmp_path)
 

@@ -38,6 +38,13 @@ def fit(
     compare: Annotated[
         bool, typer.Option("--compare", help="Also train ERM, BSoftmax and NDCL-plus, and compare.")
     ] = False,
+    what_if_labelled: Annotated[
+        bool,
+        typer.Option(
+            "--what-if-labelled",
+            help="Simulate at the held-out sites what 10 to 100 labels would bring.",
+        ),
+    ] = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -70,6 +77,7 @@ def fit(
             out=out,
             minutes=minutes,
             compare=compare,
+            what_if_labelled=what_if_labelled,
             runtime=parse_runtime(execution),
             bar=lambda label, total: progress(label, total, quiet),
             say=(lambda text: None) if quiet or as_json else say,

@@ -26,6 +26,8 @@ from longshift.plugins import use_plugin
 VERBS = {
     "fit": "Train on your own data and estimate the accuracy at a new site.",
     "predict": "Predict classes with calibrated probabilities.",
+    "suggest": "Choose the samples of a new site that are worth labeling.",
+    "adapt": "Refit a model with labeled samples of a new site.",
     "export": "Write a model as ONNX or torch.export.",
     "demo": "Train ERM and NDCL on the embedded digits and write one page of results.",
     "data": "Count, check and prepare the images of a dataset.",

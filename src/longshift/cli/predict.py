@@ -41,6 +41,9 @@ def predict(
             "that `fit` held out.",
         ),
     ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write one HTML page about the site: what to expect, images to check.")
+    ] = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
     threads: Annotated[int, typer.Option(min=0, help="Threads on the CPU; default: one per processor.")] = 0,
@@ -54,7 +57,7 @@ def predict(
 
     Examples:
 
-        longshift predict fits/mysites new_site/ --out predictions.csv
+        longshift predict fits/mysites new_site/ --out predictions.csv --page site.html
 
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
@@ -67,6 +70,10 @@ def predict(
         raise UsageError(f"--out: expected a file that ends with .csv or .json, got {out}")
     if out is not None:
         require_writable(out)
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--page: expected a file that ends with .html, got {page}")
+    if page is not None:
+        require_writable(page)
     items = [line for item in images for line in (_lines() if item == "-" else [item])]
     if not items:
         raise LongshiftError(
@@ -97,6 +104,10 @@ def predict(
         write_json(out, value)
     elif out is not None:
         write_text(out, found.to_csv())
+    if page is not None:
+        from longshift.fitting import site_name, write_site_page
+
+        write_site_page(page, loaded, found, site_name(images))
     if as_json:
         print_json(value)
         return
@@ -111,6 +122,8 @@ def predict(
         f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below "
         f"{found.unsure_below:g}), {len(found.skipped)} skipped" + (f"; written to {out}" if out else "")
     )
+    if page is not None:
+        say(f"page    {page}")
     if found.estimate:
         for sentence in found.estimate.sentences()[:2]:  # the warning is on standard error
             say(sentence)

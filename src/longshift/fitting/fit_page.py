@@ -10,11 +10,13 @@ import numpy as np
 
 from longshift.fitting.data_summary import Look
 from longshift.fitting.fit_summary import Summary
+from longshift.fitting.label_curve import LabelCurve
 from longshift.fitting.plan import Job, Plan
 from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, ClassScore
 from longshift.report import (
     Cell,
     Column,
+    Line,
     Page,
     Record,
     Row,
@@ -23,6 +25,8 @@ from longshift.report import (
     TrainingSet,
     class_section,
     confusion_section,
+    figure,
+    line_chart,
     paragraphs,
     run_section,
     split_section,
@@ -35,13 +39,17 @@ from longshift.report import (
 
 
 def write_report(
-    path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]]
-) -> None:
+    path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]],
+    curve: LabelCurve | None = None,
+) -> None:  # fmt: skip
     """Write report.html."""
-    write_page(fit_page(path, look, plan, summary, runs), path)
+    write_page(fit_page(path, look, plan, summary, runs, curve), path)
 
 
-def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]]) -> Page:
+def fit_page(
+    path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]],
+    curve: LabelCurve | None = None,
+) -> Page:  # fmt: skip
     """The page; links to the runs are relative to `path`."""
     records = [
         Record(job.folder, job.method, look.name, job.config.setting, job.site, 0, result, "validation")
@@ -61,6 +69,7 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
         weak_section(own, name="weak", noun="site", most=MOST, advise=True),
         class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),
+        *label_sections(curve),
         Section("The data", stack(seen, data.body), "Samples per class and site.", "data", wide=True),
         validation_section(groups, "training"),
         run_section(records, path, len(records)),
@@ -75,6 +84,23 @@ def fit_page(path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequenc
         ("Averaged over classes", summary.balanced.words()),
     ]
     return Page(f"{look.name}: what to expect at a new site", summary.sentences, sections, facts)
+
+
+def label_sections(curve: LabelCurve | None) -> list[Section]:
+    """The accuracy after adapting to a new site with more and more labels, where it was simulated."""
+    means = curve.means() if curve else []
+    if len(means) < 2:
+        return []
+    x = [row.labels for row in means]
+    lines = [
+        Line("suggested", x, [row.suggested for row in means]),
+        Line("random", x, [row.random for row in means]),
+    ]
+    intro = (
+        "Simulated at the held-out sites: longshift adapt with labels of the site, chosen by longshift suggest or at "
+        "random; measured on other samples of the site, mean over sites."
+    )
+    return [Section("What labels would bring", figure(line_chart(lines, "labels", "accuracy")), intro, "labels")]
 
 
 def site_table(summary: Summary) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from longshift.fitting.data_summary import Look, look_at
 from longshift.fitting.fit_page import write_report
 from longshift.fitting.fit_summary import Summary, summarise
 from longshift.fitting.job_runner import JobRunner, Results, Say
+from longshift.fitting.label_curve import LabelCurve, LabelGain, simulate_labels
 from longshift.fitting.model_card import write_card
 from longshift.fitting.plan import (
     Job,
@@ -52,6 +53,8 @@ from longshift.training import (
     RunFolder,
     Runtime,
     no_bar,
+    read_model_file,
+    read_predictions,
     resolve_device,
     training_threads,
     use_threads,
@@ -94,6 +97,7 @@ def fit(
     out: str | Path | None = None,
     minutes: float | None = None,
     compare: bool = False,
+    what_if_labelled: bool = False,
     steps: int | None = None,
     backbone: str = "auto",
     weights: str | Path | None = None,
@@ -126,6 +130,7 @@ def fit(
         out: Folder to write; by default fits/NAME.
         minutes: Time limit from the call to the report; the number of steps is chosen to fit it.
         compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better.
+        what_if_labelled: Whether to simulate, at the held-out sites, what labels of a new site would bring.
         steps: Training steps per run; by default chosen by the size of the data.
         backbone: Network: any timm model, torchvision/NAME, small_conv, mlp, or auto.
         weights: File of starting weights (.safetensors).
@@ -197,7 +202,7 @@ def fit(
         if finished:
             say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
         results, plan = runner.train(jobs, plan)
-        return _finish(runner, look, plan, jobs, results)
+        return _finish(runner, look, plan, jobs, results, what_if_labelled)
 
 
 def folder_name(name: str) -> str:
@@ -205,7 +210,9 @@ def folder_name(name: str) -> str:
     return re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "data"
 
 
-def _finish(runner: JobRunner, look: Look, plan: Plan, jobs: list[Job], results: Results) -> FitResult:
+def _finish(
+    runner: JobRunner, look: Look, plan: Plan, jobs: list[Job], results: Results, what_if_labelled: bool
+) -> FitResult:
     """Summarize the results and write report, card and numbers."""
     _check_selected(jobs, results)
     summary = summarise(look, plan, _scores(jobs, results), results[jobs[-1].folder])
@@ -214,16 +221,35 @@ def _finish(runner: JobRunner, look: Look, plan: Plan, jobs: list[Job], results:
     knowledge = learn_new_sites(held_out, jobs[-1].folder, look.sites)
     if knowledge is not None:
         write_knowledge(jobs[-1].folder, knowledge)
+    curve = _label_curve(held_out, RunFolder(jobs[-1].folder)) if what_if_labelled else None
+    if curve and (sentence := curve.sentence()):
+        summary = replace(summary, sentences=(*summary.sentences, sentence))
     for sentence in summary.sentences:
         runner.say(sentence)
     done = FitResult(runner.folder, look, plan, summary)
-    write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs])
+    write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs], curve)
     write_card(done.card, look, plan, summary, results[jobs[-1].folder])
     write_json(
         runner.folder / "fit.json",
-        {"schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason, **summary.to_json()},
-    )
+        {
+            "schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason, **summary.to_json(),
+            **({"label_curve": curve.to_json()} if curve else {}),
+        },
+    )  # fmt: skip
     return done
+
+
+def _label_curve(held_out: Sequence[Job], final: RunFolder) -> LabelCurve:
+    """What labels of a new site would bring, at each held-out site."""
+    if read_model_file(final.description).predictor != "network":
+        raise LongshiftError(
+            "--what-if-labelled: expected a method whose last layer is linear, got one with layers of its own. Choose "
+            "another --method and --out."
+        )
+    rows: list[LabelGain] = []
+    for job in held_out:
+        rows += simulate_labels(job.site, read_predictions(RunFolder(job.folder).predictions))
+    return LabelCurve(tuple(rows))
 
 
 def _check_files(plan: Plan, dataset: OpenDataset, folder: Path) -> None:

@@ -42,8 +42,10 @@ if TYPE_CHECKING:
         make_reference as make_reference,
         novelty as novelty,
         read_knowledge as read_knowledge,
+        read_memory as read_memory,
         read_signals as read_signals,
         write_knowledge as write_knowledge,
+        write_memory as write_memory,
     )
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

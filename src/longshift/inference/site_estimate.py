@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+import numpy.typing as npt
+from pydantic import TypeAdapter
 
 from longshift.analysis import LEVEL, Evidence, Range, corrected_estimate, logit_share
 from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
-from longshift.files import read_json, replacing, write_json
+from longshift.files import read_sealed, replacing, write_sealed
 from longshift.metrics import (
     Array,
     FeatureSummary,
@@ -81,6 +82,7 @@ class Reference:
     threshold: float | None  # of ATC; None: no sample was misclassified
     sites: Mapping[str, FeatureSummary]
     seen: FloatArray  # features (M, D)
+    seen_labels: IntArray
     usual: float  # distance to the seen ones that only a hundredth of them exceeds
 
 
@@ -169,7 +171,7 @@ def make_reference(
     usual = float(np.quantile(own[:, min(NEIGHBORS, len(seen) - 1)], USUAL))  # column 0 is the sample itself
     return Reference(
         float(correct.mean()), float(shares.max(axis=1).mean()), threshold if math.isfinite(threshold) else None,
-        summaries, seen, usual,
+        summaries, seen, np.asarray(labels)[chosen].astype(np.int64), usual,
     )  # fmt: skip
 
 
@@ -241,8 +243,8 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge) -> None:
     names = list(reference.sites)
     means = np.stack([reference.sites[name].mean for name in names]).astype(np.float32)
     with replacing(folder / FEATURES) as temporary:
-        save_file({"means": means, "seen": reference.seen.astype(np.float16)}, temporary)
-    write_json(
+        save_file({"means": means, **_memory(reference.seen, reference.seen_labels)}, temporary)
+    write_sealed(
         folder / NUMBERS,
         {
             "schema": SCHEMA,
@@ -262,13 +264,14 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge) -> None:
 
 def read_knowledge(folder: Path) -> SiteKnowledge | None:
     """What is kept with the model in a folder; None if its fit kept nothing, as for models of `longshift train`."""
+    from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
     path = folder / NUMBERS
     if not path.exists():
         return None
     try:
-        value = read_json(path)
+        value = read_sealed(path)
         if value["schema"] != SCHEMA:
             raise ValueError(f"expected schema {SCHEMA}, got {value['schema']!r}")
         held = TypeAdapter(tuple[HeldOutSite, ...]).validate_json(json.dumps(value["held_out"]))
@@ -282,15 +285,49 @@ def read_knowledge(folder: Path) -> SiteKnowledge | None:
         reference = Reference(
             float(kept["accuracy"]), float(kept["confidence"]),
             None if kept["threshold"] is None else float(kept["threshold"]),
-            summaries, arrays["seen"].astype(np.float64), float(kept["usual"]),
+            summaries, arrays["seen"].astype(np.float64), arrays["seen_labels"], float(kept["usual"]),
         )  # fmt: skip
         if not held or not summaries or not all(math.isfinite(site.accuracy) for site in held):
             raise ValueError("expected held-out and training sites")
-    except (LongshiftError, ValidationError, KeyError, TypeError, ValueError, OSError, AttributeError) as error:
+    except (
+        LongshiftError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OSError,
+        AttributeError,
+        SafetensorError,
+    ) as error:
         raise LongshiftError(
             f"{path} or {FEATURES} next to it is damaged: {error}. Remove both to predict without an estimate."
         ) from error
     return SiteKnowledge(held, reference, sure)
+
+
+def read_memory(folder: Path) -> tuple[FloatArray, IntArray] | None:
+    """Features and labels of known samples that are kept with the model in a folder; None if there are none."""
+    from safetensors.numpy import load_file
+
+    path = folder / FEATURES
+    if not path.exists():
+        return None
+    try:
+        arrays = load_file(path)
+        return arrays["seen"].astype(np.float64), arrays["seen_labels"].astype(np.int64)
+    except Exception as error:  # safetensors has errors of its own
+        raise LongshiftError(f"{path} is damaged: {error}. Remove it to do without known samples.") from error
+
+
+def write_memory(folder: Path, features: FloatArray, labels: IntArray) -> None:
+    """Keep features and labels of known samples with a model that has no estimate for new sites."""
+    from safetensors.numpy import save_file
+
+    with replacing(folder / FEATURES) as temporary:
+        save_file(_memory(features, labels), temporary)
+
+
+def _memory(features: FloatArray, labels: IntArray) -> dict[str, npt.NDArray[Any]]:
+    return {"seen": features.astype(np.float16), "seen_labels": labels.astype(np.int64)}
 
 
 def _scaled(logits: Array, temperature: float) -> FloatArray:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         absorption_panels as absorption_panels,
         accuracy_grids as accuracy_grids,
         class_curves as class_curves,
+        confidence_histogram as confidence_histogram,
         line_chart as line_chart,
         misalignment_panels as misalignment_panels,
         negative_bars as negative_bars,
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     )
     from longshift.report.terminal_format import print_report as print_report
     from longshift.report.theory import beside_published as beside_published
+    from longshift.report.thumbnails import Captioned as Captioned, gallery as gallery, thumbnail as thumbnail
     from longshift.report.titles import (
         GROUPS as GROUPS,
         RULES as RULES,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +12,7 @@ from longshift.data import BadImage, Manifest, decode, load_dataset, open_source
 from longshift.errors import LongshiftError
 from longshift.metrics import probabilities
 from longshift.report.run_records import Record
-
-SIDE = 96
+from longshift.report.thumbnails import thumbnail
 
 
 @dataclass(frozen=True)
@@ -71,23 +68,13 @@ def pictures(samples: Sequence[Misclassified], manifest: Manifest) -> list[tuple
         return [("", manifest.paths[sample.index], sample) for sample in samples]
     if manifest.root is None:
         pixels = open_store(manifest, 32).inputs
-        thumbnails = [_thumbnail(Image.fromarray(pixels[sample.index])) for sample in samples]
+        thumbnails = [thumbnail(Image.fromarray(pixels[sample.index])) for sample in samples]
         return [(uri, manifest.paths[sample.index], sample) for uri, sample in zip(thumbnails, samples, strict=True)]
     with open_source(manifest) as source:
         for sample in samples:
             name = manifest.paths[sample.index]
             try:
-                made.append((_thumbnail(decode(source.read(name))), name, sample))
+                made.append((thumbnail(decode(source.read(name))), name, sample))
             except BadImage:
                 continue
     return made
-
-
-def _thumbnail(image: Image.Image) -> str:
-    image = image.convert("RGB")
-    image.thumbnail((SIDE, SIDE))
-    # Small drawings stay sharp as PNG; photographs are a tenth of the size as JPEG.
-    kind, options = ("png", {"optimize": True}) if max(image.size) < SIDE else ("jpeg", {"quality": 80})
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return f"data:image/{kind};base64,{base64.b64encode(out.getvalue()).decode('ascii')}"

@@ -15,6 +15,7 @@ from longshift.report.figures.failure_modes import (
     misalignment_panels as misalignment_panels,
 )
 from longshift.report.figures.heat_maps import accuracy_grids as accuracy_grids, confusion_map as confusion_map
+from longshift.report.figures.histograms import confidence_histogram as confidence_histogram
 from longshift.report.figures.points import Points as Points, scatter as scatter
 from longshift.report.figures.ranks import rank_diagram as rank_diagram
 from longshift.report.figures.splits import (

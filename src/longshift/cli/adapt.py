@@ -1,0 +1,47 @@
+"""`longshift adapt`: refit a model with labeled samples of a new site."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longshift.cli.common import DeviceOption, JsonFlag, QuietFlag, caution, print_json, progress, say
+
+
+def adapt(
+    model: Annotated[Path, typer.Argument(help="The folder of a fit.")],
+    labeled: Annotated[Path, typer.Argument(help="A .csv file with path and label, or a folder class/image.")],
+    out: Annotated[Path | None, typer.Option(help="Folder of the adapted model; default MODEL-adapted.")] = None,
+    device: DeviceOption = "auto",
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Refit the last layer of a model with labeled samples of a new site; the old model is kept.
+
+    The labels are one more domain next to known samples of the training sites. Before and after are cross-validated on
+    the labels; no gain is claimed that their number cannot show.
+
+    Example: `longshift adapt fits/mysites labels.csv`
+    """
+    from longshift.fitting import adapt as run
+
+    with progress("reading", 0, quiet) as tick:
+        done = run(model, labeled, out, device, tick)
+    for path, reason in done.skipped:
+        caution(f"skipped {path}: {reason}")
+    found = done.comparison
+    if as_json:
+        print_json(
+            {
+                "folder": str(done.folder), "labels": done.labels, "before": found.before / found.n,
+                "after": found.after / found.n, "n": found.n, "p_value": found.p_value, "clear_gain": found.clear,
+                "sentences": done.sentences(),
+            }
+        )  # fmt: skip
+        return
+    for sentence in done.sentences():
+        say(sentence)
+    say(f"\nmodel   {done.folder}\nnext    longshift predict {shlex.quote(str(done.folder))} NEW_SITE/")

@@ -1,0 +1,65 @@
+"""`longshift suggest`: which samples of a new site to label."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from longshift.cli.common import DeviceOption, JsonFlag, QuietFlag, print_json, progress, say
+from longshift.errors import LongshiftError, UsageError
+
+
+def suggest(
+    model: Annotated[Path, typer.Argument(help="The folder of a fit.")],
+    images: Annotated[list[str], typer.Argument(help="Images of the new site: folders, files, patterns.")],
+    n: Annotated[int, typer.Option("--n", min=1, help="How many samples to suggest.")] = 50,
+    out: Annotated[Path, typer.Option(help="Write a .csv file to fill in.")] = Path("labels.csv"),
+    page: Annotated[Path | None, typer.Option(help="Write a page with the images; default: next to --out.")] = None,
+    device: DeviceOption = "auto",
+    quiet: QuietFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Choose the samples of a new site that are worth labeling, and write a CSV file to fill in.
+
+    They are uncertain, unlike each other, and of rare predicted classes too. Fill in the column `label`, then run
+    `longshift adapt`.
+
+    Example: `longshift suggest fits/mysites new_site/ --n 50 --out labels.csv`
+    """
+    from longshift.files import write_text
+    from longshift.fitting import choose_samples, site_name, write_site_page
+    from longshift.inference import expand_inputs, load_model, predict
+
+    if out.suffix.lower() != ".csv":
+        raise UsageError(f"--out: expected a file that ends with .csv, got {out}")
+    if out.exists():
+        raise UsageError(f"--out: {out} exists and may hold labels. Choose another file, or remove it.")
+    loaded = load_model(model, device=device)
+    files = expand_inputs(images, loaded.info.vectors)
+    with progress("predicting", len(files), quiet) as tick:
+        found = predict(loaded, files, tick=tick)
+    outputs = found.outputs
+    if outputs is None or not found.rows:
+        raise LongshiftError(f"Expected inputs that can be read, got 0 of {len(files)}. See: longshift predict {model}")
+    shares = outputs.probabilities(loaded.temperature).numpy()
+    chosen = choose_samples(shares, outputs.features.numpy(), n)
+    rows = [found.rows[i] for i in chosen.tolist()]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["path", "label", "predicted", "probability"])
+    writer.writerows([[row.path, "", row.label, f"{row.probability:.4f}"] for row in rows])
+    write_text(out, text.getvalue())
+    shown = page or out.with_suffix(".html")
+    write_site_page(shown, loaded, found, site_name(images), chosen)
+    if as_json:
+        print_json({"labels": str(out), "page": str(shown), "suggested": [row.to_json() for row in rows]})
+        return
+    say(
+        f"{len(rows)} of {len(found.rows)} samples suggested.\nlabels  {out} (fill in the column label: "
+        f"{', '.join(loaded.classes)})\npage    {shown}\nnext    longshift adapt {shlex.quote(str(model))} {out}"
+    )

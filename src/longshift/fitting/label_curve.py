@@ -1,0 +1,101 @@
+"""What labels of an unseen site would bring, simulated at the held-out sites of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from longshift.fitting.head_refit import Samples, recover_head, refit_head
+from longshift.fitting.sample_choice import choose_samples
+from longshift.metrics import fit_temperature, probabilities
+
+NUMBERS = (10, 20, 50, 100)
+DRAWS = 3
+
+
+@dataclass(frozen=True)
+class LabelGain:
+    """Accuracy at a held-out site after adapting with some labels of it; 0 labels: as it is."""
+
+    site: str
+    labels: int
+    random: float  # mean over draws of random labels
+    suggested: float  # mean over the same draws, labels as `longshift suggest` chooses them
+
+
+def simulate_labels(
+    site: str, arrays: Mapping[str, npt.NDArray[Any]], numbers: Sequence[int] = NUMBERS, draws: int = DRAWS
+) -> list[LabelGain]:
+    """Adapt the model of one run to its held-out site with more and more labels.
+
+    Half of the site's samples can be labeled and the other half measures, so that choosing hard samples does not make
+    the measured ones easier. Numbers of labels above half of the first part are left out.
+    """
+    logits, features = arrays["target_logits"].astype(np.float64), arrays["target_features"].astype(np.float64)
+    site_samples = Samples(features, arrays["target_labels"])
+    known = Samples(arrays["validation_features"].astype(np.float64), arrays["validation_labels"])
+    temperature = fit_temperature(arrays["validation_logits"], arrays["validation_labels"])
+    old = recover_head(
+        np.concatenate([features, known.features]), np.concatenate([logits, arrays["validation_logits"]])
+    )
+    shares = probabilities(logits / temperature)
+    found: dict[int, list[tuple[float, float]]] = {}
+    for draw in range(draws):
+        rng = np.random.default_rng(draw)
+        order = rng.permutation(len(site_samples))
+        pool, test = np.array_split(order, 2)
+        right = [float((logits[test].argmax(axis=1) == site_samples.labels[test]).mean())] * 2
+        found.setdefault(0, []).append((right[0], right[1]))
+        for n in numbers:
+            if n > len(pool) // 2:
+                continue
+            chosen = (pool[:n], pool[choose_samples(shares[pool], features[pool], n, draw)])
+            after = []
+            for picked in chosen:
+                head = refit_head(old, site_samples.part(picked), known)
+                after.append(float((head.logits(features[test]).argmax(axis=1) == site_samples.labels[test]).mean()))
+            found.setdefault(n, []).append((after[0], after[1]))
+    means = {n: np.mean(values, axis=0) for n, values in found.items()}
+    return [LabelGain(site, n, float(mean[0]), float(mean[1])) for n, mean in means.items()]
+
+
+@dataclass(frozen=True)
+class LabelCurve:
+    """Means over sites, for numbers of labels that every site allows."""
+
+    rows: tuple[LabelGain, ...]
+
+    def means(self) -> list[LabelGain]:
+        """One row per number of labels, over the sites that all numbers share."""
+        sites = {row.site for row in self.rows}
+        numbers = [n for n in sorted({row.labels for row in self.rows}) if self._sites(n) == sites]
+        return [
+            LabelGain(
+                "mean", n,
+                float(np.mean([row.random for row in self.rows if row.labels == n])),
+                float(np.mean([row.suggested for row in self.rows if row.labels == n])),
+            )
+            for n in numbers
+        ]  # fmt: skip
+
+    def _sites(self, labels: int) -> set[str]:
+        return {row.site for row in self.rows if row.labels == labels}
+
+    def sentence(self) -> str:
+        """The curve in one sentence; "" if no site has enough samples."""
+        means = self.means()
+        if len(means) < 2:
+            return ""
+        steps = "; ".join(f"{row.labels}: {100 * row.suggested:.0f} % ({100 * row.random:.0f} %)" for row in means[1:])
+        return (
+            f"Labels of a new site, simulated at the held-out sites: {100 * means[0].random:.0f} % without labels; "
+            f"with suggested (random) labels {steps}."
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Plain values."""
+        return [asdict(row) for row in (*self.rows, *self.means())]

@@ -1,0 +1,192 @@
+"""The page about one new site: what to expect there, class mix, and images to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from longshift.array_types import IntArray
+from longshift.inference import LoadedModel, Outputs, Predictions, novelty
+from longshift.metrics import FloatArray
+from longshift.report import (
+    Captioned,
+    Cell,
+    Column,
+    Page,
+    Row,
+    Section,
+    Table,
+    confidence_histogram,
+    figure,
+    gallery,
+    paragraphs,
+    table_html,
+    write_page,
+)
+from longshift.text import counted
+
+SHOWN, PER_CLASS = 24, 6
+
+
+def write_site_page(
+    path: Path, model: LoadedModel, found: Predictions, site: str, suggested: IntArray | None = None
+) -> None:
+    """Write the page of the predictions at a site; `suggested` are samples to label, shown first."""
+    write_page(site_page(model, found, site, suggested), path)
+
+
+def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntArray | None = None) -> Page:
+    """The page; `found` must hold its outputs."""
+    outputs = found.outputs
+    assert outputs is not None
+    shares = outputs.probabilities(model.temperature).numpy()
+    order = np.argsort(shares.max(axis=1), kind="stable")
+    doubtful = sum(row.unsure for row in found.rows)
+    noun = "vector" if model.info.vectors else "image"
+    summary = [
+        *([found.warning] if found.warning else []),
+        *(
+            found.estimate.sentences()
+            if found.estimate
+            else ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
+        ),
+        f"{doubtful} of {counted(len(found.rows), noun)} are unsure (probability below {found.unsure_below:g}).",
+        *([f"{counted(len(found.skipped), 'file')} could not be read."] if found.skipped else []),
+    ]
+    sections = []
+    if suggested is not None:
+        body = gallery(_captioned(model, outputs, shares, suggested))
+        intro = f"Chosen to be uncertain, unlike each other, and of all predicted classes: {len(suggested)} to label."
+        sections.append(Section("Label these", body, intro, "suggested", wide=True))
+    if found.estimate:
+        sections.append(Section("Expected accuracy", table_html(evidence_table(model, found, site)), "", "expected"))
+    histogram = figure(confidence_histogram(shares.max(axis=1).tolist(), found.unsure_below))
+    sections.append(Section("Confidence", histogram, _sure_words(model), "confidence"))
+    sections.append(Section("Class mix", table_html(mix_table(model, shares, site)), "", "classes"))
+    sections.append(
+        Section(
+            f"Least sure {noun}s", gallery(_captioned(model, outputs, shares, order[:SHOWN])),
+            "Check these first.", "unsure", wide=True,
+        )
+    )  # fmt: skip
+    sections.append(_novel_section(model, outputs, shares, noun))
+    sections.append(_class_section(model, outputs, shares, noun))
+    facts = [
+        ("Site", f"{site}: {counted(len(found.rows), noun)}"),
+        ("Model", f"{model.info.method}, trained on {counted(len(model.info.sources), 'site')}"),
+        ("Classes", str(len(model.classes))),
+    ]
+    if found.estimate:
+        reach = found.estimate.accuracy
+        facts.append(
+            ("Expected accuracy", f"{100 * reach.mean:.0f} % ({100 * reach.low:.0f} to {100 * reach.high:.0f} %)")
+        )
+    return Page(f"{site}: predictions at a new site", summary, [s for s in sections if s.body or s.parts], facts)
+
+
+def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
+    """This site next to the held-out ones, where the truth is known."""
+    estimate, knowledge = found.estimate, model.knowledge
+    assert estimate is not None
+    assert knowledge is not None
+    names = ("samples", "confidence", "ATC", "DoC", "distance", "unlike, %", "accuracy, %")
+    columns = tuple(Column(name, higher_is_better=None) for name in names)
+    rows = []
+    for label, signals, accuracy in (
+        (f"{site} (expected)", estimate.signals, estimate.accuracy.mean),
+        *((held.site, held.signals, held.accuracy) for held in knowledge.held_out),
+    ):
+        shares = (signals.confidence, signals.thresholded, signals.difference)
+        cells = (
+            Cell(float(signals.n), digits=0), *(Cell(100 * value) for value in shares), Cell(signals.nearest, digits=2),
+            Cell(100 * signals.unlike), Cell(100 * accuracy),
+        )  # fmt: skip
+        rows.append(Row(label, label, "", cells))
+    return Table(
+        "evidence", "evidence", "This site and the held-out ones", columns, tuple(rows), head="Site",
+        caption="confidence: mean calibrated probability of the predicted class. ATC, DoC: accuracy by average "
+        "thresholded confidence and by difference of confidences. distance: of the features to the nearest training "
+        "site, in units of the spread inside sites. unlike: samples farther from known ones than 99 % of those. "
+        "accuracy: at held-out sites the true one; here the mean of the three estimates, corrected by the errors that "
+        "they had there.",
+    )  # fmt: skip
+
+
+def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:
+    """Predicted share of each class here, and its share at the training sites."""
+    predicted = np.bincount(shares.argmax(axis=1), minlength=len(model.classes)) / len(shares)
+    counts = np.asarray(model.info.counts, dtype=np.float64)
+    known = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    names = model.info.sources if len(model.info.sources) == len(known) else ("all sites",)
+    columns = tuple(Column(name, higher_is_better=None) for name in (f"{site} (predicted)", *names))
+    rows = tuple(
+        Row(name, name, "", (Cell(100 * float(predicted[k])), *(Cell(100 * float(row[k])) for row in known)))
+        for k, name in enumerate(model.classes)
+    )
+    return Table(
+        "mix", "mix", "Percent of the samples of each class", columns, rows, head="Class",
+        caption="At training sites: of their training samples. A class that is predicted far more often than anywhere "
+        "before may attract mistakes.",
+    )  # fmt: skip
+
+
+def _sure_words(model: LoadedModel) -> str:
+    sure = model.knowledge.sure if model.knowledge else None
+    if sure is None:
+        return ""
+    return (
+        f"At the held-out sites, {100 * sure.accuracy:.0f} % of the predictions above {100 * sure.threshold:.0f} % "
+        f"were right; {100 * sure.coverage:.0f} % of all predictions were above it."
+    )
+
+
+def _novel_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, noun: str) -> Section:
+    if model.knowledge is None:
+        return Section("")
+    scores = novelty(model.knowledge.reference, outputs.features.numpy())
+    beyond = np.flatnonzero(scores > 1)
+    order = beyond[np.argsort(-scores[beyond], kind="stable")][:SHOWN]
+    if not len(order):
+        body = paragraphs(f"None: every {noun} is as close to known ones as these are to each other.")
+    else:
+        body = gallery(_captioned(model, outputs, shares, order))
+    intro = (
+        f"{len(beyond)} of {counted(len(scores), noun)} lie farther from all known samples than 99 % of those; "
+        "the farthest first."
+    )
+    return Section(f"{noun.capitalize()}s unlike anything seen", body, intro, "unlike", wide=True)
+
+
+def _class_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, noun: str) -> Section:
+    """Examples of each predicted class, from sure to unsure."""
+    parts = []
+    predicted = shares.argmax(axis=1)
+    for k, name in enumerate(model.classes):
+        own = np.flatnonzero(predicted == k)
+        own = own[np.argsort(-shares[own, k], kind="stable")]
+        chosen = own[np.unique(np.linspace(0, len(own) - 1, min(PER_CLASS, len(own))).astype(int))] if len(own) else own
+        title = f"Predicted {name}: {counted(len(own), noun)}"
+        body = gallery(_captioned(model, outputs, shares, chosen)) if len(own) else paragraphs("None.")
+        parts.append(Section(title, body, name=f"class-{k}"))
+    return Section("Examples of each predicted class", parts=parts, intro="From sure to unsure.", name="examples")
+
+
+def _captioned(
+    model: LoadedModel, outputs: Outputs, shares: FloatArray, chosen: Sequence[int] | IntArray
+) -> list[Captioned]:
+    made = []
+    for i in np.asarray(chosen).tolist():
+        first, second = np.argsort(-shares[i], kind="stable")[:2].tolist()
+        title = f"{model.classes[first]} {100 * shares[i, first]:.0f} %"
+        name = outputs.names[i]
+        note = f"{model.classes[second]} {100 * shares[i, second]:.0f} %, {Path(name).name}"
+        made.append(Captioned("" if model.info.vectors else name, title, note))
+    return made
+
+
+def site_name(items: Sequence[str]) -> str:
+    """A name for a site from the inputs of a command: the folder or file that was given."""
+    name = Path(items[0]).name or Path(items[0]).resolve().name
+    return name if len(items) == 1 else f"{name} and {len(items) - 1} more"

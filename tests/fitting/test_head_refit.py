@@ -1,0 +1,112 @@
+"""Refitting the last layer: recovered heads, gains where labels can show one, and the learning curve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, folds, recover_head, refit_head
+from longshift.fitting.label_curve import LabelCurve, LabelGain, simulate_labels
+from longshift.fitting.sample_choice import choose_samples
+
+
+def blobs(n: int, shift: float, seed: int) -> Samples:
+    """Three classes; a shift turns one class into the place of the next."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    angle = 2 * np.pi * labels / 3 + shift
+    points = 3 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return Samples(np.hstack([points, np.zeros((n, 3))]) + rng.normal(0, 0.7, (n, 5)), labels)
+
+
+@pytest.fixture
+def old() -> Head:
+    start = Head(np.zeros((3, 5)), np.zeros(3))
+    return refit_head(start, blobs(300, 0.0, 0))
+
+
+def accuracy(head: Head, samples: Samples) -> float:
+    return float((head.logits(samples.features).argmax(1) == samples.labels).mean())
+
+
+def test_a_head_is_recovered_from_features_and_logits(old: Head) -> None:
+    samples = blobs(50, 0.0, 1)
+    found = recover_head(samples.features, old.logits(samples.features))
+    other = blobs(20, 0.5, 2)
+    assert found.logits(other.features) == pytest.approx(old.logits(other.features), abs=1e-6)
+
+
+def test_labels_of_a_turned_site_help(old: Head) -> None:
+    new, test = blobs(40, 0.9, 3), blobs(500, 0.9, 4)
+    head = refit_head(old, new, blobs(60, 0.0, 5))
+    assert accuracy(head, test) > accuracy(old, test) + 0.1
+    found = compare_heads(old, new, blobs(60, 0.0, 5))
+    assert found.clear
+    assert found.sentence().endswith("The adapted model is better at this site.")
+    assert found.after - found.before == found.gained - found.lost
+    assert found.p_value == binomtest(found.gained, found.gained + found.lost).pvalue
+
+
+def test_no_gain_is_claimed_where_there_is_none(old: Head) -> None:
+    found = compare_heads(old, blobs(30, 0.0, 6))
+    assert not found.clear
+    assert "30 labels cannot show that the adapted model is better. Label more samples." in found.sentence()
+    few = Comparison(5, 8, 3, 0, 12, np.zeros((12, 3)))  # three of three changes: p = 0.25
+    assert not few.clear
+    worse = Comparison(20, 8, 0, 12, 40, np.zeros((40, 3)))
+    assert worse.sentence().endswith("keep the old one.")
+
+
+def test_folds_hold_each_sample_once_and_classes_evenly() -> None:
+    labels = np.repeat([0, 1], [20, 5])
+    parts = folds(labels)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(25))
+    assert [int((labels[part] == 1).sum()) for part in parts] == [1] * 5
+    assert len(folds(np.array([0, 1, 0]))) == 3
+
+
+def test_suggested_samples_are_uncertain_different_and_of_all_classes() -> None:
+    rng = np.random.default_rng(0)
+    features = rng.normal(0, 1, (400, 4)) + 8 * np.eye(4)[np.arange(400) % 4]
+    p = np.full((400, 3), 0.01)
+    p[np.arange(400), 0] = 0.98
+    p[:40] = [0.4, 0.35, 0.25]
+    p[40:44] = [0.3, 0.1, 0.6]  # a rare predicted class
+    chosen = choose_samples(p, features, 12)
+    assert len(set(chosen.tolist())) == 12
+    assert np.mean(chosen < 44) > 0.4  # 11 % of the samples are uncertain
+    assert set((chosen % 4).tolist()) == {0, 1, 2, 3}
+    assert (chosen[chosen < 44] >= 40).any()
+    assert choose_samples(p[:5], features[:5], 9).tolist() == [0, 1, 2, 3, 4]
+
+
+def run_arrays(old: Head) -> dict[str, Any]:
+    target, known = blobs(300, 0.9, 7), blobs(45, 0.0, 8)
+    return {
+        "target_logits": old.logits(target.features), "target_features": target.features,
+        "target_labels": target.labels, "validation_logits": old.logits(known.features),
+        "validation_features": known.features, "validation_labels": known.labels,
+    }  # fmt: skip
+
+
+def test_the_learning_curve_rises_and_leaves_out_what_a_site_is_too_small_for(old: Head) -> None:
+    rows = simulate_labels("a", run_arrays(old), (10, 50, 100))
+    assert [row.labels for row in rows] == [0, 10, 50]
+    assert rows[0].random == rows[0].suggested
+    assert rows[2].random > rows[0].random + 0.1
+    assert rows[2].suggested > rows[0].suggested + 0.1
+
+
+def test_means_are_over_sites_that_have_all_numbers() -> None:
+    curve = LabelCurve(
+        (LabelGain("a", 0, 0.5, 0.5), LabelGain("a", 10, 0.6, 0.7), LabelGain("a", 20, 0.9, 0.9),
+         LabelGain("b", 0, 0.7, 0.7), LabelGain("b", 10, 0.8, 0.7))
+    )  # fmt: skip
+    means = curve.means()
+    assert [row.labels for row in means] == [0, 10]
+    assert [value for row in means for value in (row.random, row.suggested)] == pytest.approx([0.6, 0.6, 0.7, 0.7])
+    assert curve.sentence().endswith("60 % without labels; with suggested (random) labels 10: 70 % (70 %).")
+    assert LabelCurve(curve.rows[:1]).sentence() == ""
