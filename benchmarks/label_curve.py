@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 import torch
 
 from benchmarks import site_data
@@ -32,7 +33,7 @@ def measure(pacs: Path, seed: int) -> list[dict[str, Any]]:
         others = tuple(name for name in data.names if name != target)
         with tempfile.TemporaryDirectory() as folder:
             run = train_subset(data, others, seed, Path(folder), "ndcl_plus")
-        arrays = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "target_logits": run.at[target].logits, "target_features": run.at[target].features,
             "target_labels": run.at[target].labels, "validation_logits": run.logits,
             "validation_features": run.features, "validation_labels": run.labels,
