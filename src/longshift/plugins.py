@@ -16,14 +16,17 @@ import dataclasses
 import functools
 import hashlib
 import importlib.util
+import inspect
+import marshal
 import os
 import sys
 import threading
+import uuid
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 
@@ -98,6 +101,37 @@ def _origin(value: object) -> object:
         return {name: _origin(part) for name, part in parts.items() if callable(part)} or value
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     return (module, name) if module and name else value
+
+
+def code_version(function: Callable[..., Any]) -> str:
+    """Hash of the file that defines a function, as it may use anything in it, or else of its code.
+
+    Compute it when the function is registered, so that it is about the code that runs, even if the file is edited
+    later. A callable without code of its own is new in each process.
+    """
+    function = _unwrapped(function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return uuid.uuid4().hex[:16]
+    try:
+        source = Path(code.co_filename).read_bytes()
+    except OSError:  # typed in a session
+        source = marshal.dumps(code)
+    return hashlib.sha256(source).hexdigest()[:16]
+
+
+def plugin_version(function: Callable[..., Any]) -> str:
+    """The code version of a function from outside the package; "" for a built-in one."""
+    built_in = str(getattr(_unwrapped(function), "__module__", "")).startswith("longshift.")
+    return "" if built_in else code_version(function)
+
+
+def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself, without decorators and partial applications."""
+    function = inspect.unwrap(function)
+    while isinstance(function, functools.partial):
+        function = inspect.unwrap(function.func)
+    return function
 
 
 def use_plugin(path: Path | str) -> None:

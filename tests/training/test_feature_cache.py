@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import runpy
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,13 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from longshift.data import load_dataset, open_store
+from longshift.data import load_dataset, open_store, ordered_map
 from longshift.errors import LongshiftError
+from longshift.locks import locked
 from longshift.nn import Backbone, make_backbone
+from longshift.nn.backbone_sources import SOURCES
+from longshift.training import feature_cache
+from longshift.training.augmentation import AUGMENTATIONS
 from longshift.training.feature_cache import (
     FeatureRequest,
     FrozenNetwork,
@@ -103,6 +109,80 @@ def test_another_size_network_or_image_has_other_features(photos: Path) -> None:
     assert feature_folder(manifest, network(), FeatureRequest(16)) == kept  # the same image
     Image.new("RGB", (20, 20)).save(file)
     assert feature_folder(manifest, network(), FeatureRequest(16)) != kept
+
+
+def test_a_copy_of_the_images_has_the_same_features(photos: Path, tmp_path: Path) -> None:
+    shutil.copytree(photos, tmp_path / "elsewhere" / "photos")
+    here, there = load_dataset(photos), load_dataset(tmp_path / "elsewhere" / "photos")
+    assert feature_folder(here, network(), FeatureRequest(16)) == feature_folder(there, network(), FeatureRequest(16))
+
+
+def test_features_of_earlier_images_are_removed(photos: Path) -> None:
+    manifest = load_dataset(photos)
+    open_features(manifest, network(1), FeatureRequest(16), runtime=CPU)
+    open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
+    before = {feature_folder(manifest, network(seed), FeatureRequest(16)) for seed in (0, 1)}
+    Image.new("RGB", (20, 20)).save(photos / manifest.paths[0])
+    open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
+    after = feature_folder(manifest, network(), FeatureRequest(16))
+    assert after not in before
+    left = set(after.parent.iterdir())
+    assert len(left) == 2  # the new ones, and those of the other network
+    assert after in left
+
+
+def test_images_that_change_while_another_process_computes_are_refused(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = load_dataset(photos)
+    old = feature_folder(manifest, network(), FeatureRequest(16))
+
+    def change_then_lock(path: Path, waiting: object) -> object:
+        Image.new("RGB", (20, 20)).save(photos / manifest.paths[0])
+        return locked(path, lambda: None)
+
+    monkeypatch.setattr(feature_cache, "locked", change_then_lock)
+    with pytest.raises(LongshiftError, match="changed while they were read"):
+        open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
+    assert not (old / "rows.bin").exists()
+
+
+def test_edited_code_of_a_plugin_gives_other_features(photos: Path, tmp_path: Path) -> None:
+    manifest, seen = load_dataset(photos), []
+    for factor in (0.5, 0.25):
+        file = tmp_path / f"plugin{factor}" / "same.py"
+        file.parent.mkdir()
+        file.write_text(
+            "import longshift.nn, longshift.training.augmentation as a\n"
+            "from longshift.nn import backbone_sources as sources\n"
+            f"def dim(images, u):\n    return images * {factor}\n"
+            "def make(name, pretrained):\n    return longshift.nn.make_backbone('small_conv')\n"
+            "a.AUGMENTATIONS._entries.pop('edited_dim', None)\n"
+            "sources.SOURCES._entries.pop('edited', None)\n"
+            "a.register_augmentation('edited_dim', uniforms=1)(dim)\n"
+            "longshift.nn.register_backbones('edited', make, lambda: ['conv'])\n"
+        )
+        runpy.run_path(str(file), run_name="same")
+        views = feature_folder(manifest, network(), FeatureRequest(16, 2, CopyRecipe("edited_dim")))
+        plain = feature_folder(manifest, FrozenNetwork("edited/conv", network().backbone), FeatureRequest(16))
+        seen.append((views, plain))
+    AUGMENTATIONS._entries.pop("edited_dim")
+    SOURCES._entries.pop("edited")
+    assert seen[0][0] != seen[1][0]
+    assert seen[0][1] != seen[1][1]
+
+
+def test_few_batches_wait_in_memory() -> None:
+    started: list[int] = []
+
+    def work(item: int) -> int:
+        started.append(item)
+        return item
+
+    results = ordered_map(work, range(100), threads=2, ahead=4)
+    assert next(results) == 0
+    assert len(started) <= 4
+    assert list(results) == list(range(1, 100))
 
 
 def test_after_a_kill_only_the_rest_is_computed(photos: Path) -> None:

@@ -62,7 +62,7 @@ class Store:
         size: Pixels per side; 0 for vectors.
         fingerprint: SHA-256 over manifest, size and pixels: the same on every machine.
         views: Number of views.
-        styles: The domain (views * N,) whose style a row has; None if each has its own.
+        style_samples: The sample (views * N,) whose style a row has; None if each has its own.
     """
 
     manifest: Manifest
@@ -70,7 +70,7 @@ class Store:
     size: int  # pixels; 0 for vectors
     fingerprint: str  # SHA-256 over manifest, size and pixels: the same on every machine
     views: int = 1
-    styles: IntArray | None = None  # (views * N,) the domain whose style a row has; None: its own
+    style_samples: IntArray | None = None  # (views * N,) the sample whose style a row has; None: itself
     version: str = ""  # of the data, see `data_version`; "" for the embedded digits
 
     def __len__(self) -> int:

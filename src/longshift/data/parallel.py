@@ -19,15 +19,18 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def ordered_map(function: Callable[[In], Out], items: Iterable[In], threads: int | None = None) -> Iterator[Out]:
-    """Like `map`, but in threads; results come in order and only a bounded number of them waits in memory."""
+def ordered_map(
+    function: Callable[[In], Out], items: Iterable[In], threads: int | None = None, ahead: int | None = None
+) -> Iterator[Out]:
+    """Like `map`, but in threads; results come in order, and at most `ahead` of them wait in memory."""
     threads = threads or cores()
+    ahead = ahead or 16 * threads
     waiting: deque[Future[Out]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
-                if len(waiting) >= 16 * threads:
+                if len(waiting) >= ahead:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

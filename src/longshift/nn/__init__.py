@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from longshift.nn import optim as optim
     from longshift.nn.backbone_sources import (
         Backbone as Backbone,
+        backbone_version as backbone_version,
         register_backbones as register_backbones,
         source_of as source_of,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.plugins import Registry
+from longshift.plugins import Registry, plugin_version
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class BackboneSource:
     make: Callable[[str, bool], Backbone]  # (name without the prefix, whether to load published weights)
     names: Callable[[], Iterable[str]]
     obstacle: Callable[[str], str]  # why published weights are not available; "" if they are
+    version: str = ""  # of the code, where a plugin defines it
 
 
 SOURCES = Registry[BackboneSource]("source of backbones")
@@ -68,13 +69,20 @@ def register_backbones(
     """
     if not prefix or "/" in prefix:
         raise LongshiftError(f"Expected a prefix without '/', got {prefix!r}.")
-    SOURCES.add(prefix, BackboneSource(make, names, obstacle))
+    SOURCES.add(prefix, BackboneSource(make, names, obstacle, plugin_version(make)))
 
 
 def source_of(name: str) -> tuple[BackboneSource, str] | None:
     """The source of a backbone and its name there; None for a name without a prefix."""
     prefix, slash, rest = name.partition("/")
     return (SOURCES.find(prefix), rest) if slash else None
+
+
+def backbone_version(name: str) -> str:
+    """The version of the code that builds a backbone of a plugin; "" for the other backbones."""
+    prefix, slash, _ = name.partition("/")
+    found = SOURCES.get(prefix) if slash else None
+    return found.version if found else ""
 
 
 def check_name(name: str) -> None:

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import json
-import marshal
 import math
 import re
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.plugins import load_plugins
+from longshift.plugins import code_version, load_plugins
 
 # result.json, with the lines of metrics.jsonl as "evaluations".
 RunResult = Mapping[str, Any]
@@ -244,7 +240,7 @@ def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> No
         raise UsageError(f"Expected a column name of lower-case letters, digits and underscores, got {name!r}.")
     if name in RESERVED or any(column.name == name for column in _COLUMNS):
         raise UsageError(f"Expected a new column name, got {name!r}, which is built in or reserved.")
-    _plugins[name] = RunColumn(name, type, meaning, read, since="", version=_code_version(read))
+    _plugins[name] = RunColumn(name, type, meaning, read, since="", version=code_version(read))
 
 
 def unregister_column(name: str) -> None:
@@ -268,25 +264,6 @@ RESERVED = (_MARK, _VERSIONS, "averaged")  # keys of a row that are not columns
 
 def _plugin_versions() -> dict[str, str]:
     return {column.name: column.version for column in run_columns() if column.version}
-
-
-def _code_version(read: Read) -> str:
-    """Hash of the file that defines the function, as the formula may use anything in it, or else of its code.
-
-    It is computed when the column is registered, so that it is about the code that runs, even if the file is edited
-    later. A callable without code of its own is new in each process.
-    """
-    function = inspect.unwrap(read)
-    while isinstance(function, functools.partial):
-        function = inspect.unwrap(function.func)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return uuid.uuid4().hex[:16]
-    try:
-        source = Path(code.co_filename).read_bytes()
-    except OSError:  # typed in a session
-        source = marshal.dumps(code)
-    return hashlib.sha256(source).hexdigest()[:16]
 
 
 @functools.cache

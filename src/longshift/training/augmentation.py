@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from longshift.errors import LongshiftError
-from longshift.plugins import Registry
+from longshift.plugins import Registry, plugin_version
 
 Augment = Callable[[Tensor, Tensor], Tensor]  # (images (B, 3, H, W) in [0, 1], uniform numbers (B, n)) -> images
 
@@ -60,6 +60,7 @@ class BatchAugmentation:
 
     apply: Augment
     uniforms: int
+    version: str = ""  # of the code, where a plugin defines it
 
 
 AUGMENTATIONS = Registry[BatchAugmentation]("augmentation")
@@ -90,7 +91,7 @@ def register_augmentation(name: str, *, uniforms: int) -> Callable[[Augment], Au
         raise LongshiftError(f"Expected a name other than {', '.join(RESERVED)}, got {name!r}.")
 
     def add(function: Augment) -> Augment:
-        AUGMENTATIONS.add(name, BatchAugmentation(function, uniforms))
+        AUGMENTATIONS.add(name, BatchAugmentation(function, uniforms, plugin_version(function)))
         return function
 
     return add
@@ -105,7 +106,7 @@ def augment_like_domainbed(images: Tensor, u: Tensor) -> Tensor:
 def find_augmentation(name: str, compiled: bool = False) -> BatchAugmentation:
     """The augmentation of that name; compiled, it runs in a handful of fused kernels instead of a hundred."""
     found = AUGMENTATIONS.find(name)
-    return BatchAugmentation(_compile(found.apply), found.uniforms) if compiled else found
+    return replace(found, apply=_compile(found.apply)) if compiled else found
 
 
 @functools.cache

@@ -3,18 +3,23 @@
     $LONGSHIFT_CACHE/features/KEY/rows.bin     float32 features: all images, then all first copies, ... (see `RowFile`)
     $LONGSHIFT_CACHE/features/KEY/index.json   what they are made from
 
-KEY names the images, the network with its weights, the image size and the recipe of the copies. An interrupted
-computation resumes after its last piece; more views are added to those that are there.
+KEY names the content of the images, the network with its weights, the image size and the recipe of the copies; for
+networks and augmentations of a plugin, also its code. An interrupted computation resumes after its last piece; more
+views are added to those that are there. Features of an earlier state of the same images are removed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import logging
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +38,9 @@ from longshift.data import (
     ordered_map,
 )
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import cannot_write, content_hash, write_json
-from longshift.locks import locked
-from longshift.nn import Backbone, fold_frozen_norms, make_backbone, without_kernel_tuning
+from longshift.files import cannot_write, content_hash, read_json, write_json
+from longshift.locks import is_locked, locked
+from longshift.nn import Backbone, backbone_version, fold_frozen_norms, make_backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
 from longshift.text import some
 from longshift.training.batches import channel_tensor
@@ -50,6 +55,8 @@ FORMAT = 1
 # on a busy machine costs more than the work. On a GPU one thread computes and the others decode.
 CPU_BATCH, GPU_BATCH = 8, 32
 PIECE = 64  # images between two pieces of the file
+AHEAD = 2  # batches per thread that wait in memory: decoded images are large
+log = logging.getLogger("longshift")
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,17 +127,23 @@ def open_features(
     if manifest.vectors:
         raise UsageError("Expected images, got vectors: only images are passed through a network")
     runtime = runtime or Runtime()
+    return _open(manifest, data_version(manifest, runtime.cache), network, request, runtime, tick)
+
+
+def _open(
+    manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest, runtime: Runtime, tick: Tick
+) -> Store:
+    """As `open_features`, for images of this version."""
     plans = [ViewPlan(manifest, request.recipe, view) for view in range(1, request.views)]
-    folder = feature_folder(manifest, network, request, runtime.cache)
+    folder = _folder(manifest, version, network, request, runtime.cache)
     rows, needed = RowFile(folder, network.feature_dim), request.views * len(manifest)
-    intact = rows.intact()
-    if intact < needed:
-        _complete(rows, folder, manifest, network, request, plans, runtime, tick)
+    if rows.intact() < needed:
+        _complete(rows, folder, manifest, version, network, request, plans, runtime, tick)
     else:
         tick(needed)
-    styles = np.concatenate([manifest.domains, *(plan.styles for plan in plans)]) if plans else None
-    name, version = f"{folder.name}-{needed}", data_version(manifest, runtime.cache)
-    return Store(manifest, rows.read(needed), request.size, name, request.views, styles, version)
+    shown = np.concatenate([np.arange(len(manifest)), *(plan.style_samples for plan in plans)]) if plans else None
+    name = f"{folder.name}-{needed}"
+    return Store(manifest, rows.read(needed), request.size, name, request.views, shown, version)
 
 
 def features_missing(manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, runtime: Runtime) -> int:
@@ -143,12 +156,19 @@ def feature_folder(
     manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, cache: Path | None = None
 ) -> Path:
     """Where the features are kept."""
-    backbone = network.backbone
+    return _folder(manifest, data_version(manifest, cache), network, request, cache)
+
+
+def _folder(
+    manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest, cache: Path | None
+) -> Path:
+    backbone, code = network.backbone, backbone_version(network.name)
     key = {
-        "format": FORMAT, "images": [manifest.fingerprint(), data_version(manifest, cache)], "size": request.size,
+        "format": FORMAT, "images": [manifest.fingerprint(), version], "size": request.size,
         "network": network.name, "weights": network.weights_hash,
         "inputs": [backbone.mean, backbone.std, backbone.pad_type],
         "copies": request.recipe.key() if request.views > 1 else None,
+        **({"code": code} if code else {}),
     }  # fmt: skip
     return (default_cache() if cache is None else Path(cache)) / "features" / content_hash(key)[:32]
 
@@ -179,20 +199,26 @@ def unreadable(store: Store) -> dict[str, str]:
 
 
 def _complete(
-    rows: RowFile, folder: Path, manifest: Manifest, network: FrozenNetwork, request: FeatureRequest,
+    rows: RowFile, folder: Path, manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest,
     plans: list[ViewPlan], runtime: Runtime, tick: Tick,
 ) -> None:  # fmt: skip
     """Compute the rows that are missing; another process that needs them waits."""
     n, needed = len(manifest), request.views * len(manifest)
     if request.views > 1:  # the images themselves are shared by all recipes
-        store = open_features(manifest, network, request.plain, runtime=runtime, tick=tick)
+        store = _open(manifest, version, network, request.plain, runtime, tick)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
+            _require_same(manifest, version, runtime)  # the folder is that of the images before the wait
             intact = rows.intact()
             _need_room(folder, (needed - intact) * rows.columns * 4)
-            before = data_version(manifest, runtime.cache)
-            write_json(folder / "index.json", _index(manifest, network, request))
+            index = _index(manifest, version, network, request)
+            stale = _stale(folder, index)
+            if stale:
+                log.warning(
+                    "%s (or a plugin) changed since its features were computed; computing them again", manifest.name
+                )
+            write_json(folder / "index.json", index)
             with rows.appending() as writer:
                 if request.views > 1 and intact < n:
                     writer.write(np.asarray(store.inputs[intact:n], dtype=np.float32))
@@ -205,11 +231,31 @@ def _complete(
                         for piece in compute(np.arange(start, n), plans[view - 1] if view else None):
                             writer.write(piece)
                             tick(len(piece))
-            if data_version(manifest, runtime.cache) != before:
+            try:
+                _require_same(manifest, version, runtime)
+            except LongshiftError:
                 shutil.rmtree(folder, ignore_errors=True)
-                raise LongshiftError(f"images of {manifest.name} changed while they were read. Run again.")
+                raise
+            for old in stale:
+                shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise cannot_write(folder, error) from error
+
+
+def _require_same(manifest: Manifest, version: str, runtime: Runtime) -> None:
+    if data_version(manifest, runtime.cache) != version:
+        raise LongshiftError(f"images of {manifest.name} changed while they were read. Run again.")
+
+
+def _stale(folder: Path, index: dict[str, Any]) -> list[Path]:
+    """Features of an earlier state of the same images, made in the same way; not those that are being computed."""
+    same, found = {**index, "version": ""}, []
+    for other in folder.parent.glob("*/"):
+        with contextlib.suppress(LongshiftError, TypeError):  # damaged, or not ours
+            alike = other != folder and {**read_json(other / "index.json"), "version": ""} == same
+            if alike and not is_locked(other / ".lock"):
+                found.append(other)
+    return found
 
 
 Compute = Callable[[IntArray, "ViewPlan | None"], Iterator[Rows]]
@@ -254,8 +300,9 @@ def _computing(manifest: Manifest, network: FrozenNetwork, size: int, runtime: R
         def compute(indices: IntArray, plan: ViewPlan | None) -> Iterator[Rows]:
             parts = [indices[start : start + batch] for start in range(0, len(indices), batch)]
             kept: list[Rows] = []
+            threads = runtime.threads or cores()
             with without_kernel_tuning(exact=True):  # cuDNN would round to TF32 by itself
-                for found, bad in ordered_map(lambda part: work(part, plan), parts, runtime.threads or cores()):
+                for found, bad in ordered_map(lambda part: work(part, plan), parts, threads, AHEAD * threads):
                     rows = found() if callable(found) else found
                     rows[bad] = np.nan
                     kept.append(rows)
@@ -282,11 +329,13 @@ def _scaled(pixels: list[npt.NDArray[np.uint8]], device: torch.device) -> Tensor
     return torch.from_numpy(np.stack(pixels)).to(device).permute(0, 3, 1, 2).float() / 255
 
 
-def _index(manifest: Manifest, network: FrozenNetwork, request: FeatureRequest) -> dict[str, object]:
-    """For people who look into the cache."""
+def _index(manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest) -> dict[str, Any]:
+    """What the features are made from: for people who look into the cache, and to find features of earlier images."""
     return {
-        "format": FORMAT, "dataset": manifest.name, "root": str(manifest.root or ""), "images": len(manifest),
+        "format": FORMAT, "dataset": manifest.name, "root": os.path.abspath(manifest.root or ""),
+        "prefix": manifest.prefix, "images": len(manifest), "manifest": manifest.fingerprint(), "version": version,
         "network": network.name, "weights": network.weights_hash, "size": request.size,
+        "inputs": [list(network.backbone.mean), list(network.backbone.std), network.backbone.pad_type],
         "length": network.feature_dim, "copies": request.recipe.key() if request.views > 1 else None,
     }  # fmt: skip
 

@@ -1,7 +1,8 @@
 """Copies of images for a frozen network: augmented, and styled after an image of another domain.
 
-Copy v of image i depends on v, i and the recipe alone, so that it can be computed at any time and in any batch. The
-partner of a styled copy may be of any other domain; a run leaves out the copies that have the style of its target.
+Copy v of image i depends on v, i and the recipe alone, so that it can be computed at any time and in any batch, and
+runs with other targets, settings and seeds share it. The partner of a styled copy may therefore be any image of
+another domain; a run leaves out the copies whose partner is not one of its training images.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class CopyRecipe:
         """Everything that tells recipes apart, as plain values."""
         style = self.style
         mixed = [style.kind, style.amount, style.share, style.same_class] if style else None
-        return {"augmentation": self.augmentation, "style": mixed}
+        version = find_augmentation(self.augmentation).version if self.augmentation else ""
+        code = {"code": version} if version else {}  # of a plugin: its name does not tell what it does
+        return {"augmentation": self.augmentation, "style": mixed, **code}
 
 
 class ViewPlan:
@@ -62,11 +65,11 @@ class ViewPlan:
         self._augment_u: Numbers = rng.random((n, self._augment.uniforms if self._augment else 0))
         self._style_u: Numbers = rng.random((n, UNIFORMS))
         self.partners: IntArray | None = None
-        self.styles = manifest.domains
+        self.style_samples = np.arange(n)
         style = recipe.style
         if style is not None and style.kind != "convolution":
             self.partners = choose_partners(manifest, rng.random((n, 2)), same_class=style.same_class)
-            self.styles = np.where(self._styled() & self._mixed(), manifest.domains[self.partners], manifest.domains)
+            self.style_samples = np.where(self._styled() & self._mixed(), self.partners, self.style_samples)
 
     def _styled(self) -> npt.NDArray[np.bool_]:
         assert self.recipe.style is not None

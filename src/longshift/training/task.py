@@ -55,14 +55,14 @@ class Task:
     def training_rows(self) -> tuple[IntArray, IntArray]:
         """The rows of the store to train on, and the sample that each shows.
 
-        Copies with the style of a domain that is not a source are left out: training must not see the target.
+        Copies with the style of an image that is not trained on are left out: training must see neither the target
+        nor images for validation and tests, and with partners of the same class it would also use their labels.
         """
         train, store = self.split.train, self.store
         samples = np.tile(train, store.views)
         rows = samples + len(self.manifest) * np.repeat(np.arange(store.views), len(train))
-        if store.styles is not None:
-            sources = [self.manifest.domain_names.index(name) for name in self.split.sources]
-            kept = np.isin(store.styles[rows], sources)
+        if store.style_samples is not None:
+            kept = np.isin(store.style_samples[rows], train)
             rows, samples = rows[kept], samples[kept]
         return rows, samples
 
