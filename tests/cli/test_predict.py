@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.data.digits import digit_images as images
 from longshift.errors import LongshiftError, UsageError
+from longshift.inference import (
+    HeldOutSite,
+    Signals,
+    SiteKnowledge,
+    SureRule,
+    load_model,
+    make_reference,
+    write_knowledge,
+)
 
 runner = CliRunner()
 
@@ -73,6 +85,23 @@ def test_another_kind_of_table_is_refused_before_anything_is_read(tmp_path: Path
     failed = runner.invoke(app, ["predict", str(tmp_path / "no-model"), "x.png", "--out", "p.xlsx"])
     assert isinstance(failed.exception, UsageError)
     assert "expected a file that ends with .csv or .json, got p.xlsx" in str(failed.exception)
+
+
+def test_the_usual_threshold_comes_with_its_measured_accuracy(digits_run: Path, folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(digits_run, model)
+    found = load_model(model, device="cpu")
+    logits, features = found.outputs(torch.zeros(2, found.size, found.size, 3, dtype=torch.uint8))
+    reference = make_reference(logits.numpy(), np.zeros(2, np.int64), features.numpy(), ["a", "b"], 1.0)
+    held = HeldOutSite("a", 0.5, Signals(9, 0.5, 0.5, 0.5, {"a": 0.1}, 0.0))
+    rule = SureRule(0.62, 0.71, 0.3)  # no threshold reached 90 %
+    write_knowledge(model, SiteKnowledge((held,), reference, rule), found.info.weights)
+    arguments = ["predict", str(model), str(folder), "-q", "--device", "cpu"]
+    text = " ".join(runner.invoke(app, arguments).output.split())
+    assert "(probability below 0.62; at held-out sites, 71 % of the predictions above it were right)" in text
+    value = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
+    assert (value["unsure_below"], value["sure_accuracy"]) == (0.62, 0.71)
+    assert "held-out sites, 71 %" not in runner.invoke(app, [*arguments, "--unsure", "0.5"]).output
 
 
 def test_what_is_unsure_is_counted_with_its_limit(digits_run: Path, folder: Path) -> None:

@@ -37,8 +37,8 @@ def predict(
         typer.Option(
             min=0,
             max=1,
-            help="Mark predictions whose probability is below this; default: above it, 90 % were right at the sites "
-            "that `fit` held out.",
+            help="Mark predictions whose probability is below this; default: the lowest above which 90 % were right "
+            "at the sites that `fit` held out, or the best if none reaches that.",
         ),
     ] = None,
     page: Annotated[
@@ -118,9 +118,12 @@ def predict(
             say(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
     counts = ", ".join(f"{name} {n}" for name, n in Counter(p.label for p in found.rows).most_common(10))
     doubtful = sum(p.unsure for p in found.rows)
+    measured = ""
+    if found.sure_accuracy is not None:
+        measured = f"; at held-out sites, {100 * found.sure_accuracy:.0f} % of the predictions above it were right"
     say(
         f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below "
-        f"{found.unsure_below:g}), {len(found.skipped)} skipped" + (f"; written to {out}" if out else "")
+        f"{found.unsure_below:g}{measured}), {len(found.skipped)} skipped" + (f"; written to {out}" if out else "")
     )
     if page is not None:
         say(f"page    {page}")

@@ -219,9 +219,9 @@ def _finish(
     _keep_record(RunFolder(jobs[-1].folder), summary)
     held_out = [job for job in jobs[:-1] if job.method == jobs[-1].method]
     knowledge = learn_new_sites(held_out, jobs[-1].folder, look.sites)
-    if knowledge is not None:
-        write_knowledge(jobs[-1].folder, knowledge)
-    curve = _label_curve(held_out, RunFolder(jobs[-1].folder)) if what_if_labelled else None
+    final = RunFolder(jobs[-1].folder)
+    write_knowledge(final.path, knowledge, read_model_file(final.description).weights)
+    curve = _label_curve(held_out, final) if what_if_labelled else None
     if curve and (sentence := curve.sentence()):
         summary = replace(summary, sentences=(*summary.sentences, sentence))
     for sentence in summary.sentences:

@@ -18,7 +18,7 @@ from longshift.inference import (
     make_reference,
     read_signals,
 )
-from longshift.metrics import FloatArray, fit_temperature, probabilities
+from longshift.metrics import fit_temperature, probabilities
 from longshift.training import RunFolder, read_predictions
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -45,7 +45,9 @@ def learn_new_sites(jobs: Sequence[Job], final: Path, sites: Sequence[str]) -> S
         held.append(HeldOutSite(site, float(right.mean()), signals))
         confidences.append(shares.max(axis=1))
         correct.append(right)
-    sure = choose_sure(_pooled(confidences), _pooled(correct))
+    # The samples of each site weigh as much together as those of any other.
+    weights = [np.full(len(part), 1 / len(part)) for part in correct]
+    sure = choose_sure(np.concatenate(confidences), np.concatenate(correct), np.concatenate(weights))
     return SiteKnowledge(tuple(held), _reference(own, sites)[0], sure)
 
 
@@ -60,9 +62,3 @@ def _reference(arrays: Arrays, sites: Sequence[str]) -> tuple[Reference, float]:
     temperature = fit_temperature(logits, labels)
     names = [sites[int(d)] for d in arrays["validation_domains"]]
     return make_reference(logits, labels, arrays["validation_features"], names, temperature), temperature
-
-
-def _pooled(parts: Sequence[npt.NDArray[Any]]) -> FloatArray:
-    """One array in which every site has the same weight: small sites are repeated."""
-    longest = max(map(len, parts))
-    return np.concatenate([np.resize(part, longest) for part in parts]).astype(np.float64)

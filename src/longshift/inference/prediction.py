@@ -97,6 +97,7 @@ class Predictions:
     skipped: tuple[tuple[str, str], ...]
     warning: str = ""
     unsure_below: float = UNSURE
+    sure_accuracy: float | None = None  # of the predictions that are not unsure, at the held-out sites of the fit
     estimate: SiteEstimate | None = None  # the accuracy to expect at this site
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
@@ -106,6 +107,7 @@ class Predictions:
             **({"warning": self.warning} if self.warning else {}),
             **({"site": self.estimate.to_json()} if self.estimate else {}),
             "unsure_below": self.unsure_below,
+            **({"sure_accuracy": self.sure_accuracy} if self.sure_accuracy is not None else {}),
             "predictions": [row.to_json() for row in self.rows],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
         }
@@ -176,16 +178,18 @@ def predict(
         inputs: Files, folders or patterns ("new_site/**/*.png"); or an array: vectors (N, length), or images
             (N, height, width, 3) of type uint8.
         top_k: Number of classes per prediction.
-        unsure: A prediction is unsure if its calibrated probability is below this; by default, the probability above
-            which 90 % were right at the sites that `fit` held out (0.5 for a model without them).
+        unsure: A prediction is unsure if its calibrated probability is below this. By default, it is the lowest one
+            above which 90 % were right at the sites that `fit` held out or, if none reaches that, the best one; 0.5
+            for a model without held-out sites.
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
         threads: Threads on the CPU; 0: one for vectors, one per processor for images.
         tick: Function that is called once per input, for a progress bar.
 
     Returns:
         The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; in `warning` whether the
-        model was no better than guessing at unseen sites; and in `estimate`, for a model of `fit`, the accuracy to
-        expect at this site, from the predictions alone.
+        model was no better than guessing at unseen sites; and for a model of `fit`, in `estimate` the accuracy to
+        expect at this site, from the predictions alone, and in `sure_accuracy` the share of predictions above the
+        default of `unsure` that were right at the held-out sites.
 
     Raises:
         LongshiftError: If the model cannot be loaded, or vectors are of another network than those of its training.
@@ -207,10 +211,12 @@ def predict(
             outputs = _array_outputs(loaded, inputs)
         else:
             outputs = collect_outputs(loaded, expand_inputs(_paths(inputs), loaded.info.vectors), tick, threads)
-    below = usual_threshold(loaded) if unsure is None else unsure
+    rule = loaded.knowledge.sure if loaded.knowledge and unsure is None else None
+    below = rule.threshold if rule else UNSURE if unsure is None else unsure
     rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
     return Predictions(
-        tuple(rows), outputs.skipped, loaded.warning, below, estimate_from(loaded, outputs), outputs
+        tuple(rows), outputs.skipped, loaded.warning, below, rule.accuracy if rule else None,
+        estimate_from(loaded, outputs), outputs,
     )  # fmt: skip
 
 
@@ -227,11 +233,6 @@ def _paths(inputs: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[s
             f"uint8, got {type(wrong[0]).__name__}."
         )
     return listed
-
-
-def usual_threshold(model: LoadedModel) -> float:
-    """The probability below which predictions are unsure, if none is given."""
-    return model.knowledge.sure.threshold if model.knowledge and model.knowledge.sure else UNSURE
 
 
 def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from longshift.analysis import LEVEL, Evidence, Range, corrected_estimate, logit_share
 from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
-from longshift.files import read_sealed, replacing, write_sealed
+from longshift.files import file_hash, read_sealed, replacing, write_sealed
 from longshift.metrics import (
     Array,
     FeatureSummary,
@@ -218,25 +218,37 @@ def estimate_site(knowledge: SiteKnowledge, signals: Signals) -> SiteEstimate | 
     )  # fmt: skip
 
 
-def choose_sure(confidence: FloatArray, correct: Array, wanted: float = 0.9, fewest: float = 0.05) -> SureRule:
-    """The lowest probability above which at least `wanted` of the predictions at held-out sites are right.
+def choose_sure(
+    confidence: FloatArray, correct: Array, weights: FloatArray | None = None, wanted: float = 0.9, fewest: float = 0.05
+) -> SureRule:
+    """Choose the lowest probability above which at least `wanted` of the predictions at held-out sites are right.
 
-    If none is that good, the one of the most accurate predictions, of which there must be a share of `fewest`.
+    If none is that good, choose the one with the highest accuracy above it. Predictions count by their `weights` (by
+    default all the same), and those above must have at least a share of `fewest`.
     """
     grid = np.round(np.arange(0.3, 0.995, 0.01), 2)
-    right = np.asarray(correct, dtype=np.float64)
+    weight = np.ones(len(confidence)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight = weight / weight.sum()
+    right = weight * np.asarray(correct, dtype=np.float64)
     rules = [
-        SureRule(float(t), float(right[above].mean()), float(above.mean()))
+        SureRule(float(t), float(right[above].sum() / share), float(share))
         for t in grid
-        if (above := confidence >= t).mean() >= fewest
+        if (share := weight[above := confidence >= t].sum()) >= fewest
     ]
     if not rules:  # no confident prediction at all
-        return SureRule(0.5, float(right.mean()), 1.0)
+        return SureRule(0.5, float(right.sum()), 1.0)
     return next((rule for rule in rules if rule.accuracy >= wanted), max(rules, key=lambda rule: rule.accuracy))
 
 
-def write_knowledge(folder: Path, knowledge: SiteKnowledge) -> None:
-    """Write the two files, features first, so that numbers never stand without them."""
+def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str) -> None:
+    """Write the two files for the model with this hash of its weights; without knowledge, remove old ones.
+
+    The features come first, so that numbers never stand without them.
+    """
+    if knowledge is None:
+        for name in (NUMBERS, FEATURES):
+            (folder / name).unlink(missing_ok=True)
+        return
     from safetensors.numpy import save_file
 
     reference = knowledge.reference
@@ -247,7 +259,7 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge) -> None:
     write_sealed(
         folder / NUMBERS,
         {
-            "schema": SCHEMA,
+            "schema": SCHEMA, "weights": weights, "features": file_hash(folder / FEATURES),
             "held_out": [asdict(site) for site in knowledge.held_out],
             "reference": {
                 "accuracy": reference.accuracy, "confidence": reference.confidence, "threshold": reference.threshold,
@@ -262,8 +274,8 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge) -> None:
     )  # fmt: skip
 
 
-def read_knowledge(folder: Path) -> SiteKnowledge | None:
-    """What is kept with the model in a folder; None if its fit kept nothing, as for models of `longshift train`."""
+def read_knowledge(folder: Path, weights: str) -> SiteKnowledge | None:
+    """What is kept with the model with these weights; None if nothing is, as for models of `longshift train`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -274,6 +286,10 @@ def read_knowledge(folder: Path) -> SiteKnowledge | None:
         value = read_sealed(path)
         if value["schema"] != SCHEMA:
             raise ValueError(f"expected schema {SCHEMA}, got {value['schema']!r}")
+        if value["weights"] != weights:
+            raise ValueError("expected numbers of the model next to it, got those of another one")
+        if value["features"] != file_hash(folder / FEATURES):
+            raise ValueError(f"expected the {FEATURES} that was written with it, got another one")
         held = TypeAdapter(tuple[HeldOutSite, ...]).validate_json(json.dumps(value["held_out"]))
         sure = TypeAdapter(SureRule | None).validate_python(value["sure"])
         arrays = load_file(folder / FEATURES)
@@ -287,8 +303,9 @@ def read_knowledge(folder: Path) -> SiteKnowledge | None:
             None if kept["threshold"] is None else float(kept["threshold"]),
             summaries, arrays["seen"].astype(np.float64), arrays["seen_labels"], float(kept["usual"]),
         )  # fmt: skip
-        if not held or not summaries or not all(math.isfinite(site.accuracy) for site in held):
-            raise ValueError("expected held-out and training sites")
+        knowledge = SiteKnowledge(held, reference, sure)
+        if wrong := _mistakes(knowledge):
+            raise ValueError("; ".join(wrong))
     except (
         LongshiftError,
         KeyError,
@@ -299,9 +316,36 @@ def read_knowledge(folder: Path) -> SiteKnowledge | None:
         SafetensorError,
     ) as error:
         raise LongshiftError(
-            f"{path} or {FEATURES} next to it is damaged: {error}. Remove both to predict without an estimate."
+            f"{path} or {FEATURES} next to it is damaged: {error}. Run the same `longshift fit` command again to write "
+            "both, or remove both to predict without an estimate."
         ) from error
-    return SiteKnowledge(held, reference, sure)
+    return knowledge
+
+
+def _mistakes(knowledge: SiteKnowledge) -> list[str]:
+    """Values that no fit writes."""
+    reference, signals = knowledge.reference, [site.signals for site in knowledge.held_out]
+    shares = [reference.accuracy, reference.confidence, *(site.accuracy for site in knowledge.held_out)]
+    shares += [share for found in signals for share in (found.confidence, found.thresholded, found.unlike)]
+    if knowledge.sure:
+        shares += [knowledge.sure.threshold, knowledge.sure.accuracy, knowledge.sure.coverage]
+    lengths = [reference.usual, *(summary.variance for summary in reference.sites.values())]
+    lengths += [distance for found in signals for distance in found.distances.values()]
+    widths = {reference.seen.shape[1:], *(summary.mean.shape for summary in reference.sites.values())}
+    counts = [found.n for found in signals] + [summary.n for summary in reference.sites.values()]
+    checks = {
+        "expected held-out sites": bool(signals),
+        "expected training sites": bool(reference.sites),
+        "expected a distance to each training site": all(found.distances for found in signals),
+        "expected shares from 0 to 1": all(0 <= share <= 1 + 1e-9 for share in shares),
+        "expected finite distances": all(0 <= length < math.inf for length in lengths),
+        "expected finite estimates": all(math.isfinite(found.difference) for found in signals),
+        "expected samples": min(counts, default=0) >= 1 and len(reference.seen) >= 1,
+        "expected features of one length": reference.seen.ndim == 2 and len(widths) == 1,
+        "expected a label of each known sample": reference.seen_labels.shape == reference.seen.shape[:1],
+        "expected finite features": bool(np.isfinite(reference.seen).all()),
+    }
+    return [text for text, good in checks.items() if not good]
 
 
 def read_memory(folder: Path) -> tuple[FloatArray, IntArray] | None:
@@ -327,7 +371,8 @@ def write_memory(folder: Path, features: FloatArray, labels: IntArray) -> None:
 
 
 def _memory(features: FloatArray, labels: IntArray) -> dict[str, npt.NDArray[Any]]:
-    return {"seen": features.astype(np.float16), "seen_labels": labels.astype(np.int64)}
+    half = np.abs(features).max(initial=0) < np.finfo(np.float16).max
+    return {"seen": features.astype(np.float16 if half else np.float32), "seen_labels": labels.astype(np.int64)}
 
 
 def _scaled(logits: Array, temperature: float) -> FloatArray:
