@@ -59,6 +59,19 @@ def test_fishr_keeps_a_moving_average_of_the_domains_it_has_seen() -> None:
     torch.testing.assert_close(fishr.state_dict()["average"], average)
 
 
+def test_fishr_stores_no_average_in_evaluation_mode() -> None:
+    head = nn.Linear(4, 3).double()
+    fishr = FishrPenalty(3, 3, 4).double()
+    x = features(4)
+    fishr(x, head(x), Y, D)
+    before = fishr.average.clone()
+    first, second = (fishr.eval()(features(4, 1), head(features(4, 1)), Y, D) for _ in range(2))
+    torch.testing.assert_close(first, second)
+    assert torch.equal(fishr.average, before)
+    fishr.train()(x, head(x), Y, D)
+    assert not torch.equal(fishr.average, before)
+
+
 def test_boda_replaces_centroids_first_and_averages_afterwards() -> None:
     x = features()
     boda = BoDALoss([[4, 2, 2], [1, 1, 1], [9, 3, 3]], 4, momentum=0.25).double()

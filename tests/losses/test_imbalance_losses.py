@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from longshift.losses import BalancedSoftmaxLoss, FocalLoss, InverseFrequencyCE, LDAMLoss, ReweightedCE
+from longshift.losses.imbalance_losses import CountLoss
 
 COUNTS = [[90, 9, 1], [1, 30, 69]]
 
@@ -76,6 +77,22 @@ def test_counts_are_exact_in_any_precision_and_not_saved(criterion: nn.Module) -
     torch.testing.assert_close(criterion.float()(logits, y, d), exact, rtol=0, atol=0)
     assert not criterion.state_dict()
     assert not list(criterion.parameters())
+
+
+@pytest.mark.parametrize("cls", [BalancedSoftmaxLoss, LDAMLoss, InverseFrequencyCE])
+def test_whole_counts_stay_exact_in_a_module_of_lower_precision(cls: type[CountLoss]) -> None:
+    logits, y, _ = batch()
+    counts = [1001, 257, 4099]  # none of them is a number of bfloat16
+    given = cls(torch.tensor(counts, dtype=torch.float32)).bfloat16()
+    torch.testing.assert_close(given(logits, y), cls(counts)(logits, y), rtol=0, atol=0)
+    shares = cls(torch.tensor([0.5, 0.2, 0.3]))  # not whole: kept as they are
+    assert shares.class_counts.is_floating_point()
+
+
+def test_with_counts_of_all_domains_together_the_batch_is_one_domain() -> None:
+    logits, y, d = batch()
+    criterion = InverseFrequencyCE(COUNTS[0])
+    torch.testing.assert_close(criterion(logits, y, d), criterion(logits, y), rtol=0, atol=0)
 
 
 def test_errors_name_what_was_expected() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import timm
 import torch
 from torch import Tensor, nn
 
@@ -78,6 +79,23 @@ def test_counts_as_arrays_and_networks_of_ones_own() -> None:
 
     assert create_method("erm", LikeTimm(5, 8), COUNTS).network.feature_dim == 8
     assert not create_method("erm", LikeTimm(5, 8), COUNTS).network.freeze_bn
+
+
+def test_timm_models_with_a_layer_after_their_features() -> None:
+    network = timm.create_model("mobilenetv3_small_050", num_classes=0)  # 288 features, then a layer of 1024
+    method = create_method("erm", network.eval(), COUNTS)
+    assert method.predict(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"got one with a classifier for 7 classes\. Create a timm model"):
+        create_method("erm", timm.create_model("mobilenetv3_small_050", num_classes=7), COUNTS)
+
+
+def test_random_numbers_of_the_caller_stay_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    body, before = nn.Linear(5, 8), torch.get_rng_state()
+    create_method("erm", body, COUNTS, feature_dim=8, seed=5)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert seeds == []
 
 
 def test_small_and_given_hyper_parameters() -> None:

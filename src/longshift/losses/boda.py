@@ -29,8 +29,8 @@ def boda_loss(
         features: Features (B, F).
         y: Classes (B,).
         d: Domains (B,).
-        centroids: Mean features of each group (D * K, F), domain-major.
-        counts: Training samples of each group (D * K,).
+        centroids: Mean features of each group (D, K, F).
+        counts: Training samples of each group (D, K).
         nu: Exponent of the ratio of group sizes.
         temperature: Divisor of the distances.
 

@@ -153,11 +153,15 @@ class FishrPenalty(DomainPenalty):
         self.register_buffer("average", torch.zeros(domains, classes * (feature_dim + 1)))
 
     def smoothed(self, variance: Tensor, present: Tensor | None = None) -> Tensor:
-        """Update the moving average with variances (domains, M), and compute the penalty from it."""
+        """Update the moving average with variances (domains, M), and compute the penalty from it.
+
+        In evaluation mode, the new average is not stored.
+        """
         average = self.ema * self.average + (1 - self.ema) * variance
         if present is not None:
             average = torch.where(present[:, None], average, self.average)
-        self.average.copy_(average.detach())
+        if self.training:
+            self.average.copy_(average.detach())
         return spread(average / (1 - self.ema), present)
 
     def forward(self, features: Tensor, logits: Tensor, y: Tensor, d: Tensor) -> Tensor:

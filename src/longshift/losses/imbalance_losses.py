@@ -47,13 +47,15 @@ def count_rows(class_counts: Counts) -> Tensor:
         )
     if bool((counts < 0).any()) or not bool(counts.isfinite().all()):
         raise ValueError("Expected `class_counts` of at least 0 and finite, but got others.")
+    if counts.is_floating_point() and bool((counts == counts.round()).all()):
+        counts = counts.to(torch.int64)  # `module.bfloat16()` would round them as floating-point numbers
     return counts.reshape(-1, counts.shape[-1])
 
 
 class CountLoss(nn.Module):
     """The base of losses that need the training counts of the classes."""
 
-    class_counts: Tensor  # (rows, classes); exact in any precision, so derived numbers use that of the logits
+    class_counts: Tensor  # (rows, classes); whole counts are exact in any precision; derived numbers use the logits'
 
     def __init__(self, class_counts: Counts) -> None:
         super().__init__()
@@ -146,7 +148,10 @@ class LDAMLoss(CountLoss):
 
 
 class InverseFrequencyCE(CountLoss):
-    """Cross-entropy weighted by inverse class frequency, as a weighted mean per domain, averaged over domains.
+    """Cross-entropy weighted by inverse class frequency, as a weighted mean.
+
+    With counts per domain, the weighted mean is taken in each domain of the batch, and these means are averaged. With
+    counts of all domains together, it is taken over the whole batch, and `d` has no effect.
 
     Args:
         class_counts: Training samples, (classes,) for all domains together or (domains, classes) for each domain. A

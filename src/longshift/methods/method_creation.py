@@ -14,7 +14,7 @@ from longshift.errors import UsageError
 from longshift.methods.base import Method, Problem
 from longshift.methods.info import FAMILIES
 from longshift.methods.registry import Family, all_methods, get_method
-from longshift.nn import Network
+from longshift.nn import Network, timm_feature_dim
 
 
 def list_methods(pattern: str = "*", *, family: Family | None = None) -> list[str]:
@@ -68,7 +68,7 @@ def create_method(
         network: A featurizer that maps inputs (B, ...) to features (B, feature_dim), on its device; or a
             `longshift.nn.Network`, which has a classifier already.
         class_counts: Training samples, (domains, classes).
-        feature_dim: Length of a feature vector; by default the `num_features` of a timm model.
+        feature_dim: Length of a feature vector; not needed for a timm model, which must have `num_classes=0`.
         steps: Length of the training, for methods with schedules.
         small: Use the defaults for small images and vectors, with larger learning rates, instead of those for
             fine-tuning.
@@ -102,7 +102,7 @@ def create_method(
     problem = Problem(counts.shape[1], counts.shape[0], table, steps)
     device = next((tensor.device for tensor in network.parameters()), torch.device("cpu"))
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # not `torch.manual_seed`, which also seeds the GPUs
         method = cls(_with_head(network, problem.classes, feature_dim, config.dropout), problem, config)
     method.to(device)
     method.start(seed)
@@ -115,8 +115,14 @@ def _with_head(network: nn.Module, classes: int, feature_dim: int | None, dropou
             found = network.classifier.out_features
             raise ValueError(f"Expected a network for {classes} classes, as the counts have, got one for {found}.")
         return network
-    width = feature_dim if feature_dim is not None else getattr(network, "num_features", None)
-    if not isinstance(width, int):
+    width = timm_feature_dim(network) if feature_dim is None else feature_dim
+    if width is None:
         raise ValueError("Expected `feature_dim`, the length of the features of this network, got none.")
+    own = getattr(network, "num_classes", 0)
+    if feature_dim is None and isinstance(own, int) and own > 0:
+        raise ValueError(
+            f"Expected a network that gives features, got one with a classifier for {own} classes. Create a timm model "
+            "with num_classes=0."
+        )
     # The statistics of batch norms are trained, as in any PyTorch loop; the protocol's networks freeze them.
     return Network(network, nn.Linear(width, classes), dropout, freeze_bn=False)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         make_backbone as make_backbone,
         make_network as make_network,
         require_network_of as require_network_of,
+        timm_feature_dim as timm_feature_dim,
         weights_header as weights_header,
     )
     from longshift.nn.batch_norm_folding import fold_frozen_norms as fold_frozen_norms

@@ -108,10 +108,17 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
             raise
         raise no_weights(name, error) from error
     config = module.pretrained_cfg
-    # Some models (MobileNetV3) have a layer between the pooled features and the classifier; its length counts.
-    features = int(getattr(module, "head_hidden_size", module.num_features))
+    features = timm_feature_dim(module)
+    assert features is not None
     mean, std = header.mean or config.get("mean", HALF), header.std or config.get("std", HALF)
     return Backbone(module, features, tuple(mean), tuple(std), pad_type)
+
+
+def timm_feature_dim(module: nn.Module) -> int | None:
+    """The length of the features of a timm model without a classifier; None for a module of another kind."""
+    # Some models (MobileNetV3) have a layer between the pooled features and the classifier; its length counts.
+    found = getattr(module, "head_hidden_size", getattr(module, "num_features", None))
+    return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True)
