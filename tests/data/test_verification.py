@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from longshift.data import load_dataset
+from longshift.data import data_version, load_dataset, open_store
 from longshift.data.manifest import Manifest, Row
 from longshift.data.similar_names import similar
 from longshift.data.verification import Problem, layout_problems, verify
@@ -30,6 +30,30 @@ def test_a_good_dataset_has_none(tmp_path: Path) -> None:
     assert sum(ticks) == 12
     assert verify(load_dataset(zip_tree(root, tmp_path / "data.zip", "x/"))) == []
     assert verify(load_dataset("digits")) == []
+
+
+def test_bytes_that_changed_under_the_same_time_stamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, cache = make_tree(tmp_path / "data"), tmp_path / "cache"
+    monkeypatch.setattr("longshift.data.content_version.identity", lambda *_: "f" * 64)  # as on a disk that decays
+    manifest = load_dataset(root)
+    before = data_version(manifest, cache)
+    assert verify(manifest, cache=cache) == []
+    (root / "paint" / "cat" / "0.png").write_bytes(encoded(picture(60)))
+    (found,) = verify(manifest, cache=cache)
+    assert (found.kind, found.path) == ("changed", str(manifest.argument))
+    assert found.detail.startswith("1 file changed (paint/cat/0.png), with the sizes and times of before")
+    assert verify(manifest, cache=cache) == []  # the new content is on record
+    assert data_version(manifest, cache) != before
+
+
+def test_pixels_of_the_cache_are_checked(tmp_path: Path) -> None:
+    manifest, cache = load_dataset(make_tree(tmp_path / "data")), tmp_path / "cache"
+    open_store(manifest, 8, cache)
+    (file,) = cache.glob("*/pixels.npy")
+    raw = bytearray(file.read_bytes())
+    raw[-1] ^= 1
+    file.write_bytes(raw)
+    assert kinds(verify(manifest, cache=cache)) == {str(file.parent): "damaged store"}
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")

@@ -13,10 +13,11 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
+from longshift.inference import evaluate
 from longshift.results import read_runs
 from longshift.sweep import collect, make_plan
 from longshift.sweep.run_job import execute
-from longshift.training import RunConfig, Runtime, TaskCache, resolve
+from longshift.training import OpenDataset, RunConfig, RunFolder, Runtime, TaskCache, read_config, resolve
 from tests.faults.tools import outcome, tiny_sites
 from tests.sweep.small import write_sweep
 
@@ -126,6 +127,27 @@ def test_a_run_counts_by_content_and_not_by_place(tmp_path: Path) -> None:
     with pytest.raises(LongshiftError, match="is not the expected version"):
         resolve({**keys, "data": one.data, "data_version": "0" * 64})
     assert resolve({"data": "digits", "target": "ink"}).config.data_version == ""
+
+
+def test_a_stated_version_is_also_required_of_a_benchmark(tmp_path: Path) -> None:
+    dataset = OpenDataset(str(tiny_sites(tmp_path / "a")))
+    run = RunConfig(data=dataset.data, benchmark="PACS", target="south")
+    with pytest.raises(LongshiftError, match="is not the expected version"):
+        dataset._with_version(run.model_copy(update={"data_version": "0" * 64}))
+    right = dataset._with_version(run.model_copy(update={"data_version": dataset.version}))
+    assert right.fingerprint() == run.fingerprint()
+
+
+def test_a_run_on_a_benchmark_is_measured_on_another_copy_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = tiny_sites(tmp_path / "sites"), tmp_path / "run"
+    assert outcome(*TRAIN, "--data", str(data), "--method", "erm", "--out", str(out)) is None
+    to_noise(data)
+    config = read_config(RunFolder(out)).model_copy(update={"benchmark": "PACS", "image_size": 16})
+    monkeypatch.setattr("longshift.inference.evaluate_run.read_config", lambda folder: config)
+    with pytest.warns(UserWarning, match="measured on this copy of PACS"):
+        assert "target" in evaluate(out, ["target"], runtime=Runtime(device="cpu"))
 
 
 def test_a_benchmark_keeps_its_fingerprint() -> None:

@@ -124,6 +124,23 @@ def test_broken_off_it_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> 
     assert weights[0] == weights[1]
 
 
+def test_only_damaged_weights_are_trained_again(data: Path, tmp_path: Path) -> None:
+    fit(data, out=tmp_path / "fit", **QUICK)
+    final = tmp_path / "fit" / "final"
+    numbers, result = (final / "new_site.json").read_bytes(), (final / "result.json").read_bytes()
+    (final / "new_site.json").write_bytes(b"{}")
+    fit(data, out=tmp_path / "fit", **QUICK)
+    assert (final / "new_site.json").read_bytes() == numbers
+    assert (final / "result.json").read_bytes() == result
+    (final / "model.safetensors").write_bytes((final / "model.safetensors").read_bytes()[:-9])
+    said: list[str] = []
+    fit(data, out=tmp_path / "fit", say=said.append, **QUICK)
+    assert any(text.startswith("The final model is trained again, because it cannot be used: ") for text in said)
+    (aside,) = final.glob("result-*.json")
+    assert aside.read_bytes() == result
+    assert len(predict(tmp_path / "fit", [data], device="cpu").rows) == 72
+
+
 def test_the_card_of_one_held_out_site_does_not_speak_of_all(data: Path, tmp_path: Path) -> None:
     card = fit(data, target="west", out=tmp_path / "fit", **QUICK).card.read_text()
     assert "Only west was held out" in card

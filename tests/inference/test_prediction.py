@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,9 @@ import torch
 from PIL import Image
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.inference.loading import load_model
+from longshift.inference.loading import LoadedModel, load_model
 from longshift.inference.prediction import Predictions, expand_inputs, predict
+from longshift.nn import Network
 from longshift.training.run_config import RunConfig
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
@@ -47,6 +50,30 @@ def test_files_give_what_the_store_gives(digits_run: Path, digits_task: Task, pi
         assert row.label == model.classes[int(p.argmax())]
         assert row.unsure == (p.max() < 0.5)
     assert any(row.unsure for row in found.rows)
+
+
+def test_features_are_kept_only_on_request(digits_run: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(digits_run, device="cpu")
+    assert model.knowledge is None
+    kept = predict(model, [pictures], keep_outputs=True).outputs
+    assert kept is not None
+    assert kept.features is not None
+    assert len(kept.features) == len(kept.logits) == 70
+    monkeypatch.setattr(LoadedModel, "outputs", lambda *_: pytest.fail("features of a model that does not use them"))
+    assert predict(model, [pictures]).outputs is None
+
+
+def test_threads_share_a_model(digits_run: Path, digits_task: Task) -> None:
+    model = load_model(digits_run, device="cpu")
+    parts = [torch.from_numpy(np.array(digits_task.store.inputs[i : i + 3])) for i in range(0, 60, 3)]
+    network = next(part for part in model.predictor.modules() if isinstance(part, Network))
+    expected = [model.outputs(part)[1] for part in parts]
+    slow = network.featurizer.register_forward_hook(lambda *_: time.sleep(0.001))  # so that calls overlap
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda part: model.outputs(part)[1], parts))
+    slow.remove()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 def test_the_threshold(digits_run: Path, pictures: Path) -> None:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from longshift.data import digit_images, load_dataset
 from longshift.errors import UsageError
+from longshift.files import read_json
 from longshift.inference import evaluate, export, load_model, predict
 from longshift.inference.embedding import embed, write_table
 from longshift.rng import HostDraws
@@ -92,6 +93,14 @@ def test_it_is_measured_again_from_its_folder_alone(run: Path, weights: Path) ->
         assert evaluate(run, ["target"], runtime=CPU)["agrees"]
     finally:
         moved.rename(weights)
+
+
+def test_measuring_again_computes_no_copies(weights: Path, tmp_path: Path) -> None:
+    done = train(head_config(weights, views=2, augment="on"), out=tmp_path / "run", runtime=CPU)
+    fresh = type(CPU)(device="cpu", cache=tmp_path / "empty")
+    assert evaluate(done.folder, ["target"], runtime=fresh)["agrees"]
+    (index,) = (tmp_path / "empty" / "features").glob("*/index.json")
+    assert read_json(index)["copies"] is None
 
 
 @pytest.mark.slow

@@ -88,7 +88,9 @@ def predict(
         listed = ", ".join(sorted(endings))
         raise LongshiftError(f"Expected {noun} (files that end with {listed}) in {some(items, 3)} or below, got none")
     with progress("predicting", len(files), quiet) as tick:
-        found = run(loaded, files, top_k=top_k, unsure=unsure, threads=threads, tick=tick)
+        found = run(
+            loaded, files, top_k=top_k, unsure=unsure, threads=threads, tick=tick, keep_outputs=page is not None
+        )
     if found.warning:  # also with --quiet, which silences progress only
         caution(f"warning: {found.warning}")
     if found.estimate and found.estimate.far:

@@ -42,9 +42,9 @@ def suggest(
     loaded = load_model(model, device=device)
     files = expand_inputs(images, loaded.info.vectors)
     with progress("predicting", len(files), quiet) as tick:
-        found = predict(loaded, files, tick=tick)
+        found = predict(loaded, files, tick=tick, keep_outputs=True)
     outputs = found.outputs
-    if outputs is None or not found.rows:
+    if outputs is None or outputs.features is None or not found.rows:
         raise LongshiftError(f"Expected inputs that can be read, got 0 of {len(files)}. See: longshift predict {model}")
     shares = outputs.probabilities(loaded.temperature).numpy()
     chosen = choose_samples(shares, outputs.features.numpy(), n)

@@ -59,17 +59,50 @@ def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = Fa
         return known or _keep(manifest, folder, stamps, _hash_files(manifest, source))
 
 
-def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool) -> str:
+def changed_silently(manifest: Manifest, cache: Path | None = None) -> str:
+    """How the content differs from the recorded one though sizes and time stamps do not, in words; "" if it is equal.
+
+    All files are read, if there is a record.
+    """
+    if manifest.root is None:
+        return ""
+    folder = (default_cache() if cache is None else cache) / VERSIONS
+    if manifest.vectors:
+        before = _known_vectors(folder, _stamps_of_vectors(manifest))
+    else:
+        with open_source(manifest) as source:
+            before = _known(manifest, folder, identity(manifest, source))
+    now = data_version(manifest, cache, fresh=True) if before else ""
+    return "" if now == before else what_changed(before, now, cache)
+
+
+def _stamps_of_vectors(manifest: Manifest) -> str:
     assert manifest.root is not None
     status = manifest.root.stat()
     text = f"{manifest.fingerprint()} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
-    stamps = hashlib.sha256(text.encode()).hexdigest()
-    if not fresh and (found := sorted(folder.glob(f"{stamps[:_NAME]}-*.tsv"))):
-        lines = _lines(found[0])
-        if len(lines) == 1 and _tag(lines[0]) in found[0].name:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _known_vectors(folder: Path, stamps: str) -> str:
+    for file in _newest_first(folder, stamps):
+        lines = _lines(file)
+        if len(lines) == 1 and file.name == _file_name(stamps, lines[0]):
             return lines[0]
+    return ""
+
+
+def _newest_first(folder: Path, stamps: str) -> list[Path]:
+    """Lists of files with these stamps: there are two if content changed and stamps did not."""
+    found = folder.glob(f"{stamps[:_NAME]}-*.tsv")
+    return sorted(found, key=lambda file: file.stat().st_mtime_ns, reverse=True)
+
+
+def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool) -> str:
+    stamps = _stamps_of_vectors(manifest)
+    if not fresh and (known := _known_vectors(folder, stamps)):
+        return known
     version = ordered_vectors(manifest)[1]
-    _write(folder / f"{stamps[:_NAME]}-{_tag(version)}.tsv", [version])
+    _write(folder / _file_name(stamps, version), [version])
     return version
 
 
@@ -96,7 +129,7 @@ def _tag(version: str) -> str:
 
 def _known(manifest: Manifest, folder: Path, stamps: str) -> str:
     """The version that files with these stamps had; "" if it is not known. A damaged list counts as unknown."""
-    for file in sorted(folder.glob(f"{stamps[:_NAME]}-*.tsv")):
+    for file in _newest_first(folder, stamps):
         hashes = _read(file)
         if list(hashes) == list(map(_in_a_line, manifest.paths)):
             version = _combined(manifest, hashes.values())

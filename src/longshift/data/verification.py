@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from longshift.data.content_version import changed_silently
 from longshift.data.image_bytes import open_source
+from longshift.data.image_cache import damaged_stores
 from longshift.data.image_decoding import BRIGHTEST, BadImage, decode
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
@@ -23,7 +26,7 @@ class Problem:
 
     Attributes:
         kind: unreadable, truncated, zero-byte, not an image, decompression bomb, duplicate, empty class,
-            similar labels, similar domains, misplaced, other format or dark.
+            similar labels, similar domains, misplaced, other format, dark, changed or damaged store.
         path: The file or folder.
         detail: One phrase.
     """
@@ -37,22 +40,23 @@ class Problem:
         return asdict(self)
 
 
-def verify(manifest: Manifest, tick: Tick = silent) -> list[Problem]:
-    """Find all problems of a dataset. Every image is decoded.
+def verify(manifest: Manifest, tick: Tick = silent, cache: Path | None = None) -> list[Problem]:
+    """Find all problems of a dataset and of its decoded images in the cache. Every image is decoded.
 
     Args:
         manifest: The dataset.
         tick: Function that is called once per image, for a progress bar.
+        cache: Folder of the cache; by default $LONGSHIFT_CACHE or ~/.cache/longshift.
 
     Returns:
-        The problems: first those of the layout, then those of the images in the order of the manifest.
+        The problems: first those of the layout and of the cache, then those of the images in the order of the manifest.
 
     Example:
         >>> from longshift.data import load_dataset
         >>> verify(load_dataset("digits"))
         []
     """
-    problems = list(layout_problems(manifest))
+    problems = [*layout_problems(manifest), *_cache_problems(manifest, cache)]
     if manifest.root is None:
         return problems
     if manifest.vectors:
@@ -90,6 +94,14 @@ def _dark(brightest: int) -> str:
         f"16-bit values up to {brightest} of 65535, read as {(brightest >> 8) + 1} shades of grey; "
         "stretch them over all 16 bits, or save 8-bit images"
     )
+
+
+def _cache_problems(manifest: Manifest, cache: Path | None) -> Iterator[Problem]:
+    """Files whose content changed while their time stamps did not, and stores whose pixels are not those written."""
+    if changed := changed_silently(manifest, cache):
+        yield Problem("changed", manifest.argument, f"{changed}, with the sizes and times of before: a damaged disk?")
+    for folder in damaged_stores(manifest, cache):
+        yield Problem("damaged store", str(folder), "not the pixels that were written; remove the folder")
 
 
 def layout_problems(manifest: Manifest) -> Iterator[Problem]:

@@ -86,6 +86,7 @@ def adapt(
         raise LongshiftError(f"Expected at least {FEWEST} labeled samples that can be read, got {len(kept)}{why}")
     chosen = np.array([i for i, _ in kept], dtype=np.int64)
     labels = np.array([loaded.classes.index(label) for _, label in kept], dtype=np.int64)
+    assert outputs.features is not None
     new = Samples(outputs.features.numpy()[chosen].astype(np.float64), labels)
     memory = read_memory(loaded.folder)
     known = Samples(*memory) if memory else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,7 +13,6 @@ from typing import Any
 from longshift.errors import LongshiftError
 from longshift.fitting.plan import FEWEST, Job, Plan, lengths
 from longshift.fitting.time_limit import TimeLimit
-from longshift.inference import load_model
 from longshift.locks import lock_folder
 from longshift.progress import Tick
 from longshift.settings import NO_TARGET
@@ -26,9 +26,11 @@ from longshift.training import (
     Runtime,
     Task,
     Trainer,
+    checkpoint,
     inputs_key,
     make_task,
     no_bar,
+    read_model_file,
     read_result,
     training_threads,
     use_threads,
@@ -85,7 +87,7 @@ class JobRunner:
         self._early = no_bar
         results: Results = {}
         for job in jobs:
-            if RunFolder(job.folder).finished() and (job.site != NO_TARGET or _has_model(RunFolder(job.folder))):
+            if RunFolder(job.folder).finished() and (job.site != NO_TARGET or self._has_model(RunFolder(job.folder))):
                 results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
         left = [job.folder for job in jobs if job.folder not in results]
         with ExitStack() as stack:
@@ -121,6 +123,23 @@ class JobRunner:
         except Interrupted:
             return None
 
+    def _has_model(self, final: RunFolder) -> bool:
+        """Whether the files of the final model are whole; if not, its result is set aside and its run made again.
+
+        What the fit keeps about new sites is not looked at: it is written again in any case.
+        """
+        try:
+            described = read_model_file(final.description)
+            checkpoint.check_weights(final.model, described.weights)
+            if described.head:
+                checkpoint.check_weights(final.network, described.network_weights)
+        except LongshiftError as error:
+            aside = final.result.with_name(f"{final.result.stem}-{time.time_ns()}.json")
+            final.result.replace(aside)
+            self.say(f"The final model is trained again, because it cannot be used: {error} Its result is in {aside}.")
+            return False
+        return True
+
     def _shorten(self, jobs: list[Job], results: Results, plan: Plan) -> Plan:
         """Give unfinished jobs the steps that the rest of the time allows; the one that was stopped starts again."""
         current = next(job for job in jobs if job.folder not in results)
@@ -139,16 +158,6 @@ class JobRunner:
         plan = plan.with_steps(steps, [job for job in jobs if job.folder in results], reason)
         self.keep(plan)
         return plan
-
-
-def _has_model(final: RunFolder) -> bool:
-    """Whether the final model can be loaded; if not, its run counts as unfinished and is made again."""
-    try:
-        load_model(final.path, device="cpu")
-    except LongshiftError:
-        final.result.unlink(missing_ok=True)
-        return False
-    return True
 
 
 def _noted(tick: Tick, label: str, limit: TimeLimit) -> Tick:

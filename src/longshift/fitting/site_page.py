@@ -38,7 +38,7 @@ def write_site_page(
 
 
 def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntArray | None = None) -> Page:
-    """The page; `found` must hold its outputs."""
+    """The page; `found` must hold its outputs (`keep_outputs`)."""
     outputs = found.outputs
     assert outputs is not None
     shares = outputs.probabilities(model.temperature).numpy()
@@ -145,6 +145,7 @@ def _sure_words(model: LoadedModel) -> str:
 def _novel_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, noun: str) -> Section:
     if model.knowledge is None:
         return Section("")
+    assert outputs.features is not None
     scores = novelty(model.knowledge.reference, outputs.features.numpy())
     beyond = np.flatnonzero(scores > 1)
     order = beyond[np.argsort(-scores[beyond], kind="stable")][:SHOWN]

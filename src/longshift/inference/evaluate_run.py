@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from longshift.data import load_dataset
+from longshift.data import DataChanged, load_dataset
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.inference.loading import Weights, frozen_network, model_folder, weights_file
 from longshift.metrics import expected_calibration_error, negative_log_likelihood
@@ -53,10 +54,8 @@ def evaluate(
 
     Returns:
         Per set, what `Evaluation.to_dict` gives, of the plain outputs. "recorded" has the accuracies in result.json,
-        "agrees"
-        whether they are the same (to half a point, which another device may differ by), and "calibrated" per set the
-        ece
-        and nll of the probabilities that `predict` gives, which are divided by the model's "temperature".
+        "agrees" whether they are the same (to half a point, which another device may differ by), and "calibrated" per
+        set the ece and nll of the probabilities that `predict` gives, which are divided by the model's "temperature".
 
     Raises:
         LongshiftError: If the folder has no finished run, or its data cannot be read.
@@ -77,11 +76,18 @@ def evaluate(
     split = load_split(folder.split, manifest)
     described = read_model_file(folder.description)
     network = frozen_network(described, folder)
-    task = Task(manifest, split, open_inputs(config, manifest, network, runtime, bar), network)
+    plain = config.model_copy(update={"views": 1})  # copies are for training only
+    task = Task(manifest, split, open_inputs(plain, manifest, network, runtime, bar), network)
     recorded_version = config.data_version or (recorded_result.get("data_version") or "")
-    require_version(
-        recorded_version, task.store.version, f"the data of {folder.path} have changed since it was trained"
-    )
+    try:
+        require_version(
+            recorded_version, task.store.version, f"the data of {folder.path} have changed since it was trained"
+        )
+    except DataChanged as error:
+        if not config.benchmark:
+            raise
+        # A benchmark is known by its counts: copies of it, such as other archives, may differ in some files.
+        warnings.warn(f"{error} The run is measured on this copy of {config.benchmark}.", stacklevel=2)
     device = resolve_device(runtime.device)
     method, inputs = build_method(config, task, runtime, device, described)
     named = described.weights if weights == "selected" else described.averaged_weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -78,7 +79,13 @@ class LoadedModel:
         if network is None:
             raise LongshiftError(f"{self.folder}: expected a predictor with a network inside, got none")
         caught: list[Tensor] = []
-        hook = network.featurizer.register_forward_hook(lambda module, args, out: caught.append(out))
+        caller = threading.get_ident()
+
+        def catch(module: nn.Module, args: object, out: Tensor) -> None:
+            if threading.get_ident() == caller:  # other threads may use the same model at the same time
+                caught.append(out)
+
+        hook = network.featurizer.register_forward_hook(catch)
         try:
             logits = self.logits(stored)
         finally:

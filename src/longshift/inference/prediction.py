@@ -48,11 +48,11 @@ TOLD = {  # common inputs that are not images
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """Logits (N, classes) and features (N, D) of the inputs that could be read, in order."""
+    """Logits (N, classes) of the inputs that could be read, in order, and features (N, D) if they were wanted."""
 
     names: tuple[str, ...]
     logits: Tensor
-    features: Tensor
+    features: Tensor | None
     skipped: tuple[tuple[str, str], ...]
 
     def probabilities(self, temperature: float) -> Tensor:
@@ -170,6 +170,7 @@ def predict(
     device: str = "auto",
     threads: int = 0,
     tick: Tick = silent,
+    keep_outputs: bool = False,
 ) -> Predictions:
     """Predict images or, for a model of vectors, the rows of .npz and .parquet files.
 
@@ -184,6 +185,7 @@ def predict(
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
         threads: Threads on the CPU; 0: one for vectors, one per processor for images.
         tick: Function that is called once per input, for a progress bar.
+        keep_outputs: Keep the logits and features of all inputs in `outputs`, which takes memory.
 
     Returns:
         The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; in `warning` whether the
@@ -206,17 +208,19 @@ def predict(
         raise UsageError(f"expected unsure between 0 and 1, got {unsure}")
     if loaded.warning and loaded is not model:  # otherwise the caller has it in `model.warning`
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
+    features = keep_outputs or loaded.knowledge is not None  # which compares them with those of the held-out sites
     with use_threads(threads or (1 if loaded.info.vectors else 0)):
         if isinstance(inputs, np.ndarray):
-            outputs = _array_outputs(loaded, inputs)
+            outputs = _array_outputs(loaded, inputs, features)
         else:
-            outputs = collect_outputs(loaded, expand_inputs(_paths(inputs), loaded.info.vectors), tick, threads)
+            files = expand_inputs(_paths(inputs), loaded.info.vectors)
+            outputs = collect_outputs(loaded, files, tick, threads, features)
     rule = loaded.knowledge.sure if loaded.knowledge and unsure is None else None
     below = rule.threshold if rule else UNSURE if unsure is None else unsure
     rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
     return Predictions(
         tuple(rows), outputs.skipped, loaded.warning, below, rule.accuracy if rule else None,
-        estimate_from(loaded, outputs), outputs,
+        estimate_from(loaded, outputs), outputs if keep_outputs else None,
     )  # fmt: skip
 
 
@@ -237,7 +241,7 @@ def _paths(inputs: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[s
 
 def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:
     """The accuracy to expect at the site of these outputs; None for few samples or without held-out sites."""
-    if model.knowledge is None or len(outputs.names) < FEWEST:
+    if model.knowledge is None or outputs.features is None or len(outputs.names) < FEWEST:
         return None
     signals = read_signals(
         model.knowledge.reference, outputs.logits.numpy(), outputs.features.numpy(), model.temperature
@@ -245,15 +249,20 @@ def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:
     return estimate_site(model.knowledge, signals)
 
 
-def collect_outputs(model: LoadedModel, files: Sequence[str], tick: Tick = silent, threads: int = 0) -> Outputs:
-    """Logits and features of all inputs that can be read."""
+def collect_outputs(
+    model: LoadedModel, files: Sequence[str], tick: Tick = silent, threads: int = 0, features: bool = True
+) -> Outputs:
+    """Logits and, if wanted, features of all inputs that can be read."""
+    made = _Collected(model, features)
     if model.info.vectors:
-        return _vector_outputs(model, files, tick)
-    return _image_outputs(model, files, tick, threads)
+        _vector_outputs(made, files, tick)
+    else:
+        _image_outputs(made, files, tick, threads)
+    return made.outputs()
 
 
-def _array_outputs(model: LoadedModel, array: npt.NDArray[Any]) -> Outputs:
-    """Logits and features of the rows of an array, which are named by their numbers."""
+def _array_outputs(model: LoadedModel, array: npt.NDArray[Any], features: bool) -> Outputs:
+    """Outputs for the rows of an array, which are named by their numbers."""
     if model.info.vectors:
         if array.ndim != 2 or array.shape[1] != model.info.input_dim or array.dtype.kind not in "fiu":
             raise UsageError(f"Expected vectors (N, {model.info.input_dim}), got {array.shape} of {array.dtype}")
@@ -262,15 +271,15 @@ def _array_outputs(model: LoadedModel, array: npt.NDArray[Any]) -> Outputs:
         if array.ndim != 4 or array.shape[3] != 3 or array.dtype != np.uint8:
             raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
         stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
-    made, size = _Collected(), VECTOR_CHUNK if model.info.vectors else CHUNK
+    made, size = _Collected(model, features), VECTOR_CHUNK if model.info.vectors else CHUNK
     for start in range(0, len(stored), size):
         part = stored[start : start + size]
-        made.add([str(start + row) for row in range(len(part))], model.outputs(torch.from_numpy(part)))
-    return made.outputs(len(model.classes))
+        made.add([str(start + row) for row in range(len(part))], torch.from_numpy(part))
+    return made.outputs()
 
 
-def _image_outputs(model: LoadedModel, files: Sequence[str], tick: Tick, threads: int) -> Outputs:
-    made = _Collected()
+def _image_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads: int) -> None:
+    model = made.model
     names: list[str] = []
     pixels: list[Tensor] = []
 
@@ -290,7 +299,7 @@ def _image_outputs(model: LoadedModel, files: Sequence[str], tick: Tick, threads
 
     def flush() -> None:
         if names:
-            made.add(names, model.outputs(torch.stack(pixels)))
+            made.add(names, torch.stack(pixels))
             names.clear()
             pixels.clear()
 
@@ -304,11 +313,10 @@ def _image_outputs(model: LoadedModel, files: Sequence[str], tick: Tick, threads
             flush()
         tick(1)
     flush()
-    return made.outputs(len(model.classes))
 
 
-def _vector_outputs(model: LoadedModel, files: Sequence[str], tick: Tick) -> Outputs:
-    made = _Collected()
+def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick) -> None:
+    model = made.model
     for file in files:
         if not _is_vectors(file):
             expected = " or ".join(VECTOR_SUFFIXES)
@@ -326,26 +334,33 @@ def _vector_outputs(model: LoadedModel, files: Sequence[str], tick: Tick) -> Out
         names = [f"{file}#{name}" for name in ids]
         for start in range(0, len(x), VECTOR_CHUNK):
             part = slice(start, start + VECTOR_CHUNK)
-            made.add(names[part], model.outputs(torch.from_numpy(x[part])))
+            made.add(names[part], torch.from_numpy(x[part]))
         tick(1)
-    return made.outputs(len(model.classes))
 
 
 class _Collected:
-    """Outputs in parts, and what was skipped."""
+    """Outputs of a model in parts, and what was skipped. Features are large: they are kept only if they are wanted."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: LoadedModel, features: bool) -> None:
+        self.model, self._wanted = model, features
         self.names: list[str] = []
         self.skipped: list[tuple[str, str]] = []
-        self.parts: list[tuple[Tensor, Tensor]] = []
+        self.logits: list[Tensor] = []
+        self.features: list[Tensor] = []
 
-    def add(self, names: Sequence[str], part: tuple[Tensor, Tensor]) -> None:
+    def add(self, names: Sequence[str], stored: Tensor) -> None:
+        """Compute the outputs of pixels or vectors."""
         self.names.extend(names)
-        self.parts.append(part)
+        if self._wanted:
+            logits, features = self.model.outputs(stored)
+            self.features.append(features)
+        else:
+            logits = self.model.logits(stored)
+        self.logits.append(logits)
 
-    def outputs(self, classes: int) -> Outputs:
-        logits = torch.cat([part[0] for part in self.parts]) if self.parts else torch.empty(0, classes)
-        features = torch.cat([part[1] for part in self.parts]) if self.parts else torch.empty(0, 1)
+    def outputs(self) -> Outputs:
+        logits = torch.cat(self.logits) if self.logits else torch.empty(0, len(self.model.classes))
+        features = torch.cat(self.features) if self.features else None
         return Outputs(tuple(self.names), logits, features, tuple(self.skipped))
 
 

@@ -24,7 +24,7 @@ def read_summary(folder: Path, fingerprint: str) -> dict[str, Any]:
             raise BadResult("its metrics.jsonl is missing")
     except LongshiftError as error:
         raise BadResult(f"{path}: {error}") from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
         raise BadResult(f"{path} is damaged: {type(error).__name__}: {error}") from error
     return row
 

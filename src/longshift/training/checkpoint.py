@@ -69,6 +69,12 @@ def load_weights(path: Path, module: nn.Module, prefix: str = "", expected: str 
         raise LongshiftError(f"{path} does not fit the run's network: {error}") from error
 
 
+def check_weights(path: Path, expected: str) -> None:
+    """Raise unless a file holds the weights with this hash, whole."""
+    require_weights(path)
+    _read_weights(path, expected)
+
+
 def _read_weights(path: Path, named: str) -> dict[str, Tensor]:
     """The tensors of a file, which must match the hash in its header: a flipped bit would be a wrong number."""
     again = "Copy it again, or train the run again in another folder."

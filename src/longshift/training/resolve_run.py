@@ -124,10 +124,9 @@ class OpenDataset:
 
     def _with_version(self, config: RunConfig) -> RunConfig:
         """The version of the data, which is a part of the run unless a benchmark names them."""
-        if config.benchmark:
-            return config.model_copy(update={"data_version": ""})
-        require_version(config.data_version, self.version, f"{self.data} is not the expected version of the data")
-        return config.model_copy(update={"data_version": self.version})
+        if config.data_version or not config.benchmark:  # a benchmark's files are hashed only if a version is stated
+            require_version(config.data_version, self.version, f"{self.data} is not the expected version of the data")
+        return config.model_copy(update={"data_version": "" if config.benchmark else self.version})
 
     def _with_size(self, config: RunConfig) -> RunConfig:
         """The image size, where none is stated and the images are smaller than the protocol's.

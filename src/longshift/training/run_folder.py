@@ -167,7 +167,7 @@ def read_result(folder: RunFolder, fingerprint: str = "") -> dict[str, Any]:
         wrong = _result_mistake(value, fingerprint) or _contradiction(value)
     except LongshiftError as error:
         wrong = str(error).removeprefix(f"{folder.result} is damaged: ")
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
         wrong = f"{type(error).__name__} {error}"
     if wrong:
         raise LongshiftError(
