@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from longshift.data import load_dataset
-from longshift.errors import UsageError
+from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json
-from longshift.fitting import fit
+from longshift.fitting import fit, time_needed
 from longshift.fitting.job_runner import JobRunner
 from longshift.fitting.network_choice import choose_network
 from longshift.fitting.plan import usual_steps
 from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import evaluate, predict
-from longshift.training import feature_cache
+from longshift.training import FrozenNetwork, feature_cache
 from tests.fitting.test_fit_run import COUNTS, sites
 from tests.training.frozen import head_config, small_weights
 from tests.training.runs import CPU
@@ -134,6 +134,16 @@ def test_a_fit_that_turns_out_slow_is_shortened_and_resumes(
     assert now[0] < 120
     again = fit(data, out=tmp_path / "fit", **options)  # everything is finished
     assert again.summary.accuracy == done.summary.accuracy
+
+
+def test_too_little_time_for_the_features_is_an_error_before_they_are_computed(
+    data: Path, weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = time_needed.Pass(FrozenNetwork.of(head_config(weights)), 10.0)  # seconds per image
+    monkeypatch.setattr(time_needed, "time_pass", lambda config, runtime: passed)
+    monkeypatch.setattr(feature_cache, "_computing", lambda *args: pytest.fail("computed"))
+    with pytest.raises(LongshiftError, match="about 12 minutes on this machine, got 2 minutes"):
+        fit(data, out=tmp_path / "fit", weights=weights, minutes=2, **QUICK)
 
 
 def test_options_of_images_are_errors_on_vectors(tmp_path: Path) -> None:

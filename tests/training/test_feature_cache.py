@@ -88,6 +88,12 @@ def test_features_are_those_of_the_network(photos: Path, threads: int) -> None:
     assert isinstance(found.inputs, np.memmap)
 
 
+@pytest.mark.gpu
+def test_a_gpu_computes_the_same(photos: Path) -> None:
+    found = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=Runtime(device="cuda"))
+    np.testing.assert_allclose(found.inputs, by_hand(photos, network()), rtol=1e-3, atol=1e-4)
+
+
 def test_they_are_computed_once(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
     again = network()

@@ -39,7 +39,7 @@ from longshift.fitting.site_calibration import learn_new_sites
 from longshift.fitting.site_scores import SiteScore, site_score
 from longshift.fitting.style_trial import better_style, styles_to_try
 from longshift.fitting.time_limit import TimeLimit
-from longshift.fitting.time_needed import explain
+from longshift.fitting.time_needed import explain, require_time_for_features
 from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model, write_knowledge
 from longshift.locks import lock_folder
 from longshift.progress import Tick
@@ -313,11 +313,14 @@ def _make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare
     plan = replace(plan, choice=_explain(runner, draft, request, len(jobs), gpu))
     steps = usual
     if request["minutes"] is not None:
+        if draft.config.frozen:
+            require_time_for_features(draft.config, manifest, runner.limit.left, runner.runtime)
         with use_threads(training_threads(jobs[0].config, runner.runtime)):
             per_step = seconds_per_step(jobs[0].config, runner.task(jobs[0]), runner.runtime)
         asked = request["steps"] is not None
         longest = usual if asked else longest_steps(usual, draft.config)
-        pace = pace_within(request["minutes"], count, per_step, usual, longest, asked, left=runner.limit.left / 60)
+        left, small = runner.limit.left / 60, draft.config.vectors or draft.config.frozen
+        pace = pace_within(request["minutes"], count, per_step, usual, longest, asked, left=left, small=small)
         steps, plan = pace.steps, replace(plan, pace=pace.words)
     return replace(plan, base={**draft.base, **lengths(steps)})
 

@@ -154,11 +154,12 @@ class Pace:
 
 def pace_within(
     minutes: float, runs: int, per_step: float, usual: int, longest: int, asked: bool = False, share: float = 0.75,
-    left: float | None = None,
+    left: float | None = None, small: bool = False,
 ) -> Pace:  # fmt: skip
     """As many steps as fit into the time, at most `longest`; `asked`: the user gave the number of steps.
 
-    Steps may use `share` of the minutes that are `left`; the rest is for evaluation and the report.
+    Steps may use `share` of the minutes that are `left`; the rest is for evaluation and the report. `small`: there is
+    no smaller network.
 
     >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
     '10 minutes allow 900 steps in each of the 5 runs; the usual number for this data is 300.'
@@ -170,8 +171,8 @@ def pace_within(
         needed = FEWEST * per_step * runs / (60 * share) + minutes - left
         raise LongshiftError(
             f"Expected time for at least {FEWEST} steps in each of the {runs} runs, got {given}, enough for "
-            f"{counted(affordable, 'step')}. Allow {_minutes(needed)} (--minutes), hold out one site (--target SITE) "
-            "or use a smaller network (--backbone small_conv)"
+            f"{counted(affordable, 'step')}. Allow {_minutes(needed)} (--minutes), hold out one site (--target SITE)"
+            + ("" if small else " or use a smaller network (--backbone small_conv)")
         )
     steps = min(affordable, longest)
     what = f"the requested {usual}" if asked else f"the usual {usual}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from longshift.data import Manifest, cores
+from longshift.errors import LongshiftError
 from longshift.fitting.plan import duration, usual_steps
 from longshift.training import (
     FeatureRequest,
@@ -49,6 +50,18 @@ def time_pass(config: RunConfig, runtime: Runtime) -> Pass:
             module(images).sum().item()
             times.append(time.perf_counter() - started)
         return Pass(network, statistics.median(times[1:]) / BATCH / at_once)  # the first pass allocates memory
+
+
+def require_time_for_features(config: RunConfig, manifest: Manifest, seconds: float, runtime: Runtime) -> None:
+    """Raise before the features of the images are computed if that alone takes longer than the time that is left."""
+    found = time_pass(config, runtime)
+    needed = found.seconds_per_image * features_missing(manifest, found.network, FeatureRequest.of(config), runtime)
+    if needed > seconds:
+        raise LongshiftError(
+            f"Expected time for the features of the images, about {duration(needed)} on this machine, got "
+            f"{duration(max(seconds, 0))}. Allow more (--minutes) or use smaller images (--image-size). Features are "
+            "kept: later fits on these images do not need this time"
+        )
 
 
 def head_seconds(config: RunConfig, manifest: Manifest, runs: int, steps: int, runtime: Runtime) -> tuple[float, int]:
