@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 from longshift.errors import LongshiftError
 
+MOST_TEXT = 1 << 28  # bytes of a JSON or TOML file
 CHECKSUM = "checksum"  # key of a sealed JSON file
 
 
@@ -56,7 +58,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
-def cannot_write(path: Path, error: OSError) -> LongshiftError:
+def cannot_write(path: Path | str, error: OSError) -> LongshiftError:
     """Turn the operating system's error into words a user can act on."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return LongshiftError(f"cannot write {path}: the disk is full. Free some space or choose another folder.")
@@ -88,6 +90,34 @@ def remove_parts(folder: Path) -> None:
             path.unlink()
 
 
+def require_regular(path: Path | str) -> os.stat_result:
+    """The status of a plain file; a pipe, a device or a socket is refused, which may never end or never begin.
+
+    Raises:
+        OSError: There is no such file, or it is not a plain one.
+    """
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, device or socket"
+        raise OSError(errno.EINVAL, f"expected a file, got {kind}", str(path))
+    return status
+
+
+def read_limited(path: Path | str, most: int) -> bytes:
+    """All bytes of a plain file of at most `most` bytes.
+
+    Raises:
+        OSError: It is not a plain file, is too large, or cannot be read.
+    """
+    if require_regular(path).st_size > most:
+        raise OSError(errno.EFBIG, f"the file is larger than {most / 2**20:.0f} MiB", str(path))
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:  # it grew, or its size was not true (/proc)
+        raise OSError(errno.EFBIG, f"the file is larger than {most / 2**20:.0f} MiB", str(path))
+    return data
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file by rename."""
     with replacing(path) as temporary:
@@ -102,7 +132,7 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """Read JSON; a missing or broken file is named, also one with NaN, which JSON does not have."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
+        return json.loads(read_limited(path, MOST_TEXT).decode("utf-8"), parse_constant=_no_constant)
     except FileNotFoundError:
         raise LongshiftError(f"no file {path}") from None
     except (OSError, ValueError, RecursionError) as error:  # broken JSON is a ValueError, as are numbers too long
@@ -145,7 +175,7 @@ def file_hash(path: Path) -> str:
     """SHA-256 (hex) of a file's contents; read again only when the file's size or time has changed."""
     path = Path(path)
     try:
-        status = path.stat()
+        status = require_regular(path)
         return _file_hash(path.resolve(), status.st_size, status.st_mtime_ns)
     except OSError as error:
         raise LongshiftError(f"cannot read {path}: {error.strerror or error}") from error

@@ -1,8 +1,13 @@
-"""Numbers and lists in sentences."""
+"""Numbers, lists and foreign names in sentences, on terminals and in spreadsheets."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+# Control characters but for tab and new line, marks that reverse the direction of writing, other ends of lines.
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2028\\u2029\\u2066-\\u2069\\ud800-\\udfff]")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def counted(number: int, word: str, plural: str = "") -> str:
@@ -15,3 +20,39 @@ def some(items: Iterable[str], limit: int = 5) -> str:
     listed = list(items)
     shown = ", ".join(ascii(item) if not item.isprintable() else item for item in listed[:limit])
     return shown + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
+
+
+def printable(text: str) -> str:
+    """The text for a terminal, with control characters escaped: a name must not move the cursor or change colors.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def csv_cell(value: object) -> object:
+    """A value for a CSV file; a text that a spreadsheet would run as a formula gets a quote in front.
+
+    >>> csv_cell("=1+1"), csv_cell("-1"), csv_cell("cat")
+    ("'=1+1", '-1', 'cat')
+    """
+    if isinstance(value, str) and (value.startswith(_FORMULA) or _QUOTED.match(value)) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def from_csv_cell(text: str) -> str:
+    """Invert `csv_cell` for texts."""
+    return text[1:] if _QUOTED.match(text) else text
+
+
+_QUOTED = re.compile(r"'+[=+\-@\t\r]")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

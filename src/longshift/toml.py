@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import UsageError
+from longshift.files import MOST_TEXT, read_limited
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -17,7 +18,7 @@ else:
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as a mapping; a missing or broken file is named."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return tomllib.loads(read_limited(path, MOST_TEXT).decode("utf-8"))
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, a number too long, nested too deeply

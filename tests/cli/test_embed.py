@@ -117,7 +117,7 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     assert done.exit_code == 0, done.output
     assert "longshift predict MODEL" in done.stdout
     assert set(np.load(table).files) == {"x", "id", "source"}  # no made-up class that somebody might train on
-    x, ids = read_unlabelled(table)
+    x, ids, _ = read_unlabelled(table)
     assert ids == ["a.png", "b.png", "deeper/c.png"]
     network = make_backbone("small_conv", weights=weights)
     pixels = torch.from_numpy(pictures[[1, 0, 2]]).permute(0, 3, 1, 2) / 255

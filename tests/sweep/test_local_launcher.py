@@ -23,6 +23,7 @@ from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import Plan, make_plan
 from longshift.sweep.local_launcher import Slot, make_slots, run_local
 from longshift.sweep.run_job import execute
+from longshift.training import load_resume
 from longshift.training.run_config import Runtime
 from longshift.training.task import TaskCache
 from tests.commands import Command, wait_for
@@ -154,7 +155,7 @@ def test_a_scheduler_that_ends_the_whole_group_stops_it_cleanly(tmp_path: Path) 
 
 
 def _step(path: Path) -> int:
-    state: dict[str, Any] = torch.load(path, weights_only=True)
+    state = load_resume(path, torch.device("cpu"))
     return int(state["progress"]["step"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +15,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from longshift.cli.log_progress import Lines
 from longshift.progress import Stage, Tick, silent
+from longshift.text import printable
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, without a progress bar.")]
@@ -37,12 +40,12 @@ errors = Console(stderr=True)
 
 def say(text: str, style: str = "") -> None:
     """Print a line of the result on standard output; brackets in names are not markup."""
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    console.print(Text(printable(text), style), soft_wrap=True)
 
 
 def tell(text: str, style: str = "") -> None:
     """Print a line about the work on standard error."""
-    errors.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    errors.print(Text(printable(text), style), soft_wrap=True)
 
 
 def caution(line: str) -> None:
@@ -73,25 +76,27 @@ def percent(value: float | None) -> str:
 def print_json(value: Any) -> None:
     """Print JSON on standard output, without colors, so that it can be piped."""
     escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=escaped) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=escaped)
+    # JSON may hold these as they are, but a terminal would obey them.
+    sys.stdout.write(re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:
     """Print a table; numbers are right-aligned."""
     if title:  # not the table's own title, which rich folds to the width of a narrow table
         say(title, "italic")
-    table = Table(caption=caption or None, caption_justify="left")
+    table = Table(caption=Text(printable(caption)) if caption else None, caption_justify="left")
     for index, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(Text(printable(column)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*[_cell(value) for value in row])
     console.print(table)
 
 
-def _cell(value: object) -> str:
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    return text.replace("[", "\\[")
+def _cell(value: object) -> Text:
+    """Text that is shown as it is: "[red]" and ":x:" in names mean nothing."""
+    return Text(printable(f"{value:.4g}" if isinstance(value, float) else str(value)))
 
 
 @contextmanager
@@ -101,17 +106,17 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
         yield silent
     elif errors.is_terminal:
         columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            TextColumn("elapsed,"), TimeRemainingColumn(), TextColumn("remaining  {task.fields[note]}"),
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("elapsed,"), TimeRemainingColumn(), TextColumn("remaining  {task.fields[note]}", markup=False),
         )  # fmt: skip
         with Progress(*columns, console=errors) as bar:
-            task = bar.add_task(label, total=total, note="")
+            task = bar.add_task(printable(label), total=total, note="")
 
             def show(done: int = 1, note: str = "") -> None:
                 if isinstance(note, Stage):  # a line of its own: next to the bar, a sentence would hide the numbers
                     tell(f"{label}: {note}")
                     note = ""
-                bar.update(task, advance=done, note=note)
+                bar.update(task, advance=done, note=printable(note))
 
             yield show
     else:

@@ -64,11 +64,19 @@ def fit(
 
     Press Ctrl-C once to stop with everything saved; the same command resumes.
     """
-    from longshift.fitting import fit as run_fit
-    from longshift.training import graceful_stop, parse_runtime
+    from longshift.data import require_dataset
 
+    # Before PyTorch is imported, which takes seconds.
     if minutes is not None and minutes <= 0:
         raise UsageError(f"--minutes: expected a positive number, got {minutes:g}")
+    require_dataset(data)
+    if "method" in run:
+        from longshift.methods import get_method
+
+        get_method(run["method"])
+
+    from longshift.fitting import fit as run_fit
+    from longshift.training import graceful_stop, parse_runtime
 
     with graceful_stop(lambda: tell("stopping after this step; press Ctrl-C again to stop at once")) as stop:
         done = run_fit(
@@ -84,6 +92,9 @@ def fit(
             stop=stop,
             **run,
         )
+    if quiet or as_json:  # otherwise they were among the sentences
+        for warning in done.look.warnings():
+            caution(f"warning: {warning}")
     if as_json:
         print_json({"folder": str(done.folder), **done.summary.to_json()})
         return

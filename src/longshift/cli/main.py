@@ -6,7 +6,6 @@ A verb's module is imported when the verb is used: `longshift --help` imports no
 from __future__ import annotations
 
 import importlib
-import io
 import os
 import sys
 from pathlib import Path
@@ -18,8 +17,10 @@ from typer.main import get_group
 
 import longshift
 from longshift.cli.common import tell
+from longshift.cli.output_streams import lost_result, use_forgiving_streams
 from longshift.errors import LongshiftError
 from longshift.plugins import use_plugin
+from longshift.training import ignore_signals, outlive_repeated_signals
 
 # Verb -> its line in the list of verbs. The module longshift.cli.VERB has a function VERB, whose docstring is the help
 # (and perhaps a class `Command` that changes it), or a Typer `app` with several verbs.
@@ -109,15 +110,21 @@ def _options(
 
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names in any script must not stop a command on an old terminal
-            stream.reconfigure(errors="backslashreplace")
+    output = use_forgiving_streams()
+    outlive_repeated_signals()
     try:
         app()
+    except SystemExit as end:
+        if not end.code and (why := lost_result(output)):
+            tell(f"error: {why}", style="red")
+            sys.exit(1)
+        raise
     except LongshiftError as error:
         if os.environ.get("LONGSHIFT_DEBUG") == "1":
             raise
         stopped = error.exit_code == INTERRUPTED  # as requested, not an error
         text, style = (str(error), "yellow") if stopped else (f"error: {error}", "red")
         tell(text, style=style)
+        if stopped:
+            ignore_signals()
         sys.exit(error.exit_code)

@@ -15,6 +15,7 @@ from typer.core import TyperCommand
 from longshift.cli.common import JsonFlag, caution, console, print_json, tell
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import require_writable
+from longshift.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,11 +220,11 @@ def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> Non
                 print_report(replace(one, notes=tuple(note for note in one.notes if note not in shown)), console)
                 shown.update(one.notes)
     elif format_ == "markdown":
-        typer.echo("\n".join(map(markdown_table, tables)), nl=False)
+        typer.echo(printable("\n".join(map(markdown_table, tables))), nl=False)
     elif format_ == "latex":
-        typer.echo(latex_document(tables), nl=False)
+        typer.echo(printable(latex_document(tables)), nl=False)
     else:
-        typer.echo(csv_tables(tables), nl=False)
+        typer.echo(printable(csv_tables(tables)), nl=False)
 
 
 def _paper(runs: pd.DataFrame) -> Published:

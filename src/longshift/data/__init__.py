@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.data.digits import DIGITS as DIGITS, digit_images as digit_images
     from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
     from longshift.data.folder_reader import list_folder as list_folder
-    from longshift.data.image_bytes import open_source as open_source
+    from longshift.data.image_bytes import MOST_BYTES as MOST_BYTES, open_source as open_source
     from longshift.data.image_cache import damaged_stores as damaged_stores
     from longshift.data.image_size import fitting_size as fitting_size, typical_side as typical_side
     from longshift.data.image_suffixes import (
@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     )
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
     from longshift.data.pixels import open_pixels as open_pixels
+    from longshift.data.readers import require_dataset as require_dataset
     from longshift.data.vector_source import (
         SOURCE_ARRAY as SOURCE_ARRAY,
         SOURCE_METADATA as SOURCE_METADATA,

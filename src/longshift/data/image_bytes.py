@@ -14,6 +14,9 @@ from longshift.data.folder_reader import open_zip
 from longshift.data.image_decoding import BadImage
 from longshift.data.manifest import Manifest
 from longshift.errors import LongshiftError
+from longshift.files import read_limited
+
+MOST_BYTES = 1 << 28  # of one image file
 
 
 class ImageSource(Protocol):
@@ -37,8 +40,7 @@ class FolderSource:
     def read(self, path: str) -> bytes:
         """All bytes of a file."""
         try:
-            with open(os.path.join(self.root, path), "rb") as file:
-                return file.read()
+            return read_limited(os.path.join(self.root, path), MOST_BYTES)
         except OSError as error:
             raise BadImage("unreadable", error.strerror or str(error)) from error
 
@@ -61,7 +63,13 @@ class ZipSource:
     def read(self, path: str) -> bytes:
         """All bytes of an entry, its checksum tested."""
         try:
-            return self.archive.read(self.prefix + path)
+            entry = self.archive.getinfo(self.prefix + path)
+            if entry.file_size > MOST_BYTES:
+                size = f"{entry.file_size / 2**20:.0f} MiB"
+                raise BadImage("decompression bomb", f"{size} when unpacked, at most {MOST_BYTES >> 20} MiB are read")
+            return self.archive.read(entry)  # never more than the size that was just compared
+        except BadImage:
+            raise
         except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError) as error:
             raise BadImage("unreadable", f"in the archive: {error}") from error
         except Exception as error:  # zlib, bz2 and lzma have exceptions of their own

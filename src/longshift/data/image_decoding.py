@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import threading
+import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +13,18 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 # Pillow's own limit against decompression bombs: a quarter of a gigabyte of RGB.
 PIXEL_LIMIT = 1024 * 1024 * 1024 // 4 // 3
+LARGE = 1 << 24  # pixels
+BAND = 64  # rows of a 16-bit picture that are converted at a time
 MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"GIF8", b"P6", b"P5", b"P3")
 
 BRIGHTEST = "brightest of 16 bits"  # in `info` of a decoded picture that had 16 bits
 
 EARLY_END = ("truncat", "end of file", "eof", "not enough")
+
+
+_one_large = threading.Lock()
+# Pillow warns from its limit on; here it is an error with the name of the file.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 class BadImage(Exception):
@@ -28,22 +38,25 @@ class BadImage(Exception):
 def decode(data: bytes) -> Image.Image:
     """Decode an image file to RGB: upright (EXIF), first frame, transparency and palettes flattened on white.
 
-    Args:
-        data: The bytes of the file.
+        Args:
+            data: The bytes of the file.
 
-    Returns:
-        A Pillow image in mode RGB. Of 16-bit gray, the upper eight bits are kept.
+        Returns:
+            A Pillow image in mode RGB. Of 16-bit gray, the upper eight bits are kept.
 
-    Raises:
-        BadImage: If the bytes are not an image, end too early, or have more than 89 million pixels.
+        Raises:
+            BadImage: If the bytes are not an image, end too early, or have more than 89 million pixels.
 
-    Example:
-        >>> import io
-        >>> from PIL import Image
-        >>> file = io.BytesIO()
-        >>> Image.new("L", (4, 2), 255).save(file, "png")
-        >>> decode(file.getvalue()).getpixel((0, 0))
-        (255, 255, 255)
+        Example:
+            >>> import io
+    import threading
+    import warnings
+    from contextlib import nullcontext
+            >>> from PIL import Image
+            >>> file = io.BytesIO()
+            >>> Image.new("L", (4, 2), 255).save(file, "png")
+            >>> decode(file.getvalue()).getpixel((0, 0))
+            (255, 255, 255)
     """
     if not data:
         raise BadImage("zero-byte", "the file has 0 bytes")
@@ -52,8 +65,10 @@ def decode(data: bytes) -> Image.Image:
         width, height = image.size
         if width * height > PIXEL_LIMIT:
             raise BadImage("decompression bomb", f"{width}x{height} pixels, at most {PIXEL_LIMIT} are read")
-        image.load()
-        return _to_rgb(ImageOps.exif_transpose(image))
+        # Many threads decode, but only one at a time a picture that takes hundreds of megabytes.
+        with _one_large if width * height > LARGE else nullcontext():
+            image.load()
+            return _to_rgb(ImageOps.exif_transpose(image))
     except Image.DecompressionBombError as error:
         raise BadImage("decompression bomb", str(error)) from error
     except UnidentifiedImageError as error:
@@ -79,9 +94,14 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode == "F":
         raise BadImage("unreadable", "pixels are floating point numbers, whose range of brightness is unknown")
     if image.mode.startswith("I"):  # 16 bits of grey: keep the upper eight, where a plain conversion would clip
-        values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
-        found = Image.fromarray((values >> 8).astype(np.uint8)).convert("RGB")
-        found.info[BRIGHTEST] = int(values.max())
+        brightest, grey = 0, np.empty((image.height, image.width), dtype=np.uint8)
+        for top in range(0, image.height, BAND):  # in bands: a copy with wider numbers takes a lot of memory
+            bottom = min(top + BAND, image.height)
+            values = np.clip(np.asarray(image.crop((0, top, image.width, bottom))), 0, 65535)
+            brightest = max(brightest, int(values.max()))
+            grey[top:bottom] = values >> 8
+        found = Image.fromarray(grey).convert("RGB")
+        found.info[BRIGHTEST] = brightest
         return found
     if image.has_transparency_data:
         layer = image.convert("RGBA")

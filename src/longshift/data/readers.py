@@ -14,6 +14,7 @@ from longshift.data.manifest import Manifest
 from longshift.data.table_reader import read_table
 from longshift.data.vectors import holds_vectors, read_embeddings
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.files import require_regular
 from longshift.plugins import Registry
 
 Reader = Callable[[Path, str], Manifest]  # (file, name of the dataset)
@@ -84,11 +85,22 @@ def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
     return replace(_read(Path(source).expanduser(), name), given=str(source))
 
 
+def require_dataset(source: str | Path) -> None:
+    """Raise if there is nothing at the path of a dataset; reads nothing."""
+    path = Path(source).expanduser()
+    if source != digits.DIGITS and not os.path.lexists(path):
+        raise UsageError(_nothing_at(path))
+
+
 def _read(path: Path, name: str | None) -> Manifest:
     if not os.path.lexists(path):
         raise UsageError(_nothing_at(path))
     if path.is_dir():
         return read_tree(path, name or path.resolve().name)
+    try:
+        require_regular(path)
+    except OSError as error:
+        raise LongshiftError(f"Cannot read {path}: {error.strerror}.") from error
     if path.suffix.lower() not in READERS:
         raise LongshiftError(
             f"Expected a folder, {', '.join(READERS)} or the word digits, got {path}. If a plugin reads this format, "

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,12 @@ import numpy.typing as npt
 
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
+from longshift.files import require_regular
 from longshift.text import some
 
 FloatArray = npt.NDArray[np.float32]
+UNPACKED_LIMIT = 1 << 30  # bytes; larger files must not be packed more tightly than
+PACKING_LIMIT = 100  # times
 LISTS = "embedding"
 NAMES = ("label", "domain", "id")
 
@@ -86,25 +90,32 @@ def read_vectors(path: Path) -> Vectors:
     return Vectors(x, labels, domains, _ids(path, columns, len(x)))
 
 
-def read_unlabelled(path: Path) -> tuple[FloatArray, list[str]]:
-    """The vectors and ids of a file; it may have no labels and domains."""
+def read_unlabelled(path: Path) -> tuple[FloatArray, list[str], list[str]]:
+    """The vectors and ids of a file, which may have no labels and domains, and the ids of unusable vectors."""
     columns = _columns(path, ())
-    x = _numbers(path, columns["x"])
-    return x, _ids(path, columns, len(x))
+    x, good = _finite(path, columns["x"])
+    ids = _ids(path, columns, len(x))
+    return x[good], [ids[row] for row in np.flatnonzero(good)], [ids[row] for row in np.flatnonzero(~good)]
 
 
 def _columns(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
     return _from_npz(path, needed) if path.suffix.lower() == ".npz" else _from_parquet(path, needed)
 
 
-def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
+def _finite(path: Path, x: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """The vectors, and which of them hold only finite numbers."""
     if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 1 or x.dtype.kind not in "fiu":
         raise LongshiftError(
             f"{path}: expected vectors as an array (N, D) of numbers, got shape {x.shape} of {x.dtype}"
         )
     with np.errstate(over="ignore"):
         vectors = np.ascontiguousarray(x, dtype=np.float32)
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    return vectors, np.asarray(np.isfinite(vectors).all(axis=1))
+
+
+def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
+    vectors, good = _finite(path, x)
+    bad = np.flatnonzero(~good)
     if len(bad):
         raise LongshiftError(
             f"{path}: {len(bad)} of the {len(x)} vectors hold NaN, infinite or too large numbers: rows "
@@ -137,6 +148,12 @@ def _ids(path: Path, columns: dict[str, npt.NDArray[Any]], n: int) -> list[str]:
 
 def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
     try:
+        require_regular(path)
+        if not zipfile.is_zipfile(path):
+            raise LongshiftError(f"{path} is not an .npz file. Write one with np.savez or longshift embed.")
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        _refuse_bomb(path, unpacked)
         with np.load(path, allow_pickle=False) as file:
             names = list(file.files)
             _require(path, names, ("x", *needed), "array")
@@ -154,10 +171,22 @@ def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]
         raise LongshiftError(f"cannot read {path} as .npz: {error}") from error
 
 
+def _refuse_bomb(path: Path, unpacked: int) -> None:
+    """Raise if a small file would take a lot of memory; real vectors hardly get smaller when they are packed."""
+    if unpacked > UNPACKED_LIMIT and unpacked > PACKING_LIMIT * path.stat().st_size:
+        raise LongshiftError(
+            f"{path} has {path.stat().st_size / 2**20:.1f} MiB but {unpacked / 2**30:.1f} GiB when unpacked. It was "
+            "not read."
+        )
+
+
 def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
     from pyarrow import compute, parquet
 
     try:
+        require_regular(path)
+        about = parquet.read_metadata(path)
+        _refuse_bomb(path, 8 * about.num_rows * about.num_columns)
         table = parquet.read_table(path)
     except (OSError, ValueError) as error:
         raise LongshiftError(f"cannot read the table {path}: {error}") from error

@@ -153,6 +153,11 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
 
 def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Module:
     """Normalized inputs to logits: the trained network, on top of the frozen one where only a head was trained."""
+    if 4 * info.input_dim > weights_file(folder, weights).stat().st_size:  # before memory is taken for them
+        raise LongshiftError(
+            f"{folder.description} is damaged: it expects vectors of length {info.input_dim}, for which its weights "
+            "are too few"
+        )
     backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type)
     trained = make_backbone(info.head, input_dim=backbone.feature_dim) if info.head else backbone
     # Dropout and precision belong to training; a model is used in float32.

@@ -19,6 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from longshift.data import (
+    MOST_BYTES,
     BadImage,
     decode,
     is_hidden,
@@ -31,9 +32,11 @@ from longshift.data import (
     resize,
 )
 from longshift.errors import LongshiftError, UsageError
+from longshift.files import read_limited
 from longshift.inference.loading import LoadedModel, load_model
 from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, read_signals
 from longshift.progress import Tick, silent
+from longshift.text import counted, csv_cell, some
 from longshift.training import use_threads
 
 CHUNK, VECTOR_CHUNK = 64, 4096
@@ -120,8 +123,9 @@ class Predictions:
         extra = [name for k in range(2, top + 1) for name in (f"class_{k}", f"probability_{k}")]
         writer.writerow(["path", "class", "probability", "unsure", *extra])
         for row in self.rows:
-            rest = [value for name, p in row.top[1:] for value in (name, f"{p:.6f}")]
-            writer.writerow([row.path, row.label, f"{row.probability:.6f}", "yes" if row.unsure else "no", *rest])
+            rest = [value for name, p in row.top[1:] for value in (csv_cell(name), f"{p:.6f}")]
+            unsure = "yes" if row.unsure else "no"
+            writer.writerow([csv_cell(row.path), csv_cell(row.label), f"{row.probability:.6f}", unsure, *rest])
         return text.getvalue()
 
 
@@ -289,7 +293,7 @@ def _image_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads: 
         if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
             return told
         try:
-            return torch.from_numpy(resize(decode(Path(path).read_bytes()), model.size).copy())
+            return torch.from_numpy(resize(decode(read_limited(path, MOST_BYTES)), model.size).copy())
         except BadImage as bad:
             if is_other_format(path):  # the decoder knows some of them after all
                 return "a format that is not read: convert it to JPEG or PNG"
@@ -323,7 +327,7 @@ def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick) -> None:
             made.skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
             continue
         try:
-            x, ids = read_unlabelled(Path(file))
+            x, ids, unusable = read_unlabelled(Path(file))
         except LongshiftError as error:
             made.skipped.append((file, str(error)))
             continue
@@ -331,6 +335,9 @@ def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick) -> None:
             made.skipped.append((file, f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}"))
             continue
         _require_same_source(model, file)
+        if unusable:
+            what = f"{counted(len(unusable), 'vector')} with NaN, infinite or too large numbers: {some(unusable)}"
+            made.skipped.append((file, what))
         names = [f"{file}#{name}" for name in ids]
         for start in range(0, len(x), VECTOR_CHUNK):
             part = slice(start, start + VECTOR_CHUNK)

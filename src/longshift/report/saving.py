@@ -15,6 +15,7 @@ from longshift.report.markdown_format import markdown_table
 from longshift.report.missing_runs import Missing
 from longshift.report.table import Table
 from longshift.results import write_runs
+from longshift.text import csv_cell
 
 CSV_COLUMNS = (
     "table", "dataset", "setting", "target", "measure", "column", "method", "title", "family", "mean", "stderr",
@@ -34,7 +35,7 @@ def save_tables(
     texts |= {f"latex/{table.name}.tex": NEEDS + latex_table(table) for table in tables}
     for kind in dict.fromkeys(table.kind for table in tables):
         texts[f"{kind}.csv"] = csv_tables(table for table in tables if table.kind == kind)
-    texts["missing.csv"] = missing.frame.to_csv(index=False, lineterminator="\n")
+    texts["missing.csv"] = missing.frame.map(csv_cell).to_csv(index=False, lineterminator="\n")
     for name, text in texts.items():
         write_text(folder / name, text)
     write_runs(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv")
@@ -64,9 +65,8 @@ def csv_tables(tables: Iterable[Table]) -> str:
                 names = [column.key.get(name, "") for name in ("dataset", "setting", "target", "measure")]
                 label = " ".join(filter(None, (column.group, column.title)))
                 numbers = [_number(cell.value), _number(cell.stderr), cell.place or "", cell.trials or "", cell.runs]
-                writer.writerow(
-                    [table.kind, *names, label, row.name, row.title, row.family, *numbers, table.rule, cell.note]
-                )
+                texts = [table.kind, *names, label, row.name, row.title, row.family]
+                writer.writerow([*map(csv_cell, texts), *numbers, table.rule, csv_cell(cell.note)])
     return out.getvalue()
 
 

@@ -10,6 +10,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from longshift.report.table import Cell, Table
+from longshift.text import printable
 
 STYLES = {1: "bold", 2: "underline", 3: "italic"}
 RAISED = {1: "¹", 2: "²", 3: "³"}
@@ -17,14 +18,14 @@ RAISED = {1: "¹", 2: "²", 3: "³"}
 
 def print_report(table: Table, console: Console) -> None:
     """Print one table; a table that is too wide is cut between its columns and continues below."""
-    console.print(Text(table.title, style="bold"))
+    console.print(Text(printable(table.title), style="bold"))
     if table.caption:
-        console.print(Text(table.caption, style="dim"))
+        console.print(Text(printable(table.caption), style="dim"))
     for columns in _fitting(table, console.width):
         console.print(_part(table, columns))
     lines = [Text("¹ first, ² second, ³ third of each column")] if table.has_places else []
-    lines += [Text(f"{mark}: {text}") for mark, text in table.footnotes.items()]
-    lines += [Text(note) for note in table.notes]
+    lines += [Text(printable(f"{mark}: {text}")) for mark, text in table.footnotes.items()]
+    lines += [Text(printable(note)) for note in table.notes]
     console.print(Group(*lines, Text("")))
 
 
@@ -58,12 +59,12 @@ def _part(table: Table, columns: list[int]) -> rich.table.Table:
         column = table.columns[j]
         group = column.group if column.group != previous else ""  # a group is named above its first column
         previous = column.group
-        part.add_column(Text(f"{group}\n{column.title}" if grouped else column.title), justify="right")
+        part.add_column(Text(printable(f"{group}\n{column.title}" if grouped else column.title)), justify="right")
     blocks = table.families()
     for i, (_, rows) in enumerate(blocks):
         for k, row in enumerate(rows):
             cells = [_text(row.cells[j], table.marks) for j in columns]
-            part.add_row(Text(row.title), *cells, end_section=k == len(rows) - 1 and i < len(blocks) - 1)
+            part.add_row(Text(printable(row.title)), *cells, end_section=k == len(rows) - 1 and i < len(blocks) - 1)
     return part
 
 

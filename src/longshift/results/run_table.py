@@ -12,7 +12,7 @@ import pandas as pd
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
 from longshift.results.run_schema import ColumnType, column_names, machine_columns, run_columns
-from longshift.text import counted
+from longshift.text import counted, csv_cell, from_csv_cell
 
 ORDER = ["dataset", "setting", "target", "method", "trial", "draw", "fingerprint"]
 _ARROW = {"text": "string", "json": "string", "integer": "int64", "number": "float64"}
@@ -55,7 +55,10 @@ def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
         if parquet:
             _write_parquet(ordered, temporary)
         else:
-            ordered.to_csv(temporary, index=False, lineterminator="\n")
+            texts = [name for name in ordered.columns if not pd.api.types.is_numeric_dtype(ordered[name])]
+            plain = ordered.copy()
+            plain[texts] = plain[texts].map(csv_cell)
+            plain.to_csv(temporary, index=False, lineterminator="\n")
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
@@ -156,4 +159,6 @@ def _csv_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
     for column in run_columns():
         if column.type == "number" and column.name in columns:
             columns[column.name] = [float(text) if text else None for text in columns[column.name]]
+        elif column.type == "text" and column.name in columns:
+            columns[column.name] = [from_csv_cell(text) for text in columns[column.name]]
     return header, columns

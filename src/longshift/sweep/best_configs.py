@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from longshift.files import write_text
+from longshift.files import content_hash, write_text
 from longshift.results import best_runs
 from longshift.sweep.jobs import Plan
 from longshift.training import RunConfig
@@ -56,4 +56,6 @@ def _value(value: object) -> str:
 
 
 def _safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name).lstrip(".") or "_"
+    """The name for a file; a hash keeps names apart that differ only in what a file cannot have ("a b", "a_b")."""
+    plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in name).lstrip(".")
+    return plain if plain == name else f"{plain}-{content_hash(name)[:6]}"

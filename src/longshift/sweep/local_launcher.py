@@ -23,7 +23,7 @@ from longshift.sweep.job_queue import JobQueue
 from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import Job
 from longshift.sweep.sweep_folder import StoreFolder
-from longshift.training import Runtime, TrackerKind
+from longshift.training import ENDINGS, Runtime, TrackerKind
 
 MOST_DEATHS = 3  # of workers of one job
 READY, STOP = "ready", "stop"
@@ -70,7 +70,9 @@ def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtim
     # Ctrl-C, `timeout` and schedulers reach the whole group; the parent decides what it means. SIGTERM is caught, not
     # ignored: torch ends its compiling processes with it, and they would inherit that it is ignored.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
+    for ending in ENDINGS:
+        if signal.getsignal(ending) is not signal.SIG_IGN:
+            signal.signal(ending, lambda number, frame: None)
     import torch
 
     from longshift.sweep.run_job import execute

@@ -31,7 +31,13 @@ if TYPE_CHECKING:
         require_readable as require_readable,
         unreadable as unreadable,
     )
-    from longshift.training.interrupt import Interrupted as Interrupted, graceful_stop as graceful_stop
+    from longshift.training.interrupt import (
+        ENDINGS as ENDINGS,
+        Interrupted as Interrupted,
+        graceful_stop as graceful_stop,
+        ignore_signals as ignore_signals,
+        outlive_repeated_signals as outlive_repeated_signals,
+    )
     from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
     from longshift.training.resolve_run import (
         OpenDataset as OpenDataset,

@@ -1,0 +1,111 @@
+"""Nobody reads the log any more, the terminal closes, signals come twice: the work goes on or is saved."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Command, wait_for
+from tests.faults.tools import PROGRAM
+from tests.sweep.small import write_sweep
+
+TRAIN = (
+    "train", "--data", "digits", "--target", "ink", "--method", "erm", "--eval-every", "50", "--set", "batch_size=4",
+    "--device", "cpu",
+)  # fmt: skip
+
+
+def popen(*arguments: str | Path, **options: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.mark.slow
+def test_a_sweep_outlives_the_reader_of_its_log(tmp_path: Path) -> None:
+    """As with `sweep run DIR 2>&1 | head -1`."""
+    folder = write_sweep(tmp_path / "s", draws=1)
+    reader, writer = os.pipe()
+    process = popen("sweep", "run", folder, "--workers", "1", "--device", "cpu", stdout=writer, stderr=writer)
+    os.close(writer)
+    assert os.read(reader, 1)
+    os.close(reader)
+    assert process.wait(timeout=300) == 0
+    assert len(list(folder.glob("jobs/*/result.json"))) == 2
+    assert not list(folder.glob("jobs/*/failure.json"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", ["stderr", "stdout"])
+def test_train_outlives_a_full_log_disk(tmp_path: Path, stream: str) -> None:
+    """/dev/full gives "no space left on device" to whoever writes."""
+    out = tmp_path / "run"
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Path("/dev/full").open("wb") as full:
+        process = popen(*TRAIN, "--steps", "4", "--out", out, **{**streams, stream: full})
+        _, said = process.communicate(timeout=200)
+    assert (out / "result.json").exists()
+    assert not (out / "resume.pt").exists()
+    if stream == "stderr":
+        assert process.returncode == 0
+    else:  # the run is whole, but whoever wanted its table in a file must know
+        assert process.returncode == 1
+        assert b"cannot write standard output: the disk is full" in said
+
+
+def test_a_reader_that_had_enough_is_no_error() -> None:
+    reader, writer = os.pipe()
+    process = popen("methods", stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    os.close(reader)
+    _, said = process.communicate(timeout=200)
+    assert (process.returncode, said) == (0, b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_saves_the_run_however_often_it_comes(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "run"
+    process = Command(*TRAIN, "--steps", "100000", "--checkpoint-every", "5", "--out", out)
+    wait_for(lambda: (out / "resume.pt").exists() or process.poll() is not None)
+    for _ in range(60):  # for three seconds: also while it ends
+        process.send_signal(number)
+        time.sleep(0.05)
+    _, said = process.communicate()
+    assert process.returncode == 130, said
+    assert "resume with: longshift train --resume" in said
+    assert (out / "resume.pt").exists()
+
+
+@pytest.mark.slow
+def test_a_sweep_saves_its_jobs_when_the_terminal_closes(tmp_path: Path) -> None:
+    """A real terminal: closing it sends SIGHUP to the command and its workers, and later writes fail."""
+    folder = write_sweep(tmp_path / "s", draws=1, run={"steps": 5000, "eval_every": 5000})
+    pid, terminal = pty.fork()
+    if pid == 0:
+        arguments = ["sweep", "run", str(folder), "--workers", "1", "--device", "cpu"]
+        os.execve(sys.executable, [sys.executable, "-c", PROGRAM, *arguments], {**os.environ, "OMP_NUM_THREADS": "1"})
+    wait_for(lambda: any(folder.glob("jobs/*/resume.pt")), 200)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert any(folder.glob("jobs/*/resume.pt"))
+    assert not list(folder.glob("jobs/*/.*.part"))
+    assert not list(folder.glob("jobs/*/failure.json"))
+
+
+def test_nohup_goes_on(tmp_path: Path) -> None:
+    from longshift.training.interrupt import graceful_stop
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with graceful_stop() as asked:
+            signal.raise_signal(signal.SIGHUP)
+            assert not asked()
+    finally:
+        signal.signal(signal.SIGHUP, before)
