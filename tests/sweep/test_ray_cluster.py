@@ -81,6 +81,31 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, six_alone: by
     assert table_bytes(tmp_path / "sweep") == six_alone
 
 
+def test_a_dead_raylet_fails_no_job(tmp_path: Path, cluster: Any) -> None:
+    """The node of the command itself: nothing can run any more, and `sweep run` goes on later."""
+    changes: dict[str, Any] = {"draws": 4, "run": {"steps": 40, "eval_every": 10, "evaluate": "full"}}
+    expected = _undisturbed(tmp_path / "alone", **changes)
+    plan = small_plan(tmp_path / "sweep", **changes)
+    job_queue, killed = make_queue(plan), list[bool]()
+
+    def kill_the_raylet() -> bool:
+        if not killed and job_queue.done and job_queue.running:
+            killed.append(True)
+            cluster.head_node.kill_raylet()
+        return False
+
+    run_ray(Launch(job_queue, LaunchOptions(device="cpu"), RUNTIME, kill_the_raylet))
+    assert killed
+    assert job_queue.failed == 0
+    assert job_queue.done < job_queue.total
+    assert job_queue.trouble.startswith("the Ray cluster does not run jobs any more")
+    assert not list(plan.folder.store.jobs.glob("*/failure.json"))
+    store = plan.folder.store
+    for job in plan.jobs:
+        execute(job, store, RUNTIME, TaskCache())
+    assert table_bytes(tmp_path / "sweep") == expected
+
+
 def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster: Any) -> None:
     # Long enough that a job, which asks once per second whether to stop, is in the middle.
     run = {"steps": 250, "eval_every": 250, "hparams": {"batch_size": 4}}

@@ -153,7 +153,8 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
 
 def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Module:
     """Normalized inputs to logits: the trained network, on top of the frozen one where only a head was trained."""
-    if 4 * info.input_dim > weights_file(folder, weights).stat().st_size:  # before memory is taken for them
+    file = weights_file(folder, weights)
+    if file.exists() and 4 * info.input_dim > file.stat().st_size:  # before memory is taken for them
         raise LongshiftError(
             f"{folder.description} is damaged: it expects vectors of length {info.input_dim}, for which its weights "
             "are too few"
@@ -162,7 +163,6 @@ def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Modul
     trained = make_backbone(info.head, input_dim=backbone.feature_dim) if info.head else backbone
     # Dropout and precision belong to training; a model is used in float32.
     network = make_network(trained, len(info.classes), freeze_bn=info.freeze_bn)
-    file = weights_file(folder, weights)
     named = info.weights if weights == "selected" else info.averaged_weights
     predictor: nn.Module = network
     if info.predictor == "network":

@@ -32,6 +32,8 @@ from longshift.sweep.sweep_folder import StoreFolder
 from longshift.training import Runtime, TaskCache, TrackerKind
 
 MOST_LOSSES = 10  # of workers of one job; more than on one machine, because nodes come and go
+MOST_IN_A_ROW = 6  # lost workers of several jobs; more than a few nodes lose at once
+CLUSTER_GONE = "the Ray cluster does not run jobs any more; start it again"
 LAST = "result.json"  # written after everything else: its presence says that a job is finished
 Files = dict[str, bytes]
 
@@ -51,6 +53,8 @@ def run_ray(launch: Launch) -> None:
             raise LongshiftError(f"no Ray cluster at {address!r}: {error}") from error
     try:
         Driver(ray, launch).run(launch.stop)
+    except (ray.exceptions.RayError, ConnectionError) as error:  # a call of Ray itself: the cluster is gone
+        launch.queue.trouble = f"{CLUSTER_GONE} ({type(error).__name__}: {str(error).splitlines()[0]})"
     finally:
         if mine:
             ray.shutdown()
@@ -85,6 +89,7 @@ class Driver:
         here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.flag = ray.remote(num_cpus=0, scheduling_strategy=here)(StopFlag).remote()
         self.flights: dict[Any, tuple[Job, claims.Claim | None]] = {}
+        self.losses: list[str] = []  # jobs whose workers were lost since the last job that ended
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Run until no job is left or `stop` is true."""
@@ -151,10 +156,30 @@ class Driver:
             write_failure(self.job_queue.store, job.fingerprint, text.splitlines()[-1] if text else "no message", text)
             self.job_queue.finish(job, Outcome("failed", text))
         except self.ray.exceptions.RayError as error:
-            self.job_queue.died(job, f"{type(error).__name__}: {str(error).splitlines()[0]}", MOST_LOSSES)
+            self._lost(job, error)
+        else:
+            self.losses.clear()
         finally:
             if claim is not None:
                 claim.__exit__(None, None, None)
+
+    def _lost(self, job: Job, error: Exception) -> None:
+        """A worker is gone: with its node, or by what the job did.
+
+        Only a worker that died by itself counts against its job. When several jobs are lost one after the other and
+        none ends, the cluster is gone and no job is to blame: the sweep stops and can be resumed.
+        """
+        why = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        self.losses.append(job.fingerprint)
+        exceptions = self.ray.exceptions
+        crashed = isinstance(error, (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError))
+        if len(self.losses) >= MOST_IN_A_ROW and (len(set(self.losses)) > 1 or not crashed):
+            self.job_queue.trouble = self.job_queue.trouble or f"{CLUSTER_GONE} ({why})"
+        if crashed and not self.job_queue.trouble:
+            self.job_queue.died(job, why, MOST_LOSSES)
+        else:
+            self.job_queue.finish(job, Outcome("stopped", why))
+            time.sleep(0.2)  # a node that comes back takes a moment
 
     def _keep(self, job: Job, outcome: Outcome, files: Files) -> Outcome:
         try:
