@@ -6,6 +6,7 @@
 #   make tables      install, then write the tables on the pages from the runs in results/
 #   make docs        install, then run the tutorials and build the documentation site strictly into site/
 #   make dist        install, then build the wheel and the source archive into dist/ and check them
+#   make pictures    install, then make the pictures in docs/pictures again (needs Chromium)
 #   make serve       install, then show the site at http://127.0.0.1:8000 while you write
 # CPU-only PyTorch (2 GB instead of 7): make install-cpu, then the same targets. JOBS=8 runs tests in 8 processes.
 
@@ -19,7 +20,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 TYPES  := $(VENV)/types.log
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-fast test-gpu tables docs serve dist lint types schemas install install-cpu clean
+.PHONY: demo test test-fast test-gpu tables docs serve pictures dist lint types schemas install install-cpu clean
 
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
@@ -44,6 +45,9 @@ docs: $(STAMP)
 	$(BIN)/python -m docs_build.notebooks
 	$(MKDOCS) build --strict --quiet
 	$(BIN)/python -m docs_build.check_site
+
+pictures: $(STAMP)
+	$(BIN)/python -m docs_build.pictures
 
 serve: $(STAMP)
 	$(BIN)/python -m docs_build.notebooks --missing

@@ -1,0 +1,128 @@
+"""Make the pictures in docs/pictures: `python -m docs_build.pictures [NAME ...]` (or: make pictures).
+
+Pictures of pages are taken by Chromium from pages that longshift writes here and now; figures are drawn by the
+functions that the reports use. The runs are those in results/ and small ones on the embedded digits.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import longshift
+from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups
+from longshift.report import method_title, rank_diagram, split_panels
+from longshift.results import choose, read_runs
+from longshift.settings import recipe_of
+
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "docs" / "pictures"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def screenshot(page: Path, out: Path, width: int = 1100, height: int = 900) -> None:
+    """Take a picture of the top of a page.
+
+    Args:
+        page: The HTML file.
+        out: The PNG to write.
+        width: Width of the window in pixels.
+        height: Height of the window in pixels.
+
+    Raises:
+        FileNotFoundError: There is no Chromium on this machine.
+    """
+    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if program is None:
+        raise FileNotFoundError(f"Expected one of {', '.join(BROWSERS)} on the path, found none.")
+    with tempfile.TemporaryDirectory() as profile:
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=3000"]
+        size = [f"--window-size={width},{height}", f"--user-data-dir={profile}"]
+        command = [program, *flags, *size, f"--screenshot={out}", page.resolve().as_uri()]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+
+
+def longshift_command(*words: str) -> None:
+    """Run the command line of longshift."""
+    code = "import sys; from longshift.cli.main import main; sys.argv[0] = 'longshift'; main()"
+    subprocess.run([sys.executable, "-c", code, *words], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+
+
+def sweep_report(folder: Path) -> None:
+    """The page of a sweep: the confirmation of NDCL-plus on PACS."""
+    page = folder / "report.html"
+    longshift_command("report", "results/pacs-mobilenetv2/style-confirm", "--html", str(page))
+    screenshot(page, OUT / "report.png")
+
+
+def fit_report(folder: Path) -> None:
+    """The page of a fit, on the embedded digits."""
+    longshift_command(
+        "fit", "digits", "--method", "bsoftmax", "--steps", "150", "--out", str(folder / "fit"), "--quiet"
+    )
+    screenshot(folder / "fit" / "report.html", OUT / "fit-report.png", height=1100)
+
+
+def ranks(folder: Path) -> None:
+    """Average ranks of the 24 methods, fine-tuned on PACS."""
+    frame = read_runs(ROOT / "results" / "pacs-mobilenetv2" / "runs.parquet")
+    chosen = choose(frame[(frame["draw"] == 0) & ~frame["method"].str.contains(r"[+,_]")])
+    scores = chosen.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+    test = friedman(scores)
+    difference = nemenyi_critical_difference(scores.shape[1], scores.shape[0])
+    groups = [[method_title(name) for name in group] for group in rank_groups(test.ranks, difference)]
+    titles = {method_title(name): rank for name, rank in test.ranks.items()}
+    rank_diagram(titles, difference, groups, test.cases).save(OUT / "pacs-ranks.svg")
+
+
+def settings(folder: Path) -> None:
+    """The training counts of two settings on the embedded digits."""
+    data = longshift.load_dataset("digits")
+    recipes = []
+    for name in ("TotalHeavyTail", "Duality"):
+        split = longshift.make_split(data, longshift.setting_for(data, name, target="ink"))
+        recipes.append(recipe_of(split, data))
+    split_panels(recipes).save(OUT / "settings.svg")
+
+
+def digits(folder: Path) -> None:
+    """Three classes in each of the four styles."""
+    data = longshift.load_dataset("digits")
+    pixels = longshift.open_store(data, size=32).inputs
+    figure, axes = plt.subplots(3, 4, figsize=(4.4, 3.5))
+    for column, domain in enumerate(data.domain_names):
+        axes[0, column].set_title(domain, fontsize=10)
+        for row, label in enumerate((2, 5, 8)):
+            first = int(np.flatnonzero((data.domains == column) & (data.labels == label))[0])
+            axes[row, column].imshow(pixels[first])
+            axes[row, column].axis("off")
+    figure.tight_layout()
+    figure.savefig(OUT / "digits.png", dpi=110)
+
+
+PICTURES: dict[str, Callable[[Path], None]] = {
+    "report": sweep_report,
+    "fit-report": fit_report,
+    "pacs-ranks": ranks,
+    "settings": settings,
+    "digits": digits,
+}
+
+
+def main() -> None:
+    """Make all pictures, or those that are named."""
+    for name in sys.argv[1:] or PICTURES:
+        with tempfile.TemporaryDirectory() as folder:
+            PICTURES[name](Path(folder))
+        print(f"{name}: done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
