@@ -60,6 +60,7 @@ from longshift.paper import overall_results
 from longshift.report import method_title, order_methods
 from longshift.results import run_columns
 from longshift.toml import read_toml
+from results import new_site
 
 ROOT = RESULTS.parent
 SERIES = {"600 steps, 160 px": TUNED, "300 steps, 224 px": LARGE, "frozen features": FROZEN}
@@ -621,6 +622,9 @@ def rank_tests() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "new-site-coverage": new_site.coverage_table,
+    "new-site-errors": new_site.error_table,
+    "new-site-labels": new_site.label_table,
     "columns": columns,
     "readme": readme,
     "over-erm": over_erm,

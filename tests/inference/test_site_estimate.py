@@ -21,6 +21,7 @@ from longshift.inference import (
     estimate_site,
     make_reference,
     novelty,
+    odd_mix,
     read_knowledge,
     read_signals,
     write_knowledge,
@@ -33,7 +34,8 @@ def outputs(n: int, sharp: float, shift: float, seed: int) -> tuple[Any, Any, An
     labels = rng.integers(0, 3, n)
     logits = rng.normal(0, 1, (n, 3))
     logits[np.arange(n), labels] += sharp
-    return logits, labels, rng.normal(shift, 1, (n, 6))
+    features = rng.normal(0, 1, (n, 6)) + np.array([6, 6, 6, 0, 0, 0])
+    return logits, labels, features + shift * np.array([-1, -1, -1, 1, 1, 1])
 
 
 def reference(seed: int = 0) -> Reference:
@@ -165,6 +167,16 @@ def test_the_words_compare_with_the_hardest_site_and_warn_of_a_far_one() -> None
     assert far.sentences()[1].startswith("That is below the hardest")
     assert "distance 0.90 to b, the nearest; at most 0.60, for y" in far.sentences()[2]
     assert far.to_json()["farther_than_any_held_out"] is True
+
+
+def test_a_class_that_takes_over_is_named() -> None:
+    counts = [[10, 10, 10], [4, 10, 16]]
+    said = odd_mix(("cat", "dog", "cow"), counts, np.repeat([0, 1, 2], [80, 10, 10]))
+    assert said.startswith(
+        "80 % of the predictions are cat, which has at most 33 % of the samples of any training site"
+    )
+    assert odd_mix(("cat", "dog", "cow"), counts, np.repeat([0, 1, 2], [60, 20, 20])) == ""
+    assert odd_mix(("cat", "dog", "cow"), counts, np.zeros(5, dtype=np.int64)) == ""
 
 
 def test_few_samples_give_no_estimate() -> None:

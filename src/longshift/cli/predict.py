@@ -95,6 +95,8 @@ def predict(
         caution(f"warning: {found.warning}")
     if found.estimate and found.estimate.far:
         caution(f"warning: {found.estimate.warning()}")
+    if found.odd_mix:
+        caution(f"warning: {found.odd_mix}")
     for path, reason in found.skipped:
         caution(f"skipped {path}: {reason}")
     if not found.rows:

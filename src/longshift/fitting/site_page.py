@@ -52,6 +52,7 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
             if found.estimate
             else ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
         ),
+        *([found.odd_mix] if found.odd_mix else []),
         f"{doubtful} of {counted(len(found.rows), noun)} are unsure (probability below {found.unsure_below:g}).",
         *([f"{counted(len(found.skipped), 'file')} could not be read."] if found.skipped else []),
     ]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         estimate_site as estimate_site,
         make_reference as make_reference,
         novelty as novelty,
+        odd_mix as odd_mix,
         read_knowledge as read_knowledge,
         read_memory as read_memory,
         read_signals as read_signals,

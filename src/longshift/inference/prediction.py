@@ -34,7 +34,7 @@ from longshift.data import (
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_limited
 from longshift.inference.loading import LoadedModel, load_model
-from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, read_signals
+from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, odd_mix, read_signals
 from longshift.progress import Tick, silent
 from longshift.text import counted, csv_cell, some
 from longshift.training import use_threads
@@ -102,6 +102,7 @@ class Predictions:
     unsure_below: float = UNSURE
     sure_accuracy: float | None = None  # of the predictions that are not unsure, at the held-out sites of the fit
     estimate: SiteEstimate | None = None  # the accuracy to expect at this site
+    odd_mix: str = ""  # on a class that is predicted far more often than it occurs at any training site
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -109,6 +110,7 @@ class Predictions:
         return {
             **({"warning": self.warning} if self.warning else {}),
             **({"site": self.estimate.to_json()} if self.estimate else {}),
+            **({"odd_class_mix": self.odd_mix} if self.odd_mix else {}),
             "unsure_below": self.unsure_below,
             **({"sure_accuracy": self.sure_accuracy} if self.sure_accuracy is not None else {}),
             "predictions": [row.to_json() for row in self.rows],
@@ -222,9 +224,10 @@ def predict(
     rule = loaded.knowledge.sure if loaded.knowledge and unsure is None else None
     below = rule.threshold if rule else UNSURE if unsure is None else unsure
     rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
+    odd = odd_mix(loaded.classes, loaded.info.counts, outputs.logits.argmax(1).numpy())
     return Predictions(
         tuple(rows), outputs.skipped, loaded.warning, below, rule.accuracy if rule else None,
-        estimate_from(loaded, outputs), outputs if keep_outputs else None,
+        estimate_from(loaded, outputs), odd, outputs if keep_outputs else None,
     )  # fmt: skip
 
 

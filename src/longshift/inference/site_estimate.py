@@ -39,6 +39,7 @@ SCHEMA = 1
 NEIGHBORS = 5
 USUAL = 0.99  # of the known samples are nearer to the others than this quantile: beyond it, a sample is unlike them
 KEPT = 512  # features of known samples, for the nearest of them
+ODD = 0.3  # a class is predicted this much more often than at any training site
 FEWEST = 20  # samples of a new site; with fewer, nothing is estimated
 
 
@@ -167,7 +168,8 @@ def make_reference(
     summaries = {str(site): summarize_features(rows[place == site]) for site in np.unique(place)}
     chosen = np.unique(np.linspace(0, len(rows) - 1, min(KEPT, len(rows))).astype(int))
     seen = rows[chosen]
-    own = np.sort(_distances(seen, seen), axis=1)
+    near = _unit(seen)
+    own = np.sort(_distances(near, near), axis=1)
     usual = float(np.quantile(own[:, min(NEIGHBORS, len(seen) - 1)], USUAL))  # column 0 is the sample itself
     return Reference(
         float(correct.mean()), float(shares.max(axis=1).mean()), threshold if math.isfinite(threshold) else None,
@@ -193,10 +195,10 @@ def read_signals(reference: Reference, logits: Array, features: Array, temperatu
 
 def novelty(reference: Reference, features: Array) -> FloatArray:
     """How unlike the known samples each sample is: above 1, it is farther from them than nearly all of themselves."""
-    rows = np.asarray(features, dtype=np.float64)
-    near = min(NEIGHBORS, len(reference.seen)) - 1
+    rows, seen = _unit(np.asarray(features, dtype=np.float64)), _unit(reference.seen)
+    near = min(NEIGHBORS, len(seen)) - 1
     parts = [
-        np.partition(_distances(rows[start : start + 1024], reference.seen), near, axis=1)[:, near]
+        np.partition(_distances(rows[start : start + 1024], seen), near, axis=1)[:, near]
         for start in range(0, len(rows), 1024)
     ]
     return np.asarray(np.concatenate(parts) / max(reference.usual, 1e-9), dtype=np.float64)
@@ -216,6 +218,21 @@ def estimate_site(knowledge: SiteKnowledge, signals: Signals) -> SiteEstimate | 
         found, signals, min(held, key=lambda site: site.accuracy), max(held, key=lambda site: site.signals.nearest),
         len(held),
     )  # fmt: skip
+
+
+def odd_mix(classes: Sequence[str], counts: Sequence[Sequence[int]], predicted: IntArray) -> str:
+    """A sentence on the class that is predicted far more often than it occurs at any training site, or ""."""
+    table = np.asarray(counts, dtype=np.float64)
+    known = (table / np.maximum(table.sum(axis=1, keepdims=True), 1)).max(axis=0)
+    shares = np.bincount(predicted, minlength=len(classes)) / max(len(predicted), 1)
+    most = int((shares - known).argmax())
+    if len(predicted) < FEWEST or shares[most] - known[most] < ODD:
+        return ""
+    return (
+        f"{_percent(float(shares[most]))} of the predictions are {classes[most]}, which has at most "
+        f"{_percent(float(known[most]))} of the samples of any training site: unless it is really that frequent here, "
+        "many of these predictions are wrong and the estimate is too high."
+    )
 
 
 def choose_sure(
@@ -377,6 +394,11 @@ def _memory(features: FloatArray, labels: IntArray) -> dict[str, npt.NDArray[Any
 
 def _scaled(logits: Array, temperature: float) -> FloatArray:
     return np.asarray(logits, dtype=np.float64) / temperature
+
+
+def _unit(rows: FloatArray) -> FloatArray:
+    """Rows of length one: what an image shows is in the direction of its features (Sun et al., ICML 2022)."""
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12), dtype=np.float64)
 
 
 def _distances(a: FloatArray, b: FloatArray) -> FloatArray:
