@@ -38,25 +38,22 @@ class BadImage(Exception):
 def decode(data: bytes) -> Image.Image:
     """Decode an image file to RGB: upright (EXIF), first frame, transparency and palettes flattened on white.
 
-        Args:
-            data: The bytes of the file.
+    Args:
+        data: The bytes of the file.
 
-        Returns:
-            A Pillow image in mode RGB. Of 16-bit gray, the upper eight bits are kept.
+    Returns:
+        A Pillow image in mode RGB. Of 16-bit gray, the upper eight bits are kept.
 
-        Raises:
-            BadImage: If the bytes are not an image, end too early, or have more than 89 million pixels.
+    Raises:
+        BadImage: If the bytes are not an image, end too early, or have more than 89 million pixels.
 
-        Example:
-            >>> import io
-    import threading
-    import warnings
-    from contextlib import nullcontext
-            >>> from PIL import Image
-            >>> file = io.BytesIO()
-            >>> Image.new("L", (4, 2), 255).save(file, "png")
-            >>> decode(file.getvalue()).getpixel((0, 0))
-            (255, 255, 255)
+    Example:
+        >>> import io
+        >>> from PIL import Image
+        >>> file = io.BytesIO()
+        >>> Image.new("L", (4, 2), 255).save(file, "png")
+        >>> decode(file.getvalue()).getpixel((0, 0))
+        (255, 255, 255)
     """
     if not data:
         raise BadImage("zero-byte", "the file has 0 bytes")
