@@ -245,8 +245,7 @@ def test_a_job_and_train_resume_do_not_meet(tmp_path: Path) -> None:
 
 
 def test_a_limit_on_file_sizes_stops_the_sweep_and_fails_no_job(tmp_path: Path) -> None:
-    import resource
-
+    resource = pytest.importorskip("resource", reason="Windows has no such limit")
     plan = small_plan(tmp_path / "s", draws=1, targets=["ink"])
     job, store, before = plan.jobs[0], plan.folder.store, resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))

@@ -87,6 +87,23 @@ def test_a_pickle_holds_safetensors_and_no_torch_objects() -> None:
     assert pickle.loads(pickle.dumps(clone(model))).get_params() == model.get_params()  # before it is fitted
 
 
+def test_a_reversed_view_is_predicted() -> None:
+    X, y, d = samples()
+    X = X.astype(np.float32)
+    model = DomainClassifier("erm", **SMALL).fit(X[::-1], y[::-1], domains=d[::-1])
+    np.testing.assert_allclose(model.predict_proba(X[::-1]), model.predict_proba(X)[::-1], rtol=1e-9)
+
+
+def test_a_pickle_of_a_missing_gpu_is_loaded_on_the_cpu() -> None:
+    X, y, _ = samples()
+    model = DomainClassifier("erm", **SMALL).fit(X, y)
+    stored = pickle.dumps(model.set_params(device="cuda:99"))
+    with pytest.warns(UserWarning, match=r"'cuda:99' was asked for.* The model is loaded on the CPU\."):
+        again = pickle.loads(stored)
+    assert again.device == "cuda:99"
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
 def test_joblib_keeps_it_in_a_file(tmp_path: Any) -> None:
     X, y, _ = samples()
     model = DomainClassifier("erm", **SMALL).fit(X, y)

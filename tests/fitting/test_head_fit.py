@@ -14,9 +14,10 @@ from longshift.fitting import fit, time_needed
 from longshift.fitting.job_runner import JobRunner
 from longshift.fitting.network_choice import choose_network
 from longshift.fitting.plan import usual_steps
+from longshift.fitting.request_checks import make_draft
 from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import evaluate, predict
-from longshift.training import FrozenNetwork, feature_cache
+from longshift.training import FrozenNetwork, OpenDataset, feature_cache
 from tests.fitting.test_fit_run import COUNTS, sites
 from tests.training.frozen import head_config, small_weights
 from tests.training.runs import CPU
@@ -155,6 +156,23 @@ def test_options_of_images_are_errors_on_vectors(tmp_path: Path) -> None:
     for option in ({"weights": "x.safetensors"}, {"image_size": 64}, {"trainable": "head"}, {"views": 2}):
         with pytest.raises(UsageError, match="has no effect on vectors; drop it"):
             fit(tmp_path / "v.npz", out=tmp_path / "fit", **QUICK, **option)
+
+
+@pytest.mark.parametrize("option", [{"head": "linear"}, {"backbone": "linear"}])
+def test_the_plan_for_vectors_names_the_network_that_is_trained(tmp_path: Path, option: dict[str, Any]) -> None:
+    import numpy as np
+
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    labels, domains = np.repeat(["cat", "dog"], 30), np.tile(["north", "south", "west"], 20)
+    np.savez(tmp_path / "v.npz", x=x, label=labels, domain=domains)
+    request: dict[str, Any] = {
+        "target": None, "hparams": {}, "average": "none", "split_seed": 0, "train_seed": 0, "method": "erm",
+        "backbone": "auto", "weights": None, "pretrained": None, "image_size": 0, "trainable": None, "head": "mlp",
+        "views": 1,
+    }  # fmt: skip
+    draft = make_draft(OpenDataset(str(tmp_path / "v.npz")), {**request, **option}, gpu=False)
+    assert draft.reason == "The network for vectors is linear."
+    assert usual_steps(60_000, 3, draft.config) == 300
 
 
 @pytest.mark.slow

@@ -172,12 +172,24 @@ def test_options_without_effect_are_errors(weights: Path, changes: dict[str, obj
 
 @pytest.mark.parametrize("option", [{"weights": "x.safetensors"}, {"image_size": 64}, {"trainable": "head"}])
 def test_options_of_images_are_errors_on_vectors(tmp_path: Path, option: dict[str, object]) -> None:
-    x = np.random.default_rng(0).normal(size=(60, 4))
-    labels, domains = np.repeat(["cat", "dog"], 30), np.tile(["north", "south", "west"], 20)
-    np.savez(tmp_path / "v.npz", x=x, label=labels, domain=domains)
     (name,) = option
     with pytest.raises(UsageError, match=f"{name}: has no effect on vectors; drop it"):
-        resolve({"data": str(tmp_path / "v.npz"), "target": "west", "setting": "Natural", "shrink": True, **option})
+        resolve({**vectors_request(tmp_path), **option})
+
+
+def vectors_request(folder: Path) -> dict[str, object]:
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    labels, domains = np.repeat(["cat", "dog"], 30), np.tile(["north", "south", "west"], 20)
+    np.savez(folder / "v.npz", x=x, label=labels, domain=domains)
+    return {"data": str(folder / "v.npz"), "target": "west", "setting": "Natural", "shrink": True}
+
+
+def test_a_head_that_the_backbone_overrides_is_an_error(tmp_path: Path) -> None:
+    request = vectors_request(tmp_path)
+    with pytest.raises(UsageError, match="head: has no effect on vectors with backbone = 'mlp'; drop it"):
+        resolve({**request, "backbone": "mlp", "head": "linear"})
+    for given in ({"backbone": "linear"}, {"head": "linear"}, {"backbone": "linear", "head": "linear"}):
+        assert resolve({**request, **given}).config.backbone_name == "linear"
 
 
 def test_splits_do_not_depend_on_what_is_trained(weights: Path) -> None:

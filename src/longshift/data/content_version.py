@@ -87,14 +87,27 @@ def _known_vectors(folder: Path, stamps: str) -> str:
     for file in _newest_first(folder, stamps):
         lines = _lines(file)
         if len(lines) == 1 and file.name == _file_name(stamps, lines[0]):
+            _mark_used(file)
             return lines[0]
     return ""
 
 
 def _newest_first(folder: Path, stamps: str) -> list[Path]:
     """Lists of files with these stamps: there are two if content changed and stamps did not."""
-    found = folder.glob(f"{stamps[:_NAME]}-*.tsv")
-    return sorted(found, key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    return sorted(folder.glob(f"{stamps[:_NAME]}-*.tsv"), key=_last_use, reverse=True)
+
+
+def _last_use(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:  # another process has just removed it
+        return 0
+
+
+def _mark_used(file: Path) -> None:
+    """Lists that are not used for the longest time are removed first."""
+    with contextlib.suppress(OSError):  # the cache may be read-only
+        os.utime(file)
 
 
 def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool) -> str:
@@ -134,6 +147,7 @@ def _known(manifest: Manifest, folder: Path, stamps: str) -> str:
         if list(hashes) == list(map(_in_a_line, manifest.paths)):
             version = _combined(manifest, hashes.values())
             if file.name == _file_name(stamps, version):
+                _mark_used(file)
                 return version
     return ""
 
@@ -152,7 +166,7 @@ def _file_name(stamps: str, version: str) -> str:
 def _write(file: Path, lines: Sequence[str]) -> None:
     with contextlib.suppress(LongshiftError, OSError):  # only a cache: it may be read-only
         write_text(file, "".join(f"{line}\n" for line in lines))
-        kept = sorted(file.parent.glob("*.tsv"), key=lambda path: path.stat().st_mtime)
+        kept = sorted(file.parent.glob("*.tsv"), key=_last_use)
         for old in kept[:-MOST_LISTS]:
             old.unlink(missing_ok=True)
 

@@ -50,7 +50,8 @@ class FolderSource:
             status = os.stat(os.path.join(self.root, path))
         except OSError as error:
             return f"missing: {error.strerror}"
-        # The last: a copy may keep the time of its original, but nothing can set this one.
+        # The last: a copy may keep the time of its original, but nothing can set this one. On Windows it is the time of
+        # creation, so a change that keeps size and time is not seen there.
         return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ from longshift.errors import LongshiftError
 from longshift.fitting.plan import usual_batch, usual_steps
 from longshift.inference import LoadedModel, load_model
 from longshift.settings import NO_TARGET
-from longshift.training import Interrupted, RunFolder, Runtime, resolve, train, use_threads
+from longshift.training import Interrupted, RunFolder, Runtime, resolve, resolve_device, train, use_threads
 
 Array = npt.NDArray[Any]
 FILES = ("model.json", "model.safetensors")
@@ -124,7 +125,7 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         check_is_fitted(self)
         vectors: Array = validate_data(self, X, dtype=np.float32, reset=False)
         model = self.model_
-        chunks = torch.from_numpy(vectors).split(CHUNK)
+        chunks = torch.from_numpy(np.ascontiguousarray(vectors)).split(CHUNK)  # a reversed view has negative strides
         # In double precision a row has the same probabilities whichever rows come with it.
         with torch.no_grad(), use_threads(1):
             logits = torch.cat([model.predictor(chunk.to(model.device).double()).cpu() for chunk in chunks])
@@ -163,10 +164,17 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore the state, and the model from the bytes of its files."""
+        """Restore the state, and the model from the bytes of its files; on the CPU if its device is missing here."""
         super().__setstate__(state)
-        if "_files" in state:
-            self.model_ = _model_of(self._files, self.device)
+        if "_files" not in state:
+            return
+        device = self.device
+        try:
+            resolve_device(device)
+        except LongshiftError as error:
+            warnings.warn(f"{error}. The model is loaded on the CPU.", UserWarning, stacklevel=2)
+            device = "cpu"
+        self.model_ = _model_of(self._files, device)
 
 
 def _names(noun: str, indices: Array) -> Array:

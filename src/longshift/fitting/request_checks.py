@@ -9,6 +9,7 @@ from longshift.data import Manifest
 from longshift.errors import UsageError, unknown_name
 from longshift.fitting.network_choice import choose_network, try_network
 from longshift.fitting.plan import usual_batch
+from longshift.nn import VECTOR_LINEAR
 from longshift.settings import NO_TARGET, find_target
 from longshift.text import some
 from longshift.training import OpenDataset, RunConfig
@@ -44,10 +45,10 @@ def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draf
         request["trainable"],
     )  # fmt: skip
     base |= {**chosen, "head": request["head"], "views": request["views"]}
-    if manifest.vectors:
-        linear = request["head"] == "linear"
-        reason = f"The network for vectors {'is linear' if linear else 'has one hidden layer (256 units)'}."
     config = dataset.resolve({**base, **own}, "the fit").config
+    if manifest.vectors:
+        linear = config.backbone_name == VECTOR_LINEAR
+        reason = f"The network for vectors {'is linear' if linear else 'has one hidden layer (256 units)'}."
     try_network(config, manifest)
     if "batch_size" not in request["hparams"]:
         batch = usual_batch(len(manifest), len(manifest.domain_names), config)

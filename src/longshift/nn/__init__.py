@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from longshift.nn.backbones import (
         SMALL_CONV as SMALL_CONV,
         VECTOR_HEADS as VECTOR_HEADS,
+        VECTOR_LINEAR as VECTOR_LINEAR,
         VECTOR_MLP as VECTOR_MLP,
         check_backbone as check_backbone,
         make_backbone as make_backbone,

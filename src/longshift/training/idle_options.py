@@ -25,7 +25,10 @@ def _idle_fields(config: RunConfig) -> dict[str, str]:
     """Fields without effect, and why."""
     if config.vectors:
         names = ("pretrained", "weights", "trainable", "views", "freeze_bn", "image_size", "augment")
-        return dict.fromkeys(names, "on vectors")
+        idle = dict.fromkeys(names, "on vectors")
+        if config.backbone not in ("auto", config.head):
+            idle["head"] = f"on vectors with backbone = {config.backbone!r}"
+        return idle
     if not config.frozen:
         return dict.fromkeys(("head", "views"), "with trainable = 'all'")
     found = {"freeze_bn": "with trainable = 'head'"}
