@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -24,6 +24,10 @@ from longshift.errors import LongshiftError, UsageError
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run, or of a fit.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(help="Labeled data to measure on: folder class/image or site/class/image, table, vectors."),
+    ] = None,
     sets: Annotated[
         list[str] | None, typer.Option("--on", help="Measure on validation, test or target; repeatable. Default: all.")
     ] = None,
@@ -33,10 +37,22 @@ def evaluate(
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Load a run's weights, measure them again on its own data, and compare with the recorded accuracies.
+    """Measure a model on labeled data, or again on the data of its run.
 
-    Example: `longshift evaluate runs/ndcl-ink-1a2b3c4d --on target`
+    With DATA: accuracy, classes and calibration at each of its sites, and what was expected there without labels.
+    Without: compare with the recorded accuracies of the run.
+
+    Examples:
+
+        longshift evaluate fits/mysites labeled_site/
+
+        longshift evaluate runs/ndcl-ink-1a2b3c4d --on target
     """
+    if data is not None:
+        if sets:
+            raise UsageError("--on: expected no DATA with the sets of a run, got both")
+        _evaluate_data(run, data, averaged, device, cache, quiet, as_json)
+        return
     from longshift.inference import ALL_SITES, evaluate as measure
     from longshift.training import SETS, Runtime
 
@@ -83,3 +99,35 @@ def evaluate(
             f"{found['folder']}: expected the accuracies in result.json, got others. "
             "Was model.safetensors replaced, or did the images change?"
         )
+
+
+def _evaluate_data(
+    model: Path, data: str, averaged: bool, device: str, cache: Path | None, quiet: bool, as_json: bool
+) -> None:
+    """Print one row per site and the classes of all of them."""
+    from longshift.inference import evaluate_site
+
+    weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
+    with progress("reading", 0, quiet) as tick:
+        results = evaluate_site(model, data, weights, device, cache, tick)
+    if as_json:
+        print_json([result.to_json() for result in results])
+        return
+    rows = [
+        [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy), percent(r.found.macro_f1),
+         percent(r.ece)]
+        for r in results
+    ]  # fmt: skip
+    caption = "Percent. ECE: expected calibration error of the probabilities of `longshift predict`."
+    print_table("", ("site", "n", "accuracy", "over\nclasses", "macro\nF1", "ECE"), rows, caption)
+    classes = list(results[0].found.per_class)
+    table = []
+    for k, name in enumerate(classes):
+        counts = [sum(r.found.confusion[k][j] for r in results) for j in range(len(classes))]
+        if sum(counts):
+            wrong = max((j for j in range(len(classes)) if j != k), key=lambda j: counts[j])
+            mostly = f"{classes[wrong]} ({counts[wrong]})" if counts[wrong] else ""
+            table.append([name, sum(counts), percent(counts[k] / sum(counts)), mostly])
+    print_table("", ("class", "n", "accuracy", "most often misclassified as"), table)
+    for result in results:
+        say(result.sentence())

@@ -36,7 +36,7 @@ VERBS = {
     "split": "Make, show and draw imbalanced splits.",
     "methods": "List the methods, or show one with all its hyper-parameters.",
     "train": "Train one method and keep the run in a folder.",
-    "evaluate": "Measure a finished run again and compare with its recorded accuracies.",
+    "evaluate": "Measure a model on labeled data, or a finished run again.",
     "sweep": "Run many trainings: plan, run, stop, resume, pick the best.",
     "report": "Write tables and a page from finished runs.",
     "reproduce": "Make the paper's tables and figures.",

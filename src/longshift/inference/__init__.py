@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     )
     from longshift.inference.evaluate_run import ALL_SITES as ALL_SITES, evaluate as evaluate
     from longshift.inference.exporting import export as export
+    from longshift.inference.labeled_site import SiteResult as SiteResult, evaluate_site as evaluate_site
     from longshift.inference.loading import (
         FINAL as FINAL,
         PLAN as PLAN,

@@ -1,0 +1,135 @@
+"""Score a model on labeled data of one or more sites, and compare with what it expected there without the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from longshift.array_types import IntArray
+from longshift.data import Manifest, Row, list_folder, load_dataset, open_store
+from longshift.errors import LongshiftError
+from longshift.inference.loading import LoadedModel, Weights, load_model
+from longshift.inference.prediction import Outputs, estimate_from
+from longshift.inference.site_estimate import SiteEstimate
+from longshift.metrics import Evaluation, evaluate_predictions, expected_calibration_error
+from longshift.progress import Tick, silent
+from longshift.text import some
+
+CHUNK = 256
+
+
+@dataclass(frozen=True)
+class SiteResult:
+    """What was found at a site, and what was expected there without labels (None: too few samples, or no fit)."""
+
+    site: str
+    found: Evaluation
+    ece: float  # of the calibrated probabilities
+    expected: SiteEstimate | None
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the interval held the accuracy."""
+        reach = self.expected.accuracy if self.expected else None
+        return None if reach is None else reach.low <= self.found.accuracy <= reach.high
+
+    def sentence(self) -> str:
+        """Promised against found."""
+        found = f"{self.site}: {100 * self.found.accuracy:.1f} % of {self.found.n} samples correct"
+        if self.expected is None:
+            return f"{found}."
+        reach = self.expected.accuracy
+        side = "inside" if self.kept else "outside"
+        return (
+            f"{found}; expected without labels: {100 * reach.mean:.0f} % ({100 * reach.low:.0f} to "
+            f"{100 * reach.high:.0f} %), so the truth is {side} the interval."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        expected = self.expected.to_json() if self.expected else None
+        return {
+            "site": self.site, **self.found.to_dict(), "balanced_accuracy": self.found.balanced_accuracy,
+            "calibrated_ece": self.ece, "expected": expected, "inside_interval": self.kept,
+        }  # fmt: skip
+
+
+def evaluate_site(
+    model: LoadedModel | Path | str,
+    data: str | Path,
+    weights: Weights = "selected",
+    device: str = "auto",
+    cache: Path | None = None,
+    tick: Tick = silent,
+) -> list[SiteResult]:
+    """Measure a model on labeled data: accuracy, classes, confusion, calibration, and promised against found.
+
+    Args:
+        model: A loaded model, or the folder of a run or fit.
+        data: A folder class/image of one site, or what `load_dataset` takes (site/class/image, a table, vectors).
+        weights: "selected" or "averaged", for a folder.
+        device: Device for a folder.
+        cache: Folder of decoded images.
+        tick: Function that is called once per sample while images are decoded.
+
+    Returns:
+        One result per site.
+
+    Raises:
+        LongshiftError: If the data have classes that the model does not know, or cannot be read.
+
+    Example:
+        >>> for result in evaluate_site("fits/hospitals", "labeled_site/"):  # doctest: +SKIP
+        ...     print(result.sentence())
+    """
+    loaded = model if isinstance(model, LoadedModel) else load_model(model, weights, device)
+    manifest = labeled_data(data)
+    unknown = [name for name in manifest.classes if name not in loaded.classes]
+    if unknown:
+        raise LongshiftError(
+            f"Expected the classes of the model ({some(loaded.classes)}), got {some(unknown)} in {manifest.name}. "
+            "Rename or remove them."
+        )
+    if manifest.vectors != loaded.info.vectors:
+        takes, has = ("vectors", "images") if loaded.info.vectors else ("images", "vectors")
+        raise LongshiftError(f"Expected {takes}, which the model takes, got {has} in {manifest.name}")
+    store = open_store(manifest, loaded.size, cache, tick)
+    if manifest.vectors and store.inputs.shape[1] != loaded.info.input_dim:
+        raise LongshiftError(f"Expected vectors of length {loaded.info.input_dim}, got {store.inputs.shape[1]}")
+    place = np.array([loaded.classes.index(name) for name in manifest.classes], dtype=np.int64)
+    labels = place[manifest.labels]
+    return [
+        _result(loaded, manifest, name, np.flatnonzero(manifest.domains == d), labels, store.inputs)
+        for d, name in enumerate(manifest.domain_names)
+    ]
+
+
+def labeled_data(data: str | Path) -> Manifest:
+    """A dataset; a folder whose images all lie in class/ is one site."""
+    path = Path(data)
+    if path.is_dir():
+        images = list_folder(path).images
+        if images and all(name.count("/") == 1 for name in images):
+            site = path.resolve().name
+            return Manifest.from_rows(site, path, [Row(site, name.split("/", 1)[0], name) for name in images])
+    return load_dataset(data)
+
+
+def _result(
+    model: LoadedModel, manifest: Manifest, site: str, chosen: IntArray, labels: IntArray, inputs: Any
+) -> SiteResult:
+    parts = [
+        model.outputs(torch.from_numpy(np.array(inputs[chosen[start : start + CHUNK]])))
+        for start in range(0, len(chosen), CHUNK)
+    ]
+    names = tuple(manifest.paths[i] for i in chosen.tolist())
+    outputs = Outputs(names, torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts]), ())
+    found = evaluate_predictions(
+        outputs.logits, labels[chosen], np.zeros(len(chosen), dtype=np.int64), model.classes, (site,), source=site
+    )
+    ece = expected_calibration_error(outputs.logits.double() / model.temperature, labels[chosen])
+    return SiteResult(site, found, ece, estimate_from(model, outputs))

@@ -1,0 +1,73 @@
+"""A model on labeled data of new sites: numbers against a plain count, promised against found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from longshift.cli.main import app
+from longshift.errors import LongshiftError
+from longshift.fitting import fit
+from longshift.inference.labeled_site import evaluate_site, labeled_data
+from longshift.inference.prediction import predict
+from tests.training.runs import CPU
+
+runner = CliRunner()
+
+
+def vectors(path: Path, sites: dict[str, float], n: int = 60, names: str = "abc") -> Path:
+    rng = np.random.default_rng(len(sites))
+    y = np.arange(n * len(sites)) % 3
+    shift = np.repeat(list(sites.values()), n)
+    x = rng.normal(0, 1, (len(y), 5)) + 2 * np.eye(5)[y] + shift[:, None] * np.eye(5)[3]
+    np.savez(path, x=x, label=np.array(list(names))[y], domain=np.repeat(list(sites), n))
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("fit")
+    data = vectors(root / "data.npz", {"north": 0.0, "south": 1.0, "west": 2.0})
+    return fit(data, out=root / "fit", steps=40, method="erm", runtime=CPU).folder
+
+
+def test_numbers_agree_with_predict_and_the_interval_is_compared(fitted: Path, tmp_path: Path) -> None:
+    new = vectors(tmp_path / "new.npz", {"east": 1.5, "far": 3.0})
+    first, second = evaluate_site(fitted, new, device="cpu")
+    assert (first.site, second.site) == ("east", "far")
+    labels = dict(zip(map(str, range(120)), np.load(new)["label"], strict=True))
+    rows = predict(fitted, [new], device="cpu").rows
+    right = [row.label == labels[str(int(row.path.rsplit("#", 1)[1]))] for row in rows]
+    assert first.found.accuracy == pytest.approx(np.mean(right[:60]))
+    assert second.found.accuracy == pytest.approx(np.mean(right[60:]))
+    assert first.expected is not None
+    reach = first.expected.accuracy
+    assert first.kept is (reach.low <= first.found.accuracy <= reach.high)
+    assert f"so the truth is {'inside' if first.kept else 'outside'} the interval" in first.sentence()
+    shown = runner.invoke(app, ["evaluate", str(fitted), str(new), "--device", "cpu", "-q"])
+    assert shown.exit_code == 0, shown.output
+    assert first.sentence() in shown.output
+    value = json.loads(runner.invoke(app, ["evaluate", str(fitted), str(new), "-q", "--json"]).stdout)
+    assert sum(map(sum, value[0]["confusion"])) == 60
+
+
+def test_classes_that_the_model_does_not_know_are_named(fitted: Path, tmp_path: Path) -> None:
+    with pytest.raises(LongshiftError, match=r"Expected the classes of the model \(a, b, c\), got x in new"):
+        evaluate_site(fitted, vectors(tmp_path / "new.npz", {"east": 0.0, "far": 1.0}, names="abx"), device="cpu")
+
+
+def test_a_folder_of_classes_is_one_site(fitted: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / "site" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "site" / name / "1.png")
+    found = labeled_data(tmp_path / "site")
+    assert (found.domain_names, found.classes, len(found)) == (("site",), ("a", "b"), 2)
+    with pytest.raises(LongshiftError, match="Expected vectors, which the model takes, got images"):
+        evaluate_site(fitted, tmp_path / "site", device="cpu")
+    asked = runner.invoke(app, ["evaluate", str(fitted), str(tmp_path / "site"), "--on", "target"])
+    assert "expected no DATA with the sets of a run" in str(asked.exception)
