@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -21,3 +23,12 @@ class Tick(Protocol):
 
 def silent(done: int = 1, note: str = "") -> None:
     """Shows nothing."""
+
+
+# From a label and a number of pieces to a context manager that gives a `Tick`.
+Bar = Callable[[str, int], AbstractContextManager[Tick]]
+
+
+def no_bar(label: str, total: int) -> AbstractContextManager[Tick]:
+    """Shows nothing."""
+    return nullcontext(silent)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from longshift.data import data_version, load_dataset, what_changed
+from longshift.progress import Tick
+from longshift.training import OpenDataset
 from tests.data.trees import encoded, make_tree, picture, zip_tree
 
 
@@ -54,6 +57,22 @@ def test_what_changed_is_told(tmp_path: Path) -> None:
     assert what_changed(before, after, cache) == "1 file removed (paint/cat/0.png); 1 file added (paint/dog/new.png)"
     shutil.rmtree(cache)
     assert what_changed(before, after, cache) == f"version {before[:12]} before, {after[:12]} now"
+
+
+def test_progress_is_shown_while_many_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[str, int]] = []
+    ticks: list[int] = []
+
+    def bar(label: str, total: int) -> AbstractContextManager[Tick]:
+        shown.append((label, total))
+        return nullcontext(lambda done=1, note="": ticks.append(done))
+
+    data, cache = OpenDataset(str(make_tree(tmp_path / "data"))), tmp_path / "own"
+    monkeypatch.setattr("longshift.data.content_version.MANY", 5)
+    for _ in range(2):
+        assert OpenDataset(data.data, cache=cache, bar=bar).version == data.version
+    assert (shown, sum(ticks)) == ([("hashing data", 12)], 12)  # once: the hashes are kept
+    assert len(list((cache / "versions").iterdir())) == 1
 
 
 def test_files_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

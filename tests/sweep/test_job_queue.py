@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -53,6 +55,22 @@ def test_two_at_a_time_both_are_running_until_no_job_is_left(tmp_path: Path, mon
     monkeypatch.setattr("longshift.sweep.local_launcher._tell", lambda *_: None)
     running.run_jobs(plan.folder.store, plan.jobs, [Slot("cpu", 1)] * 2, Runtime(), lambda: False, told)
     assert told.lines == [(0, "2 running"), *[(1, "2 running")] * 2, (1, "1 running"), (1, "0 running")]
+
+
+def test_changed_data_leave_out_the_jobs_of_their_dataset_only(tmp_path: Path) -> None:
+    job_queue = make_queue(small_plan(tmp_path / "s"))
+    jobs = [replace(job, dataset="one" if i % 2 else "two") for i, job in enumerate(job_queue.waiting)]
+    job_queue.waiting = deque(jobs)
+    first = job_queue.next_job()
+    assert first is not None
+    job_queue.finish(first, Outcome("changed", "the data have changed."))
+    ran = []
+    while (job := job_queue.next_job()) is not None:
+        ran.append(job)
+        job_queue.finish(job, Outcome("done"))
+    assert ran == [job for job in jobs if job.dataset == "one"]
+    assert (job_queue.open, job_queue.trouble, job_queue.failed) == (False, "", 0)
+    assert job_queue.problem == "2 jobs on two not run: the data have changed."
 
 
 def test_a_board_tells_only_what_has_changed(tmp_path: Path) -> None:

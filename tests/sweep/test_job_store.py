@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import torch
 
+from longshift.data import DataChanged
 from longshift.errors import LongshiftError
 from longshift.results import BadResult, read_summary
 from longshift.sweep import job_claims as claims, job_store as store
 from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import Job, Plan
-from longshift.sweep.run_job import disk_full, execute
+from longshift.sweep.run_job import _trouble, disk_full, execute, not_to_blame
 from longshift.training import checkpoint
 from longshift.training.run_config import Runtime
 from longshift.training.task import TaskCache
@@ -194,6 +195,24 @@ def test_a_full_disk_stops_and_loses_nothing(plan: Plan, monkeypatch: pytest.Mon
     assert "the disk is full" in outcome.message
     assert _states(plan) == ["waiting", "done"]  # neither finished nor failed
     assert execute(job, place, RUNTIME, TASKS) == Outcome("done")
+
+
+def test_an_error_that_a_method_handled_does_not_stop_the_sweep(plan: Plan) -> None:
+    def of_a_method() -> None:
+        try:
+            raise PermissionError(errno.EACCES, "no access to an optional file")
+        except PermissionError:
+            raise ValueError("another mistake")  # noqa: B904
+
+    with pytest.raises(ValueError, match="another mistake") as handled:
+        of_a_method()
+    assert not not_to_blame(handled.value)
+    stated = LongshiftError("cannot write")
+    stated.__cause__ = PermissionError(errno.EACCES, "no access")
+    assert not_to_blame(stated)
+    job = plan.jobs[0]
+    assert _trouble(DataChanged("it changed"), job, plan.folder.store) == Outcome("changed", "it changed")
+    assert not plan.folder.store.failure(job.fingerprint).exists()
 
 
 def test_only_a_full_disk_looks_like_one(tmp_path: Path) -> None:

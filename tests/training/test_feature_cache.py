@@ -27,6 +27,7 @@ from longshift.training.feature_cache import (
     open_features,
     require_readable,
     unreadable,
+    usable_rows,
 )
 from longshift.training.feature_views import CopyRecipe
 from longshift.training.run_config import Runtime
@@ -220,6 +221,20 @@ def test_an_image_that_cannot_be_read_has_no_features(photos: Path) -> None:
     assert unreadable(found) == {"north/cat/05.png": "not an image"}
     with pytest.raises(LongshiftError, match=r"1 of the 84 images of photos cannot be read: north/cat/05.png"):
         require_readable(found)
+
+
+def test_an_image_for_which_the_network_gives_nan_does_not_vanish(photos: Path) -> None:
+    class Partly(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            means = x.mean((2, 3))
+            means[means[:, 0] < 0.01, 2] = torch.nan
+            return means
+
+    Image.new("RGB", (20, 20)).save(photos / "north" / "cat" / "05.png")
+    frozen = FrozenNetwork("partly", Backbone(Partly(), 3, (0.0,) * 3, (1.0,) * 3))
+    found = open_features(load_dataset(photos), frozen, FeatureRequest(16), runtime=CPU)
+    assert unreadable(found) == {"north/cat/05.png": "the network gives NaN for it"}
+    assert usable_rows(found).sum() == 83
 
 
 def test_features_are_not_rounded_to_tf32(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:

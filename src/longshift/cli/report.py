@@ -62,7 +62,8 @@ def report(
         str | None, typer.Option(help="Read the images of --html from here, if they moved since training.")
     ] = None,
     data_version: Annotated[
-        str, typer.Option(help="Use only runs on this version of the data (first characters of data_version).")
+        str,
+        typer.Option(help="Leave out runs on other versions of the data (first characters of data_version)."),
     ] = "",
     as_json: JsonFlag = False,
 ) -> None:

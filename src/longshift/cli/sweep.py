@@ -87,7 +87,7 @@ def plan(
     """
     from longshift.sweep import count_kinds, duration, estimate, job_entries, make_plan, make_slots, never_started
 
-    sweep, made = make_plan(directory)
+    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet))
     jobs = made.runs
     entries = job_entries(made)
     counts = Counter(entry.state for entry in entries.values())
@@ -174,7 +174,7 @@ def run(
     run_jobs = LAUNCHERS.find(launcher)
     options = LaunchOptions(device, jobs_per_gpu, workers, threads, address, shared_dir)
     kind = tracker_kind(track) if track else None
-    sweep, made = make_plan(directory)
+    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet))
     _warn(made.warnings)
     if not quiet:
         _warn(never_started(made))
@@ -203,8 +203,9 @@ def run(
     }  # fmt: skip
     if as_json:
         print_json(value)
-    if job_queue.trouble:
-        raise LongshiftError(f"{job_queue.trouble}\nThe sweep stopped. Resume with: longshift sweep run {directory}")
+    if job_queue.problem:
+        stopped = "The sweep stopped. " if job_queue.trouble else ""
+        raise LongshiftError(f"{job_queue.problem}\n{stopped}Resume with: longshift sweep run {directory}")
     left = job_queue.total - job_queue.done - job_queue.failed
     if left:
         raise SweepStopped(

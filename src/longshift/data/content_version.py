@@ -22,10 +22,12 @@ from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
 from longshift.errors import LongshiftError
 from longshift.files import write_text
+from longshift.progress import Bar, no_bar
 from longshift.text import counted, some
 
 VERSIONS = "versions"
 MOST_LISTS = 200  # that are kept
+MANY = 1000  # files take long enough to show progress
 SHOWN = 12  # characters of a version in messages
 _NAME = 24  # characters of a hash in the name of a file
 
@@ -40,13 +42,14 @@ def default_cache() -> Path:
     return Path(given).expanduser() if given else Path.home() / ".cache" / "longshift"
 
 
-def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = False) -> str:
+def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = False, bar: Bar = no_bar) -> str:
     """SHA-256 over the manifest and the content of every file; "" for the embedded digits, which never change.
 
     Args:
         manifest: The dataset.
         cache: Folder that keeps the hashes of files; by default $LONGSHIFT_CACHE.
         fresh: Read all files even if their sizes and time stamps are known.
+        bar: Shows the progress of reading many files.
     """
     if manifest.root is None:
         return ""
@@ -56,7 +59,7 @@ def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = Fa
     with open_source(manifest) as source:
         stamps = identity(manifest, source)
         known = "" if fresh else _known(manifest, folder, stamps)
-        return known or _keep(manifest, folder, stamps, _hash_files(manifest, source))
+        return known or _keep(manifest, folder, stamps, _hash_files(manifest, source, bar))
 
 
 def changed_silently(manifest: Manifest, cache: Path | None = None) -> str:
@@ -119,14 +122,20 @@ def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool) -> str:
     return version
 
 
-def _hash_files(manifest: Manifest, source: ImageSource) -> list[str]:
+def _hash_files(manifest: Manifest, source: ImageSource, bar: Bar = no_bar) -> list[str]:
     def look(path: str) -> str:
         try:
             return hashlib.sha256(source.read(path)).hexdigest()
         except BadImage as bad:
             return bad.kind  # `data verify` and the decoder report it
 
-    return list(ordered_map(look, manifest.paths))
+    show = bar if len(manifest) >= MANY else no_bar
+    hashes: list[str] = []
+    with show(f"hashing {manifest.name}", len(manifest)) as tick:
+        for found in ordered_map(look, manifest.paths):
+            hashes.append(found)
+            tick()
+    return hashes
 
 
 def _combined(manifest: Manifest, hashes: Iterable[str]) -> str:

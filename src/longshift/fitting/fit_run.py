@@ -163,7 +163,8 @@ def fit(
     """
     runtime, limit = runtime or Runtime(), TimeLimit(minutes)
     path = data_path(data, y, domains, Path(out or "fits/arrays"))
-    dataset = OpenDataset(path)
+    early = _stoppable(bar, stop)
+    dataset = OpenDataset(path, cache=runtime.cache, bar=early)
     manifest = dataset.manifest
     name = folder_name(manifest.name) if isinstance(data, (str, Path)) else "arrays"
     folder = Path(out) if out else Path("fits") / name
@@ -180,7 +181,6 @@ def fit(
         plan = earlier_plan(folder / PLAN, request)
         gpu = resolve_device(runtime.device).type == "cuda"
         draft = make_draft(dataset, request, gpu) if plan is None else None
-        early = _stoppable(bar, stop)
         with early(f"looking at {manifest.name}", len(manifest)) as tick:
             look = look_at(manifest, tick)
         for sentence in (*look.sentences(), *look.warnings()):
@@ -256,8 +256,8 @@ def _check_files(plan: Plan, dataset: OpenDataset, folder: Path) -> None:
     if (plan.fingerprint, plan.version) != (dataset.manifest.fingerprint(), dataset.version):
         raise DataChanged(
             f"The files of {dataset.manifest.name} changed since the fit in {folder} started: "
-            f"{what_changed(plan.version, dataset.version)}. Choose another --out, or remove that folder, and run "
-            "again."
+            f"{what_changed(plan.version, dataset.version, dataset.cache)}. Choose another --out, or remove that "
+            "folder, and run again."
         )
 
 

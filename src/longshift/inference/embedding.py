@@ -13,7 +13,15 @@ from longshift.data import SOURCE_ARRAY, SOURCE_METADATA, Manifest, VectorSource
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
 from longshift.progress import Tick, silent
-from longshift.training import FeatureRequest, FrozenNetwork, Runtime, open_features, require_readable, unreadable
+from longshift.training import (
+    FeatureRequest,
+    FrozenNetwork,
+    Runtime,
+    open_features,
+    require_readable,
+    unreadable,
+    usable_rows,
+)
 
 TABLES = (".npz", ".parquet")
 
@@ -68,7 +76,7 @@ def embed(
     if not skip_unreadable:
         require_readable(store)
     vectors = np.asarray(store.inputs, dtype=np.float32)
-    rows = np.flatnonzero(~np.isnan(vectors).any(axis=1))
+    rows = np.flatnonzero(usable_rows(store))
     if not len(rows):
         raise LongshiftError(f"Expected images that can be read in {manifest.name}, got none of {len(manifest)}")
     source = VectorSource(network.name, network.weights_hash, size, longshift.__version__)

@@ -80,9 +80,8 @@ def evaluate(
     task = Task(manifest, split, open_inputs(plain, manifest, network, runtime, bar), network)
     recorded_version = config.data_version or (recorded_result.get("data_version") or "")
     try:
-        require_version(
-            recorded_version, task.store.version, f"the data of {folder.path} have changed since it was trained"
-        )
+        what = f"the data of {folder.path} have changed since it was trained"
+        require_version(recorded_version, task.store.version, what, runtime.cache)
     except DataChanged as error:
         if not config.benchmark:
             raise

@@ -81,13 +81,13 @@ def run_missing(
             if jobs:
                 now = replace(runtime, keep_model=False, save_predictions=predictions)
                 job_queue = run_jobs(workspace.store, jobs, slots, now, stop, tick)
-                _check(job_queue.trouble, len(left_over(workspace, asked)) if stop() else 0)
+                _check(job_queue.problem, len(left_over(workspace, asked)) if stop() else 0)
     again = without_predictions(workspace, recipes)
     if again:
         with bar("runs for their predictions", len(again)) as tick:
             now = replace(runtime, keep_model=False, save_predictions=True)
             job_queue = run_jobs(workspace.again, again, slots, now, stop, tick)
-            _check(job_queue.trouble, job_queue.total - job_queue.done - job_queue.failed)
+            _check(job_queue.problem, job_queue.total - job_queue.done - job_queue.failed)
 
 
 def _check(trouble: str, left: int) -> None:

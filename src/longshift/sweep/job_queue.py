@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +14,7 @@ from longshift.sweep.job_status import job_entries
 from longshift.sweep.job_store import FINISHED, Outcome, state_of, write_failure
 from longshift.sweep.jobs import Job, Plan
 from longshift.sweep.sweep_folder import StoreFolder, SweepFolder
+from longshift.text import counted
 
 LOOK_AGAIN = 1.0  # seconds until a job that runs elsewhere is looked at again
 
@@ -33,6 +34,8 @@ class JobQueue:
     elsewhere: list[Job] = field(default_factory=list)
     deaths: dict[str, int] = field(default_factory=dict)
     trouble: str = ""  # what ended the sweep early
+    changed: dict[str, str] = field(default_factory=dict)  # datasets whose files changed meanwhile, and how
+    left_out: list[Job] = field(default_factory=list)  # jobs on them
     listener: Callable[[JobQueue], None] = lambda job_queue: None
     _looked: float = 0.0
     _told: tuple[int, ...] = ()
@@ -42,6 +45,9 @@ class JobQueue:
         self._look_elsewhere()
         while self.waiting:
             job = self.waiting.popleft()
+            if job.dataset in self.changed:
+                self.left_out.append(job)
+                continue
             state = state_of(self.store, job.fingerprint)
             if state in ("waiting", "corrupt"):
                 self.running.add(job.fingerprint)
@@ -75,6 +81,9 @@ class JobQueue:
             self.failed += 1
         elif outcome.kind == "busy":
             self.elsewhere.append(job)
+        elif outcome.kind == "changed":
+            self.changed.setdefault(job.dataset, outcome.message)
+            self.left_out.append(job)
         else:
             self.waiting.appendleft(job)
             if outcome.kind == "full":
@@ -99,6 +108,14 @@ class JobQueue:
         if state != self._told:
             self._told = state
             self.listener(self)
+
+    @property
+    def problem(self) -> str:
+        """Why jobs are left though nobody asked to stop; "" if there is no such reason."""
+        counts = Counter(job.dataset for job in self.left_out)
+        return self.trouble or "\n".join(
+            f"{counted(counts[name], 'job')} on {name} not run: {why}" for name, why in self.changed.items()
+        )
 
     @property
     def open(self) -> bool:

@@ -46,12 +46,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, full.
+    """The outcome of a job: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, full, changed.
 
     Full: the disk is, or something else stands in the way of all jobs. The job is not to blame; the sweep stops.
+    Changed: the files of its dataset did, since the jobs were named. The other jobs on that dataset are left out.
     """
 
-    kind: Literal["done", "failed", "stopped", "busy", "full"]
+    kind: Literal["done", "failed", "stopped", "busy", "full", "changed"]
     message: str = ""
 
 

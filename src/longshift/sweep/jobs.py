@@ -26,6 +26,7 @@ import longshift
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import file_hash, write_text
 from longshift.plugins import plugin_files
+from longshift.progress import Bar, no_bar
 from longshift.sweep.sweep_folder import SweepFolder, absolute, job_id
 from longshift.toml import read_toml
 
@@ -103,11 +104,11 @@ def expand(sweep: Sweep) -> Iterator[Job]:
             yield Job(config.fingerprint(), case.dataset, case.method, trial, draw, config.model_dump())
 
 
-def make_plan(directory: Path) -> tuple[Sweep, Plan]:
+def make_plan(directory: Path, bar: Bar = no_bar) -> tuple[Sweep, Plan]:
     """Check the sweep file, name all jobs, and write plan.jsonl."""
     from longshift.sweep.sweep_file import read_sweep
 
-    sweep = read_sweep(directory)
+    sweep = read_sweep(directory, bar)
     jobs, files = tuple(expand(sweep)), _files_that_count(sweep)
     plan = Plan(sweep.folder, jobs, tuple(_changed_data(sweep, _read_head(sweep.folder))))
     text = "".join(json.dumps(vars(job)) + "\n" for job in jobs)
@@ -133,7 +134,8 @@ def _changed_data(sweep: Sweep, head: dict[str, Any]) -> Iterator[str]:
                 if dataset.benchmark
                 else "Its jobs are new ones; finished jobs on the earlier version stay in the store and do not count."
             )
-            yield f"the files of {dataset.name} changed: {what_changed(before, dataset.version)}. {meaning}"
+            difference = what_changed(before, dataset.version, sweep.runtime.cache)
+            yield f"the files of {dataset.name} changed: {difference}. {meaning}"
 
 
 def never_started(plan: Plan) -> list[str]:

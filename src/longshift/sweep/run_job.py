@@ -52,7 +52,7 @@ def execute(
         track: Tracker to write to.
 
     Returns:
-        The outcome: done (also if the run diverged), failed, stopped, busy or full (disk).
+        The outcome: done (also if the run diverged), failed, stopped, busy, full (disk) or changed (data).
     """
     try:
         claim = claims.take(store.claim(job.fingerprint))
@@ -127,6 +127,8 @@ def _trouble(error: Exception, job: Job, store: StoreFolder) -> Outcome:
         cause = OSError(errno.ENOSPC, "disk full")
         return Outcome("full", str(cannot_write(store.job(job.fingerprint), cause)))
     text = str(error) if isinstance(error, LongshiftError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, DataChanged):
+        return Outcome("changed", text)
     if not_to_blame(error):
         return Outcome("full", text)
     try:
@@ -144,11 +146,14 @@ _BLOCKED = (
 
 
 def not_to_blame(error: BaseException | None) -> bool:
-    """Whether every other job would fail in the same way: the machine or the data are in trouble, not the job."""
+    """Whether every other job would fail in the same way: the machine is in trouble, not the job.
+
+    Only stated causes count: a method may have handled an error of its own before it failed for another reason.
+    """
     while error is not None:
-        if isinstance(error, DataChanged) or (isinstance(error, OSError) and error.errno in _BLOCKED):
+        if isinstance(error, OSError) and error.errno in _BLOCKED:
             return True
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
     return False
 
 

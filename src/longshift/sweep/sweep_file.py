@@ -10,6 +10,7 @@ from typing import Any
 
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.methods import all_methods, get_method, methods_without_presets
+from longshift.progress import Bar, no_bar
 from longshift.settings import find_target
 from longshift.sweep.sweep_file_models import ALL, DatasetTable, SweepTable, read_tables
 from longshift.sweep.sweep_folder import SweepFolder
@@ -60,7 +61,7 @@ class Sweep:
     cases: tuple[Case, ...]
 
 
-def read_sweep(directory: Path) -> Sweep:
+def read_sweep(directory: Path, bar: Bar = no_bar) -> Sweep:
     """Read and check DIR/sweep.toml; a `ConfigError` lists every mistake."""
     folder = SweepFolder(Path(directory))
     if not folder.file.exists():
@@ -72,13 +73,13 @@ def read_sweep(directory: Path) -> Sweep:
     if not methods and not table.variants and not mistakes:
         mistakes.append("methods: expected a method or [[variants]] to compare, got none")
     rows = _good_rows(list(_rows(table, methods)), mistakes)
-    settings = tuple(dict.fromkeys(table.settings))
+    settings, runtime = tuple(dict.fromkeys(table.settings)), Runtime(**asdict(table.runtime))
     datasets: list[Dataset] = []
     cases: list[Case] = []
     for entry in table.datasets:
         where = f"[[datasets]] {entry.name or Path(entry.path).name}"
         try:
-            opened = OpenDataset(entry.path)
+            opened = OpenDataset(entry.path, cache=runtime.cache, bar=bar)
             dataset = _dataset(entry, table, opened, where, mistakes)
         except LongshiftError as error:
             mistakes.append(f"{where}: {error}")
@@ -97,7 +98,7 @@ def read_sweep(directory: Path) -> Sweep:
     return Sweep(
         SweepFolder(folder.path, Path(table.store)), tuple(datasets), settings, methods,
         tuple(variant.name for variant in table.variants), table.trials, table.draws,
-        Runtime(**asdict(table.runtime)), tuple(cases),
+        runtime, tuple(cases),
     )  # fmt: skip
 
 

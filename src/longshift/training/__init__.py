@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from longshift.progress import Bar as Bar, no_bar as no_bar
     from longshift.training import checkpoint as checkpoint
     from longshift.training.augmentation import register_augmentation as register_augmentation
     from longshift.training.batch_source import EvaluationSource as EvaluationSource, host_tensor as host_tensor
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         open_features as open_features,
         require_readable as require_readable,
         unreadable as unreadable,
+        usable_rows as usable_rows,
     )
     from longshift.training.interrupt import (
         ENDINGS as ENDINGS,
@@ -66,12 +68,10 @@ if TYPE_CHECKING:
     from longshift.training.score_sets import SETS as SETS, Evaluator as Evaluator, evaluate_set as evaluate_set
     from longshift.training.step_timer import StepTimer as StepTimer, Stopwatch as Stopwatch
     from longshift.training.task import (
-        Bar as Bar,
         Task as Task,
         TaskCache as TaskCache,
         inputs_key as inputs_key,
         make_task as make_task,
-        no_bar as no_bar,
         open_inputs as open_inputs,
     )
     from longshift.training.trackers import (

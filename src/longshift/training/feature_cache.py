@@ -185,17 +185,27 @@ def require_readable(store: Store) -> None:
 
 
 def unreadable(store: Store) -> dict[str, str]:
-    """The images without features, and why they cannot be read."""
+    """The images without usable features, and why."""
     found = {}
     with open_pixels(store.manifest, store.size) as read:
-        for index in np.flatnonzero(np.isnan(store.inputs[: len(store), 0])):
+        for index in np.flatnonzero(~usable_rows(store)):
             path = store.manifest.paths[index]
             try:
                 read(int(index))
-                found[path] = "unreadable"  # when its features were computed
+                # An image that could not be read when its features were computed has none at all.
+                found[path] = "unreadable" if np.isnan(store.inputs[index]).all() else "the network gives NaN for it"
             except BadImage as bad:
                 found[path] = bad.kind
     return found
+
+
+def usable_rows(store: Store) -> npt.NDArray[np.bool_]:
+    """Which images have features without NaN; in pieces, as the features may not fit into memory."""
+    parts = [
+        ~np.isnan(store.inputs[start : min(start + 4096, len(store))]).any(axis=1)
+        for start in range(0, len(store), 4096)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
 def _complete(

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from longshift.data import DIGITS, DataChanged, Manifest, data_version, fitting_size, load_dataset, what_changed
 from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone
+from longshift.progress import Bar, no_bar
 from longshift.settings import find_target, recognise, setting_for
 from longshift.training.idle_options import idle_options
 from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
@@ -32,7 +33,7 @@ class ResolvedRun:
     manifest: Manifest
 
 
-def resolve(request: Request, source: str = SOURCE) -> ResolvedRun:
+def resolve(request: Request, source: str = SOURCE, *, cache: Path | None = None, bar: Bar = no_bar) -> ResolvedRun:
     """Complete and check a request, as every way to start a run does.
 
     The benchmark is declared where the names of domains and classes tell it, the target gets the name that it has in
@@ -42,6 +43,8 @@ def resolve(request: Request, source: str = SOURCE) -> ResolvedRun:
     Args:
         request: A `RunConfig`, or a mapping of its keys.
         source: What the request is called in errors, such as the name of a file.
+        cache: Folder that keeps the hashes of the data's files; by default $LONGSHIFT_CACHE.
+        bar: Shows the progress of hashing them.
 
     Returns:
         The configuration and the manifest.
@@ -57,7 +60,7 @@ def resolve(request: Request, source: str = SOURCE) -> ResolvedRun:
     """
     values = _values(request)
     try:
-        dataset = OpenDataset(str(values.get("data", DIGITS)))
+        dataset = OpenDataset(str(values.get("data", DIGITS)), cache=cache, bar=bar)
     except LongshiftError as error:
         _, mistakes = read_keys({"target": "", **values})
         _fail([text for texts in mistakes.values() for text in texts], [error], source)
@@ -67,8 +70,11 @@ def resolve(request: Request, source: str = SOURCE) -> ResolvedRun:
 class OpenDataset:
     """A dataset on which many runs are resolved: it is read, recognized and measured once."""
 
-    def __init__(self, data: str, manifest: Manifest | None = None) -> None:
+    def __init__(
+        self, data: str, manifest: Manifest | None = None, *, cache: Path | None = None, bar: Bar = no_bar
+    ) -> None:
         self.data, self.manifest = data, manifest or load_dataset(data)
+        self.cache, self._bar = cache, bar
         self._possible: set[tuple[object, ...]] = set()
         self._recognized: dict[str | None, str | None] = {}
 
@@ -81,7 +87,7 @@ class OpenDataset:
     @functools.cached_property
     def version(self) -> str:
         """The version of the data: a hash of their content; "" for the embedded digits."""
-        return data_version(self.manifest)
+        return data_version(self.manifest, self.cache, bar=self._bar)
 
     @functools.cached_property
     def fitting_size(self) -> int:
@@ -125,7 +131,8 @@ class OpenDataset:
     def _with_version(self, config: RunConfig) -> RunConfig:
         """The version of the data, which is a part of the run unless a benchmark names them."""
         if config.data_version or not config.benchmark:  # a benchmark's files are hashed only if a version is stated
-            require_version(config.data_version, self.version, f"{self.data} is not the expected version of the data")
+            what = f"{self.data} is not the expected version of the data"
+            require_version(config.data_version, self.version, what, self.cache)
         return config.model_copy(update={"data_version": "" if config.benchmark else self.version})
 
     def _with_size(self, config: RunConfig) -> RunConfig:
@@ -153,11 +160,11 @@ class OpenDataset:
             self._possible.add(key)
 
 
-def require_version(expected: str, found: str, what: str) -> None:
+def require_version(expected: str, found: str, what: str, cache: Path | None = None) -> None:
     """Raise if the data are another version than the one that a run is about; "" expects none."""
     if expected and found != expected:
         raise DataChanged(
-            f"{what}: {what_changed(expected, found)}. Restore the files, or start a new run in another folder."
+            f"{what}: {what_changed(expected, found, cache)}. Restore the files, or start a new run in another folder."
         )
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +12,12 @@ from longshift.array_types import IntArray
 from longshift.data import Manifest, Store, load_dataset, open_store
 from longshift.errors import LongshiftError
 from longshift.methods import Problem
-from longshift.progress import Tick, silent
+from longshift.progress import Bar, no_bar
 from longshift.settings import Split, make_split, setting_for
 from longshift.training.feature_cache import FeatureRequest, FrozenNetwork, open_features, require_readable
 from longshift.training.feature_views import CopyRecipe
 from longshift.training.resolve_run import ResolvedRun, require_version
 from longshift.training.run_config import RunConfig, Runtime
-
-Bar = Callable[[str, int], AbstractContextManager[Tick]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +88,12 @@ def make_task(
         return Task(manifest, split, known.store, known.network)
     network = FrozenNetwork.of(config) if config.frozen else None
     store = open_inputs(config, manifest, network, runtime, bar)
-    require_version(config.data_version, store.version, f"the data of this run, {config.data}, have changed")
+    require_version(
+        config.data_version,
+        store.version,
+        f"the data of this run, {config.data}, have changed",
+        runtime.cache if runtime else None,
+    )
     return Task(manifest, split, store, network)
 
 
@@ -160,8 +161,3 @@ def _check_trainable(split: Split) -> None:
             f"{split.setting} leaves no validation sample, which selecting weights needs; ask for at least 1 per class "
             "and domain"
         )
-
-
-def no_bar(label: str, total: int) -> AbstractContextManager[Tick]:
-    """Shows nothing."""
-    return nullcontext(silent)

@@ -12,12 +12,13 @@ from longshift.data import load_dataset
 from longshift.errors import UsageError
 from longshift.locks import lock_folder
 from longshift.nn import check_backbone
+from longshift.progress import Bar, no_bar
 from longshift.training.device import training_threads, use_threads
 from longshift.training.interrupt import graceful_stop
 from longshift.training.resolve_run import Request, ResolvedRun, describe_network, resolve
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.run_folder import RunFolder, read_config, refuse_taken
-from longshift.training.task import Bar, make_task, no_bar
+from longshift.training.task import make_task
 from longshift.training.trackers import TrackerKind, open_tracker, tracker_kind
 from longshift.training.trainer import Trainer
 from longshift.training.warmup import start_warmup
@@ -80,7 +81,7 @@ def train(
         ('done', 'small_conv')
     """
     runtime = runtime or Runtime()
-    run, folder = _open(request, out, resume, say)
+    run, folder = _open(request, out, resume, runtime, bar, say)
     config = run.config
     if warning := config.never_starts():
         say(f"warning: {warning}")
@@ -103,7 +104,7 @@ def train(
 
 
 def _open(
-    request: Request | None, out: str | Path | None, resume: str | Path | None, say: Say
+    request: Request | None, out: str | Path | None, resume: str | Path | None, runtime: Runtime, bar: Bar, say: Say
 ) -> tuple[ResolvedRun, Path]:
     if resume is not None:
         if request or (out and Path(out) != Path(resume)):
@@ -113,7 +114,7 @@ def _open(
         return ResolvedRun(config, load_dataset(config.data)), Path(resume)
     if request is None:
         raise UsageError("expected a request (a RunConfig or its keys) or a folder to resume, got neither")
-    run = resolve(request)
+    run = resolve(request, cache=runtime.cache, bar=bar)
     config = run.config
     folder = Path(out) if out else Path("runs") / default_name(config)
     refuse_taken(RunFolder(folder), resume=False)
