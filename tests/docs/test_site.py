@@ -126,11 +126,12 @@ def test_fonts_from_elsewhere_and_a_missing_search_are_found(tmp_path: Path) -> 
     ]
 
 
-def test_every_page_is_in_the_navigation() -> None:
-    listed = set(re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(listed) == len(set(listed)), "a page is in the navigation twice"
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     pages |= {f"tutorials/{notebook.stem}.md" for notebook in NOTEBOOKS}
-    assert pages - listed == set(), "add them to `nav` in mkdocs.yml"
+    assert pages - set(listed) == set(), "add them to `nav` in mkdocs.yml"
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
