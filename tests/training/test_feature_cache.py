@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import runpy
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from longshift.training.feature_cache import (
     FeatureRequest,
     FrozenNetwork,
     feature_folder,
+    features_missing,
     open_features,
     require_readable,
     unreadable,
@@ -265,3 +268,27 @@ def test_views_are_added_to_those_that_are_there(photos: Path) -> None:
     views = four.inputs.reshape(4, 84, 64)
     assert (np.abs(views[1:] - views[:1]).max(axis=2) > 1e-3).all()  # every copy differs from its image
     assert np.abs(views[3] - views[2]).max() > 1e-3
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from longshift.data import load_dataset
+from longshift.training import FeatureRequest, Runtime, open_features
+from tests.training.test_feature_cache import network
+
+def tick(done=1, note=""):
+    if done:
+        os._exit(9)  # as a kill: nothing is cleaned up
+
+open_features(load_dataset(sys.argv[1]), network(), FeatureRequest(16), runtime=Runtime(device="cpu"), tick=tick)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_what_it_has_computed(photos: Path) -> None:
+    found = subprocess.run([sys.executable, "-c", KILLED, str(photos)], check=False, cwd=Path(__file__).parents[2])
+    assert found.returncode == 9
+    assert features_missing(load_dataset(photos), network(), FeatureRequest(16), CPU) == 84 - 64
+    whole = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
+    np.testing.assert_allclose(whole.inputs, by_hand(photos, network()), rtol=1e-4, atol=1e-5)

@@ -21,7 +21,7 @@ from longshift.training.build_parts import build_source
 from longshift.training.feature_cache import FrozenNetwork
 from longshift.training.resolve_run import resolve
 from longshift.training.run_folder import read_predictions
-from longshift.training.task import make_task
+from longshift.training.task import TaskCache, make_task
 from longshift.training.train_run import train
 from longshift.training.trainer import Trainer
 from tests.training.frozen import head_config, small_weights
@@ -190,6 +190,15 @@ def test_a_head_that_the_backbone_overrides_is_an_error(tmp_path: Path) -> None:
         resolve({**request, "backbone": "mlp", "head": "linear"})
     for given in ({"backbone": "linear"}, {"head": "linear"}, {"backbone": "linear", "head": "linear"}):
         assert resolve({**request, **given}).config.backbone_name == "linear"
+
+
+def test_runs_of_a_worker_share_features(weights: Path) -> None:
+    tasks = TaskCache(CPU)
+    first = tasks.get(head_config(weights))
+    assert tasks.get(head_config(weights, method="ndcl", target="chalk")).store is first.store
+    assert tasks.get(head_config(weights, views=2)).store is not first.store
+    whole = tasks.get(head_config(weights, trainable="all"))
+    assert whole.store.inputs.ndim == 4
 
 
 def test_splits_do_not_depend_on_what_is_trained(weights: Path) -> None:
