@@ -1,5 +1,5 @@
 # Needs python3 (3.10 or newer) with venv, and make. Everything is installed into .venv; a second call installs nothing.
-#   make demo        install, then compare ERM and NDCL on the embedded data and write demo/index.html
+#   make demo        install, then compare four methods on embedded features of PACS and write demo/index.html
 #   make test-fast   install, then run the tests that are not marked slow, for use while you edit
 #   make test        install, then lint, types and all tests: what continuous integration runs
 #   make test-gpu    install, then run the tests that need a CUDA GPU
@@ -8,12 +8,14 @@
 #   make dist        install, then build the wheel and the source archive into dist/ and check them
 #   make pictures    install, then make the pictures in docs/pictures again (needs Chromium)
 #   make serve       install, then show the site at http://127.0.0.1:8000 while you write
-# CPU-only PyTorch (2 GB instead of 7): make install-cpu, then the same targets. JOBS=8 runs tests in 8 processes.
+# Without an NVIDIA driver, CPU-only PyTorch is installed (2 GB instead of 7) if its index answers; make install-cpu
+# installs it in any case. JOBS=8 runs tests in 8 processes.
 
 PYTHON ?= python3
 JOBS   ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
+CPU_INDEX ?= https://download.pytorch.org/whl/cpu
 STAMP  := $(VENV)/.installed
 # The variable silences a notice about the theme's successor, which is not about these pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
@@ -76,14 +78,15 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python tools/install_torch.py $(CPU_INDEX)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,docs,ray,tracking,export]'
 	$(BIN)/python -c "import torchvision" || (echo "torch and torchvision are not of the same kind; see docs/guides/troubleshooting.md, 'operator torchvision::nms'" && false)
 	touch $@
 
 install-cpu:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet torch torchvision --index-url https://download.pytorch.org/whl/cpu
+	$(BIN)/python -m pip install --quiet torch torchvision --index-url $(CPU_INDEX)
 	$(MAKE) install
 
 clean:
-	rm -rf $(VENV) demo site build
+	rm -rf $(VENV) demo demo-digits site build

@@ -29,11 +29,13 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Count, check and prepare the images of a dataset.\n\nA dataset is a folder `domain/class/image.jpg`, the "
-    "same in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, vectors (`.npz`, `.parquet`), or the "
-    "word `digits`.\n\n"
+    "same in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, vectors (`.npz`, `.parquet`), or one "
+    "of the words `digits` and `pacs-features`, which name embedded data.\n\n"
     "Example: `longshift data inspect digits`",
 )
-PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, .npz, or `digits`.")]
+PathArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, .npz, `digits` or `pacs-features`.")
+]
 
 
 @app.command()

@@ -27,7 +27,9 @@ RUN = run_fields(
 
 @with_options(run=RUN, execution=runtime_fields(("device", "threads", "cache")))
 def fit(
-    data: Annotated[str, typer.Argument(help="Folder site/class/image, .zip, .csv, .parquet, .npz, or 'digits'.")],
+    data: Annotated[
+        str, typer.Argument(help="Folder site/class/image, .zip, .csv, .parquet, .npz, 'digits' or 'pacs-features'.")
+    ],
     run: dict[str, Any],
     execution: dict[str, Any],
     target: Annotated[str | None, typer.Option(help="Hold out this site only; default: each in turn.")] = None,

@@ -30,7 +30,7 @@ VERBS = {
     "suggest": "Choose the samples of a new site that are worth labeling.",
     "adapt": "Refit a model with labeled samples of a new site.",
     "export": "Write a model as ONNX or torch.export.",
-    "demo": "Train ERM and NDCL on the embedded digits and write one page of results.",
+    "demo": "Compare four methods on embedded features of real images and write one page of results.",
     "data": "Count, check and prepare the images of a dataset.",
     "embed": "Turn images into vectors with a frozen network.",
     "split": "Make, show and draw imbalanced splits.",

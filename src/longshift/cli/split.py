@@ -28,7 +28,10 @@ from longshift.settings import (
     setting_names,
 )
 
-Data = Annotated[str, typer.Argument(help="A folder domain/class/image, a .zip, .csv or .parquet, or `digits`.")]
+Data = Annotated[
+    str,
+    typer.Argument(help="A folder domain/class/image, a .zip, .csv, .parquet or .npz, `digits` or `pacs-features`."),
+]
 DataOrSplit = Annotated[str, typer.Argument(help="A dataset as for `split make`, or a split file (.json).")]
 # The options of a run that decide its split.
 OPTIONS = run_fields(

@@ -1,4 +1,4 @@
-"""What a dataset is: manifests, readers, benchmarks, the embedded digits, the cache of decoded images."""
+"""What a dataset is: manifests, readers, benchmarks, the embedded datasets, the cache of decoded images."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         default_cache as default_cache,
         what_changed as what_changed,
     )
-    from longshift.data.digits import DIGITS as DIGITS, digit_images as digit_images
+    from longshift.data.digits import digit_images as digit_images
+    from longshift.data.embedded import (
+        DIGITS as DIGITS,
+        EMBEDDED as EMBEDDED,
+        PACS_FEATURES as PACS_FEATURES,
+        vector_file as vector_file,
+    )
     from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
     from longshift.data.folder_reader import list_folder as list_folder
     from longshift.data.image_bytes import MOST_BYTES as MOST_BYTES, open_source as open_source

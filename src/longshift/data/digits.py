@@ -1,4 +1,4 @@
-"""The embedded dataset: scikit-learn's 1,797 handwritten digits in four visual styles, one style a domain.
+"""The embedded images: scikit-learn's 1,797 handwritten digits in four visual styles, one style per domain.
 
 Each handwritten digit appears in one domain only, so nothing leaks from one domain to another. Everything is
 a fixed function of the digits: no file is read, no state of the environment matters.
@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from longshift.array_types import IntArray
 from longshift.data.digit_styles import SIZE, STYLES, Pixels
+from longshift.data.embedded import DIGITS
 from longshift.data.manifest import Manifest, Row
-
-DIGITS = "digits"
 
 
 def partition(labels: IntArray, parts: int) -> IntArray:

@@ -33,6 +33,7 @@ from PIL import Image
 from longshift.array_types import IntArray
 from longshift.data import digit_styles, digits
 from longshift.data.content_version import data_version, default_cache
+from longshift.data.embedded import DIGITS
 from longshift.data.image_bytes import ImageSource, open_source
 from longshift.data.image_decoding import BadImage, decode, resize
 from longshift.data.manifest import Manifest
@@ -255,7 +256,7 @@ def _digest(manifest: Manifest, size: int) -> Any:
 def _in_memory(manifest: Manifest, size: int) -> Store:
     """The store of the embedded digits, which need no files."""
     if manifest.fingerprint() != digits.manifest().fingerprint():
-        raise LongshiftError(f"the dataset {manifest.name} has no files, and it is not the embedded {digits.DIGITS}")
+        raise LongshiftError(f"the dataset {manifest.name} has no files, and it is not the embedded {DIGITS}")
     pixels = digits.digit_images()
     if size != digit_styles.SIZE:
         pixels = np.stack([resize(Image.fromarray(image), size) for image in pixels])

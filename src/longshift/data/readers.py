@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from longshift.data import digits
+from longshift.data.embedded import DIGITS, EMBEDDED, PACS_FEATURES, vector_file
 from longshift.data.folder_reader import read_tree
 from longshift.data.image_suffixes import is_hidden
 from longshift.data.manifest import Manifest
@@ -66,8 +67,8 @@ def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
 
     Args:
         source: A folder `domain/class/image`, the same in a .zip, a .csv or .parquet with the columns path, label and
-            domain, vectors in an .npz or .parquet (see `longshift.data.vectors`), a file of a registered format, or the
-            word "digits" for the embedded dataset.
+            domain, vectors in an .npz or .parquet (see `longshift.data.vectors`), a file of a registered format, or
+            "digits" or "pacs-features" for an embedded dataset.
         name: Name of the dataset in reports; by default the name of the folder or file.
 
     Returns:
@@ -80,15 +81,17 @@ def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
         >>> load_dataset("digits").domain_names
         ('chalk', 'ink', 'neon', 'stamp')
     """
-    if isinstance(source, str) and source == digits.DIGITS:
-        return digits.manifest(name or digits.DIGITS)
+    if isinstance(source, str) and source == DIGITS:
+        return digits.manifest(name or DIGITS)
+    if isinstance(source, str) and source == PACS_FEATURES:
+        return replace(read_embeddings(vector_file(source), name or PACS_FEATURES), given=source)
     return replace(_read(Path(source).expanduser(), name), given=str(source))
 
 
 def require_dataset(source: str | Path) -> None:
     """Raise if there is nothing at the path of a dataset; reads nothing."""
     path = Path(source).expanduser()
-    if source != digits.DIGITS and not os.path.lexists(path):
+    if source not in EMBEDDED and not os.path.lexists(path):
         raise UsageError(_nothing_at(path))
 
 
@@ -103,8 +106,8 @@ def _read(path: Path, name: str | None) -> Manifest:
         raise LongshiftError(f"Cannot read {path}: {error.strerror}.") from error
     if path.suffix.lower() not in READERS:
         raise LongshiftError(
-            f"Expected a folder, {', '.join(READERS)} or the word digits, got {path}. If a plugin reads this format, "
-            "name its file: longshift --plugin FILE.py ..."
+            f"Expected a folder, {', '.join(READERS)} or the word {' or '.join(EMBEDDED)}, got {path}. If a plugin "
+            "reads this format, name its file: longshift --plugin FILE.py ..."
         )
     return READERS[path.suffix.lower()](path, name or path.stem)
 
@@ -118,7 +121,7 @@ def _nothing_at(path: Path) -> str:
         there = [entry.name for entry in parent.iterdir() if not is_hidden(entry.name)]
     except OSError:
         there = []
-    near = unknown_name("file or folder", path.name, [*there[:1000], digits.DIGITS])
+    near = unknown_name("file or folder", path.name, [*there[:1000], *EMBEDDED])
     if "did you mean" not in near:
         near = f"no file or folder {path.name!r}"
     made = ". Files of vectors are made by longshift embed" if wanted.suffix.lower() == ".npz" else ""

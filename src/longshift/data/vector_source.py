@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from longshift.data.embedded import vector_file
+
 SOURCE_ARRAY = "source"  # in an .npz
 SOURCE_METADATA = b"longshift_source"  # of a Parquet schema
 
@@ -46,10 +48,10 @@ class VectorSource:
         return json.dumps(asdict(self))
 
 
-def read_vector_source(path: Path) -> VectorSource | None:
-    """Where the vectors of an .npz or .parquet file come from; None if the file does not tell."""
+def read_vector_source(data: str | Path) -> VectorSource | None:
+    """Where the vectors of a dataset come from; None if its file does not tell."""
     try:
-        return _parse(_text(Path(path)))
+        return _parse(_text(vector_file(data)))
     except Exception:  # other readers report what is wrong with the file
         return None
 

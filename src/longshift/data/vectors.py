@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from longshift.data.embedded import vector_file
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
 from longshift.files import require_regular
@@ -40,8 +41,8 @@ class Vectors:
 
 
 def holds_vectors(path: Path | str) -> bool:
-    """Whether a file is a table of vectors and not of images; a file that is not there is not."""
-    path = Path(path).expanduser()
+    """Whether a dataset is a table of vectors and not of images; a file that does not exist is not."""
+    path = vector_file(path)
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return True

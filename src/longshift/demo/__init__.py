@@ -8,9 +8,10 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.demo.demo_report import (
-        SETTINGS as SETTINGS,
         demo_page as demo_page,
-        what_to_look_at as what_to_look_at,
+        demo_sweep as demo_sweep,
+        read_demo as read_demo,
     )
+    from longshift.demo.rescued_classes import Rescue as Rescue, find_rescue as find_rescue
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

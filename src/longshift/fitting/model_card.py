@@ -108,7 +108,7 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
 
 
 def _vector_source(look: Look, data: str) -> list[str]:
-    source = read_vector_source(Path(data)) if look.noun == "vectors" else None
+    source = read_vector_source(data) if look.noun == "vectors" else None
     if source is None:
         return []
     return [f"- The vectors are features of {escape(source.words())}; the model takes only vectors of this network."]

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from longshift.data import (
     MOST_BYTES,
+    PACS_FEATURES,
     BadImage,
     decode,
     is_hidden,
@@ -30,6 +31,7 @@ from longshift.data import (
     read_unlabelled,
     read_vector_source,
     resize,
+    vector_file,
 )
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_limited
@@ -134,11 +136,11 @@ class Predictions:
 def expand_inputs(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> list[str]:
     """Files in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is.
 
-    For a model of `vectors`, a folder gives its .npz and .parquet files.
+    For a model of `vectors`, a folder gives its .npz and .parquet files, and `pacs-features` the embedded file.
     """
     found: list[str] = []
     for item in items:
-        text = os.fspath(item)
+        text = str(vector_file(item)) if vectors and item == PACS_FEATURES else os.fspath(item)
         if os.path.isdir(text):
             found.extend(_vector_files(text) if vectors else _image_files(text))
         elif not os.path.lexists(text) and glob.has_magic(text):
@@ -376,7 +378,7 @@ class _Collected:
 
 def _require_same_source(model: LoadedModel, file: str) -> None:
     """Vectors of another network have the same length at times, and every prediction would be wrong."""
-    own, found = model.info.vector_source, read_vector_source(Path(file))
+    own, found = model.info.vector_source, read_vector_source(file)
     if own and found and not own.agrees(found):
         raise LongshiftError(
             f"Expected vectors of {own.words()}, on which {model.folder} was trained, got vectors of {found.words()} "

@@ -114,4 +114,8 @@ if TYPE_CHECKING:
         weak_indices as weak_indices,
     )
 
+if TYPE_CHECKING:  # shared with the other packages of longshift, not public
+    from longshift.report.figures import ClassChange as ClassChange, class_changes as class_changes
+    from longshift.report.run_records import class_accuracy as class_accuracy, read_records as read_records
+
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -59,6 +59,7 @@ class Page:
     sections: Sequence[Section]
     facts: Sequence[tuple[str, str]] = field(default_factory=tuple)
     command: str = ""  # how to make it again
+    lead: Markup = field(default_factory=Markup)  # HTML above the summary
 
 
 @cache

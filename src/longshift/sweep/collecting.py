@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from longshift.data import DIGITS
+from longshift.data import DIGITS, EMBEDDED
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json
 from longshift.results import as_frame, read_runs, read_summary, unfinished_row, with_average
@@ -71,7 +71,7 @@ def data_elsewhere(path: Path) -> bool:
     file = SweepFolder(path).file
     datasets = read_toml(file).get("datasets") if file.exists() else None
     tables = [table for table in datasets if isinstance(table, dict)] if isinstance(datasets, list) else []
-    places = [str(table["path"]) for table in tables if table.get("path", DIGITS) != DIGITS]
+    places = [str(table["path"]) for table in tables if table.get("path", DIGITS) not in EMBEDDED]
     return any(not Path(absolute(place, path)).exists() for place in places)
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import longshift
+from longshift.data import vector_file
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import file_hash, write_text
 from longshift.plugins import plugin_files
@@ -202,6 +203,6 @@ def _files_that_count(sweep: Sweep) -> list[str]:
     """Weights and vectors: a run's fingerprint follows from their contents."""
     found: dict[str, None] = {}
     for config in (case.config for case in sweep.cases):
-        named = (config.weights, config.data if config.vectors else None)
+        named = (config.weights, str(vector_file(config.data)) if config.vectors else None)
         found |= dict.fromkeys(name for name in named if name)
     return list(found)

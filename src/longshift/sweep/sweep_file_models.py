@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
-from longshift.data import DIGITS, get_benchmark
+from longshift.data import EMBEDDED, get_benchmark
 from longshift.errors import LongshiftError, unknown_name
 from longshift.methods import get_method
 from longshift.settings import canonical_setting
@@ -63,7 +63,7 @@ def _numbered(value: object) -> object:
 
 
 def _path(value: str, info: ValidationInfo) -> str:
-    return value if value == DIGITS else _absolute(value, info)
+    return value if value in EMBEDDED else _absolute(value, info)
 
 
 def _method(value: str) -> str:

@@ -85,7 +85,7 @@ def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs
         temperature=1.0,
         averaged_temperature=1.0,
         head=config.head if config.frozen else "",
-        vector_source=read_vector_source(Path(config.data)) if config.vectors else None,
+        vector_source=read_vector_source(config.data) if config.vectors else None,
     )
 
 

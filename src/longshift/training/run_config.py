@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
+from longshift.data import vector_file
 from longshift.errors import ConfigError, LongshiftError, unknown_name
 from longshift.files import content_hash, file_hash
 
@@ -58,7 +59,7 @@ class RunConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True, use_attribute_docstrings=True)
 
     data: str = Field(default="digits", min_length=1, json_schema_extra=_DATA)
-    """Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), or 'digits'."""
+    """Folder domain/class/image, .zip, .csv, .parquet, .npz (vectors), 'digits' or 'pacs-features'."""
     data_version: str = Field(default="", json_schema_extra=_DATA)
     """Expect this version of your own data, and stop if it is another; by default the present one."""
     benchmark: str | None = Field(default=None, json_schema_extra=_DATA)
@@ -254,7 +255,7 @@ class RunConfig(BaseModel):
         values["method"] = self.method_class.info.preset_of or self.method
         values["data"] = self.benchmark or ("" if self.data_version else self.data)
         if self.vectors and self.benchmark:  # one benchmark has many tables of vectors, by the network they are from
-            values["vectors"] = file_hash(Path(self.data))
+            values["vectors"] = file_hash(vector_file(self.data))
         values["weights"] = file_hash(Path(self.weights)) if self.weights else None
         values["image_size"], values["backbone"] = self.size, self.backbone_name
         if self.vectors:

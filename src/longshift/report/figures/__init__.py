@@ -1,6 +1,7 @@
 """Figures: plain numbers in, a `Drawing` out. All of them are drawn by matplotlib in one style."""
 
 from longshift.report.figures.bars import class_bars as class_bars, negative_bars as negative_bars
+from longshift.report.figures.class_arrows import ClassChange as ClassChange, class_changes as class_changes
 from longshift.report.figures.curves import (
     Line as Line,
     class_curves as class_curves,

@@ -1,0 +1,100 @@
+"""What the demonstration found, in words: which classes a method rescues, by how much, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from longshift.report import ClassChange, Record, class_accuracy, method_title
+from longshift.results import averages
+
+BASELINE = "erm"
+NAMED = 3  # classes in the sentence
+RESCUED = 5.0  # points that a class must gain to be named
+CHANGED = 0.05  # points; a smaller change is shown as 0.0
+
+Pair = tuple[float, float]  # percent with the baseline, percent with the method
+
+
+@dataclass(frozen=True)
+class Rescue:
+    """ERM against the best other method: percent at unseen domains, mean over settings, targets and trials.
+
+    Attributes:
+        method: The other method with the highest accuracy.
+        few: Accuracy of the classes with few training samples.
+        many: Accuracy of the classes with many.
+        all: Accuracy over all samples.
+        classes: Each class over all runs.
+    """
+
+    method: str
+    few: Pair
+    many: Pair
+    all: Pair
+    classes: Sequence[ClassChange]
+
+    def sentence(self) -> str:
+        """The finding in one sentence, whichever way it went."""
+        first, other = method_title(BASELINE), method_title(self.method)
+        named = sorted((c for c in self.classes if c.gain >= RESCUED), key=lambda c: -c.gain)[:NAMED]
+        listed = ", ".join(f"{c.name} {100 * c.before:.0f} % → {100 * c.after:.0f} %" for c in named)
+        most = f", above all {listed}" if named and self.few[1] > self.few[0] else ""
+        found = (
+            f"In a domain that was not in the training data, {first} (ordinary training) recognizes "
+            f"{self.few[0]:.1f} % of the samples of rare classes and {other} {self.few[1]:.1f} % "
+            f"({_points(self.few)}{most})"
+        )
+        price = "the price" if self.many[1] < self.many[0] else "at no price"
+        return f"{found}; {price}: frequent classes {_moved(self.many)}; all samples together: {_moved(self.all)}."
+
+
+def find_rescue(chosen: pd.DataFrame, records: Sequence[Record]) -> Rescue:
+    """Compare ERM with the other method that is best at unseen domains; `records` are the runs of all methods."""
+    means = averages(chosen).groupby("method", observed=True)[["target_accuracy", "target_few", "target_many"]].mean()
+    method = str(means["target_accuracy"].drop(index=BASELINE).idxmax())
+
+    def pair(measure: str) -> Pair:
+        before, after = (100 * float(means[measure][name]) for name in (BASELINE, method))
+        return before, after
+
+    changes = changed_classes(records, method)
+    return Rescue(method, pair("target_few"), pair("target_many"), pair("target_accuracy"), changes)
+
+
+def changed_classes(records: Sequence[Record], method: str) -> list[ClassChange]:
+    """The accuracy of each class with the baseline and with a method, over the samples of all runs."""
+    runs = {name: [record for record in records if record.method == name] for name in (BASELINE, method)}
+    before, after = (class_accuracy(some) for some in runs.values())
+    counts = np.mean([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in runs[method]], axis=0)
+    return [
+        ClassChange(name, round(n), first, second)
+        for name, n, first, second in zip(runs[method][0].classes, counts.tolist(), before, after, strict=True)
+        if first is not None and second is not None
+    ]
+
+
+def method_scores(chosen: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Percent on rare classes and on all samples, by method, best on all samples first."""
+    means = averages(chosen).groupby("method", observed=True)[["target_few", "target_accuracy"]].mean()
+    ordered = means.sort_values("target_accuracy", ascending=False)
+    return {
+        str(name): (100 * float(row["target_few"]), 100 * float(row["target_accuracy"]))
+        for name, row in ordered.iterrows()
+    }
+
+
+def _points(pair: Pair) -> str:
+    change = pair[1] - pair[0]
+    return f"{change if abs(change) >= CHANGED else 0:+.1f} points"
+
+
+def _moved(pair: Pair) -> str:
+    """In words, without a subject: "down 3.0 points (80.0 % → 77.0 %)"."""
+    change = pair[1] - pair[0]
+    if abs(change) < CHANGED:
+        return f"unchanged at {pair[1]:.1f} %"
+    return f"{'up' if change > 0 else 'down'} {abs(change):.1f} points ({pair[0]:.1f} % → {pair[1]:.1f} %)"

@@ -1,0 +1,67 @@
+"""The sentence and the picture of the demonstration say what the runs say, whichever way they went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from longshift.demo.demo_report import demo_page, demo_sweep, read_demo
+from longshift.demo.rescued_classes import Rescue
+from longshift.report import ClassChange, class_changes
+from longshift.report.html_page import render_page
+from longshift.sweep.jobs import make_plan
+from tests.report.folders import write_runs
+
+CLASSES = [ClassChange("dog", 900, 0.9, 0.8), ClassChange("owl", 4, 0.1, 0.5), ClassChange("cat", 40, 0.5, 0.52)]
+
+
+def test_a_gain_names_the_classes_and_the_price() -> None:
+    text = Rescue("ndcl_plus", (10.0, 50.0), (90.0, 80.0), (50.0, 61.0), CLASSES).sentence()
+    assert "10.0 %" in text
+    assert "NDCL-plus 50.0 % (+40.0 points, above all owl 10 % → 50 %)" in text
+    assert "the price: frequent classes down 10.0 points (90.0 % → 80.0 %)" in text
+    assert "all samples together: up 11.0 points" in text
+    assert "cat" not in text
+
+
+def test_a_loss_is_told_as_one() -> None:
+    text = Rescue("ndcl", (50.0, 40.0), (80.0, 80.0), (61.0, 60.0), CLASSES).sentence()
+    assert "(-10.0 points)" in text
+    assert "owl" not in text
+    assert "frequent classes unchanged at 80.0 %" in text
+    assert "down 1.0 points" in text
+
+
+def test_the_page_opens_with_the_sentence_and_the_picture(tmp_path: Path) -> None:
+    root = write_runs(tmp_path / "runs", ("erm", "ndcl"), settings=("TotalHeavyTail", "Duality"))
+    found = read_demo(root)
+    assert found.rescue.method == "ndcl"
+    records = [r for r in found.records if r.method == "erm"]
+    right = sum(r.chosen["target"]["confusion"][2][2] for r in records)
+    every = sum(sum(r.chosen["target"]["confusion"][2]) for r in records)
+    assert found.rescue.classes[2].before == pytest.approx(right / every)
+    html = render_page(demo_page(found, tmp_path / "index.html", "digits"))
+    head, _, rest = html.partition("<main>")
+    assert "<dl" not in head
+    first, picture, summary = rest.index("rare classes"), rest.index("<svg "), rest.index('id="summary"')
+    assert first < picture < summary
+    drawn = rest[picture:summary]
+    for text in ("TotalHeavyTail: the same classes are rare everywhere", "Duality:", "ERM", "NDCL", "owl"):
+        assert text in drawn
+
+
+def test_an_arrow_tells_both_numbers() -> None:
+    drawn = str(class_changes({"A": CLASSES}, "ERM", "NDCL").svg())
+    assert "owl, 4 training samples: ERM 10.0 %, NDCL 50.0 % (+40.0 points)" in drawn
+    assert ">+40<" in drawn
+    assert ">-10<" in drawn
+    assert drawn.index("dog") < drawn.index("owl  (4)")  # the most frequent class first
+
+
+@pytest.mark.parametrize(("data", "jobs"), [("pacs-features", 96), ("digits", 48)])
+def test_the_sweep_is_complete(data: str, jobs: int, tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(demo_sweep(data, 3), encoding="utf-8")
+    sweep, plan = make_plan(tmp_path)
+    assert len(plan.jobs) == len({job.fingerprint for job in plan.jobs}) == jobs
+    assert {case.config.benchmark for case in sweep.cases} == {"PACS" if data == "pacs-features" else None}
