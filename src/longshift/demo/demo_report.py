@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -43,7 +43,7 @@ ABOUT = {
 }
 SETTINGS = {
     "TotalHeavyTail": "the same classes are rare everywhere",
-    "Duality": "a class that is rare in one domain is frequent in another",
+    "Duality": "each domain has its own rare classes",
 }
 
 
@@ -77,7 +77,7 @@ def demo_page(found: DemoRuns, page: Path, data: str) -> Page:
     look = Section("What to look at", paragraphs(*what_to_look_at(runs.chosen), ABOUT[data]), name="look")
     names = [method_title(name) for name in order_methods(runs.chosen["method"].unique())]
     title = f"Rare classes in unseen domains: {', '.join(names[:-1])} and {names[-1]}"
-    lead = opening(found.rescue, found.records)
+    lead = opening(found.rescue, found.records, method_scores(runs.chosen))
     sections = [_without_margins(section) if data == PACS_FEATURES else section for section in made.sections]
     return replace(made, title=title, lead=lead, facts=(), sections=[look, *sections])
 
@@ -87,7 +87,7 @@ def _without_margins(section: Section) -> Section:
     return replace(section, parts=[part for part in section.parts if not part.anchor.startswith("margins-")])
 
 
-def opening(rescue: Rescue, records: Sequence[Record]) -> Markup:
+def opening(rescue: Rescue, records: Sequence[Record], scores: Mapping[str, tuple[float, float]]) -> Markup:
     """The sentence and the picture that a newcomer sees first."""
     by_setting = {
         f"{setting}: {SETTINGS[setting]}": changed_classes([r for r in records if r.setting == setting], rescue.method)
@@ -95,10 +95,18 @@ def opening(rescue: Rescue, records: Sequence[Record]) -> Markup:
     }
     caption = (
         "Percent of each class at unseen domains that is recognized, over all unseen domains and trials. In "
-        "parentheses: mean number of training samples. Right: change in points."
+        f"parentheses: mean number of training images. Right: change in points. {_why_drawn(rescue.method, scores)}"
     )
     drawing = class_changes(by_setting, method_title(BASELINE), method_title(rescue.method))
     return stack(paragraphs(rescue.sentence()), figure(drawing, caption))
+
+
+def _why_drawn(method: str, scores: Mapping[str, tuple[float, float]]) -> str:
+    """Why the picture shows this method, with the numbers of all that it could show."""
+    others = [f"{method_title(name)} {every:.1f} %" for name, (_, every) in scores.items() if name != BASELINE]
+    if len(others) == 1:
+        return ""
+    return f"{method_title(method)} is drawn because it has the highest accuracy over all images ({', '.join(others)})."
 
 
 def what_to_look_at(chosen: pd.DataFrame) -> list[str]:
@@ -107,7 +115,7 @@ def what_to_look_at(chosen: pd.DataFrame) -> list[str]:
         f"{method_title(name)} {few:.1f} % and {every:.1f} %" for name, (few, every) in method_scores(chosen).items()
     )
     return [
-        f"Accuracy at unseen domains on rare classes and on all samples, mean over both settings: {listed}. The tables "
+        f"Accuracy at unseen domains on rare classes and on all images, mean over both settings: {listed}. The tables "
         "below have each setting and each unseen domain, with standard errors over the trials.",
         "Further down, bars show the accuracy of each class with each method, and the confusion matrix which classes "
         "are taken for which others.",

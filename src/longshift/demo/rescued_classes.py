@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from longshift.report import ClassChange, Record, class_accuracy, method_title
+from longshift.report import ClassChange, Record, class_accuracy, in_words, method_title
 from longshift.results import averages
 
 BASELINE = "erm"
 NAMED = 3  # classes in the sentence
 RESCUED = 5.0  # points that a class must gain to be named
-CHANGED = 0.05  # points; a smaller change is shown as 0.0
+CHANGED = 0.05  # points; a smaller change would be shown as 0.0
 
 Pair = tuple[float, float]  # percent with the baseline, percent with the method
 
@@ -40,16 +40,19 @@ class Rescue:
     def sentence(self) -> str:
         """The finding in one sentence, whichever way it went."""
         first, other = method_title(BASELINE), method_title(self.method)
+        gain = self.few[1] - self.few[0]
         named = sorted((c for c in self.classes if c.gain >= RESCUED), key=lambda c: -c.gain)[:NAMED]
-        listed = ", ".join(f"{c.name} {100 * c.before:.0f} % → {100 * c.after:.0f} %" for c in named)
-        most = f", above all {listed}" if named and self.few[1] > self.few[0] else ""
-        found = (
-            f"In a domain that was not in the training data, {first} (ordinary training) recognizes "
-            f"{self.few[0]:.1f} % of the samples of rare classes and {other} {self.few[1]:.1f} % "
-            f"({_points(self.few)}{most})"
+        listed = in_words([f"{c.name} ({100 * c.before:.0f} → {100 * c.after:.0f} %)" for c in named])
+        rescued = f", and rescues above all {listed}" if named and gain > 0 else ""
+        loss = self.many[0] - self.many[1]
+        price = f"the price is {loss:.1f} points on" if loss >= CHANGED else "there is no price to pay on"
+        return (
+            f"In domains that were not in the training data, ordinary training ({first}) recognizes "
+            f"{self.few[0]:.0f} % of the images of rare classes; {other} recognizes {self.few[1]:.0f} % "
+            f"({gain:+.1f} points){rescued}; "
+            f"{price} frequent classes ({self.many[0]:.0f} → {self.many[1]:.0f} %), and over all images accuracy "
+            f"{_moved(self.all)}."
         )
-        price = "the price" if self.many[1] < self.many[0] else "at no price"
-        return f"{found}; {price}: frequent classes {_moved(self.many)}; all samples together: {_moved(self.all)}."
 
 
 def find_rescue(chosen: pd.DataFrame, records: Sequence[Record]) -> Rescue:
@@ -87,14 +90,8 @@ def method_scores(chosen: pd.DataFrame) -> dict[str, tuple[float, float]]:
     }
 
 
-def _points(pair: Pair) -> str:
-    change = pair[1] - pair[0]
-    return f"{change if abs(change) >= CHANGED else 0:+.1f} points"
-
-
 def _moved(pair: Pair) -> str:
-    """In words, without a subject: "down 3.0 points (80.0 % → 77.0 %)"."""
-    change = pair[1] - pair[0]
-    if abs(change) < CHANGED:
-        return f"unchanged at {pair[1]:.1f} %"
-    return f"{'up' if change > 0 else 'down'} {abs(change):.1f} points ({pair[0]:.1f} % → {pair[1]:.1f} %)"
+    """In words: "rises from 47.0 % to 55.0 %"."""
+    if abs(pair[1] - pair[0]) < CHANGED:
+        return f"stays at {pair[1]:.1f} %"
+    return f"{'rises' if pair[1] > pair[0] else 'falls'} from {pair[0]:.1f} % to {pair[1]:.1f} %"

@@ -116,6 +116,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.report.figures import ClassChange as ClassChange, class_changes as class_changes
+    from longshift.report.findings import in_words as in_words
     from longshift.report.run_records import class_accuracy as class_accuracy, read_records as read_records
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

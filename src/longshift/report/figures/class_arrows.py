@@ -12,13 +12,13 @@ from matplotlib.transforms import blended_transform_factory
 from longshift.report.figures.drawing import Drawing, new_drawing
 from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER, legend, plain, short
 
-WIDTH = 860.0
+WIDTH = 900.0
 GAIN, LOSS = PALETTE[0], PALETTE[1]
 
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A class: its mean number of training samples, and the accuracy with the first and with the second method."""
+    """A class: its mean number of training images, and the accuracy with the first and with the second method."""
 
     name: str
     samples: int
@@ -34,7 +34,7 @@ class ClassChange:
 def class_changes(panels: Mapping[str, Sequence[ClassChange]], before: str, after: str) -> Drawing:
     """Draw an arrow for each class from the accuracy with `before` to that with `after`; one panel per title.
 
-    Classes with the fewest training samples stand last.
+    Classes with the fewest training images stand last.
     """
     rows = max(map(len, panels.values()))
     label = f"Accuracy of each class with {before} and with {after}: {', '.join(panels)}"
@@ -65,7 +65,7 @@ def _panel(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassChan
     for y, change in enumerate(changes):
         color, mark = (GAIN, "o") if change.gain >= 0 else (LOSS, "s")
         tip = (
-            f"{change.name}, {change.samples:,} training samples: {before} {100 * change.before:.1f} %, "
+            f"{change.name}, {change.samples:,} training images: {before} {100 * change.before:.1f} %, "
             f"{after} {100 * change.after:.1f} % ({change.gain:+.1f} points)"
         )
         ends = (100 * change.before, 100 * change.after)
