@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         DataChanged as DataChanged,
         data_version as data_version,
         default_cache as default_cache,
+        short_version as short_version,
         what_changed as what_changed,
     )
     from longshift.data.digits import digit_images as digit_images

@@ -28,7 +28,6 @@ from longshift.text import counted, some
 VERSIONS = "versions"
 MOST_LISTS = 200  # that are kept
 MANY = 1000  # files take long enough to show progress
-SHOWN = 12  # characters of a version in messages
 _NAME = 24  # characters of a hash in the name of a file
 
 
@@ -145,6 +144,11 @@ def _combined(manifest: Manifest, hashes: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def short_version(version: str) -> str:
+    """The first characters of a version, as messages name it."""
+    return version[:12]
+
+
 def _tag(version: str) -> str:
     return version[:_NAME]
 
@@ -202,7 +206,7 @@ def what_changed(before: str, now: str, cache: Path | None = None) -> str:
     folder = (default_cache() if cache is None else cache) / VERSIONS
     old, new = _list_of(folder, before), _list_of(folder, now)
     if not old or not new:
-        return f"version {before[:SHOWN]} before, {now[:SHOWN]} now"
+        return f"version {short_version(before)} before, {short_version(now)} now"
     changed = [path for path, found in new.items() if path in old and old[path] != found]
     parts = [
         _listed(changed, "changed"),

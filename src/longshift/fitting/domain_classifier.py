@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from longshift.errors import LongshiftError
 from longshift.fitting.plan import usual_batch, usual_steps
-from longshift.inference import LoadedModel, load_model
+from longshift.inference import LoadedModel, calibrated_probabilities, load_model
 from longshift.settings import NO_TARGET
 from longshift.training import Interrupted, RunFolder, Runtime, resolve, resolve_device, train, use_threads
 
@@ -129,7 +129,7 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         # In double precision a row has the same probabilities whichever rows come with it.
         with torch.no_grad(), use_threads(1):
             logits = torch.cat([model.predictor(chunk.to(model.device).double()).cpu() for chunk in chunks])
-        probabilities: Array = (logits / model.temperature).softmax(1).numpy()
+        probabilities: Array = calibrated_probabilities(logits, model.temperature).numpy()
         return probabilities
 
     def _train(self, vectors: Array, labels: Array, sources: Array, seed: int) -> dict[str, bytes]:

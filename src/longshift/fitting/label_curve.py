@@ -42,7 +42,7 @@ def simulate_labels(
     old = recover_head(
         np.concatenate([features, known.features]), np.concatenate([logits, arrays["validation_logits"]])
     )
-    shares = probabilities(logits / temperature)
+    shares = probabilities(logits, temperature=temperature)
     found: dict[int, list[tuple[float, float]]] = {}
     for draw in range(draws):
         rng = np.random.default_rng(draw)

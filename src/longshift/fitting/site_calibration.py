@@ -39,7 +39,7 @@ def learn_new_sites(jobs: Sequence[Job], final: Path, sites: Sequence[str]) -> S
     held, confidences, correct = [], [], []
     for site, arrays in found:
         reference, temperature = _reference(arrays, sites)
-        shares = probabilities(arrays["target_logits"].astype(np.float64) / temperature)
+        shares = probabilities(arrays["target_logits"], temperature=temperature)
         right = shares.argmax(axis=1) == arrays["target_labels"]
         signals = read_signals(reference, arrays["target_logits"], arrays["target_features"], temperature)
         held.append(HeldOutSite(site, float(right.mean()), signals))

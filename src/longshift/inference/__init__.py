@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         FINAL as FINAL,
         PLAN as PLAN,
         LoadedModel as LoadedModel,
+        calibrated_probabilities as calibrated_probabilities,
         load_model as load_model,
     )
     from longshift.inference.model_warning import Unseen as Unseen, keep_unseen as keep_unseen

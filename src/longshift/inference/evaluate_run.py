@@ -10,7 +10,6 @@ from typing import Any
 from longshift.data import DataChanged, load_dataset
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.inference.loading import Weights, frozen_network, model_folder, weights_file
-from longshift.metrics import expected_calibration_error, negative_log_likelihood
 from longshift.settings import NO_TARGET, load_split
 from longshift.training import (
     SETS,
@@ -20,6 +19,7 @@ from longshift.training import (
     Runtime,
     Task,
     build_method,
+    calibration_scores,
     checkpoint,
     evaluate_set,
     host_tensor,
@@ -108,11 +108,7 @@ def evaluate(
             continue
         logits = evaluator.predict(name)
         found[name] = evaluate_set(task, name, logits, folder.path.name).to_dict()
-        scaled, labels = logits.double() / temperature, task.labels(indices)
-        found["calibrated"][name] = {
-            "ece": expected_calibration_error(scaled, labels),
-            "nll": negative_log_likelihood(scaled, labels),
-        }
+        found["calibrated"][name] = calibration_scores(logits, task.labels(indices), temperature)
         if name in recorded:
             found["recorded"][name] = recorded[name]["accuracy"]
             found["agrees"] &= abs(found[name]["accuracy"] - recorded[name]["accuracy"]) <= TOLERANCE

@@ -94,7 +94,12 @@ class LoadedModel:
 
     def probabilities(self, stored: Tensor) -> Tensor:
         """Calibrated probabilities (N, classes) in float64."""
-        return (self.logits(stored).double() / self.temperature).softmax(1)
+        return calibrated_probabilities(self.logits(stored), self.temperature)
+
+
+def calibrated_probabilities(logits: Tensor, temperature: float) -> Tensor:
+    """Compute softmax(logits / temperature) (N, classes) in float64."""
+    return (logits.double() / temperature).softmax(1)
 
 
 def model_folder(path: Path | str) -> RunFolder:

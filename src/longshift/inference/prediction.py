@@ -35,7 +35,7 @@ from longshift.data import (
 )
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_limited
-from longshift.inference.loading import LoadedModel, load_model
+from longshift.inference.loading import LoadedModel, calibrated_probabilities, load_model
 from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, odd_mix, read_signals
 from longshift.progress import Tick, silent
 from longshift.text import counted, csv_cell, some
@@ -62,7 +62,7 @@ class Outputs:
 
     def probabilities(self, temperature: float) -> Tensor:
         """Calibrated probabilities in float64."""
-        return (self.logits.double() / temperature).softmax(1)
+        return calibrated_probabilities(self.logits, temperature)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def make_reference(
     logits: Array, labels: IntArray, features: Array, sites: Sequence[str], temperature: float
 ) -> Reference:
     """Summarize labeled samples of the training sites; `sites` names the site of each."""
-    shares = probabilities(_scaled(logits, temperature))
+    shares = probabilities(logits, temperature=temperature)
     correct = shares.argmax(axis=1) == labels
     threshold = confidence_threshold(negative_entropy(shares), correct)
     rows, place = np.asarray(features, dtype=np.float64), np.asarray(sites)
@@ -179,7 +179,7 @@ def make_reference(
 
 def read_signals(reference: Reference, logits: Array, features: Array, temperature: float) -> Signals:
     """What the predictions at a site say, for the model of the reference."""
-    shares = probabilities(_scaled(logits, temperature))
+    shares = probabilities(logits, temperature=temperature)
     confidence = float(shares.max(axis=1).mean())
     threshold = -math.inf if reference.threshold is None else reference.threshold
     own = summarize_features(features)
@@ -390,10 +390,6 @@ def write_memory(folder: Path, features: FloatArray, labels: IntArray) -> None:
 def _memory(features: FloatArray, labels: IntArray) -> dict[str, npt.NDArray[Any]]:
     half = np.abs(features).max(initial=0) < np.finfo(np.float16).max
     return {"seen": features.astype(np.float16 if half else np.float32), "seen_labels": labels.astype(np.int64)}
-
-
-def _scaled(logits: Array, temperature: float) -> FloatArray:
-    return np.asarray(logits, dtype=np.float64) / temperature
 
 
 def _unit(rows: FloatArray) -> FloatArray:

@@ -36,9 +36,9 @@ def log_softmax(rows: FloatArray) -> FloatArray:
     return result
 
 
-def probabilities(logits: Array, source: str | None = None) -> FloatArray:
-    """Compute the softmax of (N, K) logits in float64."""
-    result: FloatArray = np.exp(log_softmax(finite_rows(logits, "logits", source)))
+def probabilities(logits: Array, source: str | None = None, temperature: float = 1.0) -> FloatArray:
+    """Compute the softmax of (N, K) logits / temperature in float64."""
+    result: FloatArray = np.exp(log_softmax(finite_rows(logits, "logits", source) / temperature))
     return result
 
 

@@ -41,7 +41,7 @@ def misclassified_samples(record: Record, manifest: Manifest, part: str = "targe
         or list(manifest.classes) != record.classes
     ):
         raise LongshiftError(f"the dataset {manifest.name} has changed since the run")
-    shares = np.asarray(probabilities(found[f"{part}_logits"] / record.temperature(found)), dtype=np.float64)
+    shares = probabilities(found[f"{part}_logits"], temperature=record.temperature(found))
     predicted, sure = shares.argmax(axis=1), shares.max(axis=1)
     return [
         Misclassified(

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from longshift.data import short_version
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.report.titles import is_averaged, order_settings
 from longshift.text import some
-
-SHOWN = 12  # characters of a version
 
 
 def part_of(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None) -> pd.DataFrame:
@@ -33,7 +32,7 @@ def of_version(frame: pd.DataFrame, version: str) -> pd.DataFrame:
     known = frame["data_version"]
     chosen = frame[(known == "") | known.str.startswith(version)]
     if not chosen["data_version"].str.len().any():
-        listed = ", ".join(sorted({name[:SHOWN] for name in known if name})) or "none"
+        listed = ", ".join(sorted({short_version(name) for name in known if name})) or "none"
         raise UsageError(f"--data-version: expected one of {listed}, got {version!r}")
     return chosen.reset_index(drop=True)
 
@@ -51,12 +50,12 @@ def mixed_versions(frame: pd.DataFrame) -> list[str]:
         versions = rows.groupby("data_version", observed=True)["method"].unique()
         if len(versions) < 2:
             continue
-        listed = "; ".join(f"{str(name)[:SHOWN]}: {some(sorted(methods))}" for name, methods in versions.items())
+        listed = "; ".join(f"{short_version(str(name))}: {some(sorted(methods))}" for name, methods in versions.items())
         text = f"the runs on {dataset} saw {len(versions)} versions of its files ({listed})"
         if not (rows["benchmark"] != "").all():
             raise LongshiftError(
                 f"{text}, so their numbers cannot be compared. Report on one: --data-version "
-                f"{str(versions.index[0])[:SHOWN]}, or run all methods on one version."
+                f"{short_version(str(versions.index[0]))}, or run all methods on one version."
             )
         sentences.append(f"warning: {text}; compare their numbers with care")
     return sentences

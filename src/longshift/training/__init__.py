@@ -65,7 +65,12 @@ if TYPE_CHECKING:
         read_result as read_result,
         write_result as write_result,
     )
-    from longshift.training.score_sets import SETS as SETS, Evaluator as Evaluator, evaluate_set as evaluate_set
+    from longshift.training.score_sets import (
+        SETS as SETS,
+        Evaluator as Evaluator,
+        calibration_scores as calibration_scores,
+        evaluate_set as evaluate_set,
+    )
     from longshift.training.step_timer import StepTimer as StepTimer, Stopwatch as Stopwatch
     from longshift.training.task import (
         Task as Task,

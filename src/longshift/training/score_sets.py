@@ -84,12 +84,14 @@ def calibration(task: Task, logits: Mapping[str, Tensor]) -> dict[str, Any]:
     temperature = fit_temperature(logits["validation"], labels["validation"])
     found: dict[str, Any] = {"temperature": temperature}
     for name, values in logits.items():
-        scaled = values.double() / temperature
-        found[name] = {
-            "ece": expected_calibration_error(scaled, labels[name]),
-            "nll": negative_log_likelihood(scaled, labels[name]),
-        }
+        found[name] = calibration_scores(values, labels[name], temperature)
     return found
+
+
+def calibration_scores(logits: Tensor, labels: IntArray, temperature: float) -> dict[str, float]:
+    """Compute ece and nll of the probabilities that `predict` gives: softmax(logits / temperature)."""
+    scaled = logits.double() / temperature
+    return {"ece": expected_calibration_error(scaled, labels), "nll": negative_log_likelihood(scaled, labels)}
 
 
 def brief(found: Mapping[str, Evaluation]) -> dict[str, Any]:
