@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import pickletools
+from pathlib import Path
 from typing import Any
 
 import joblib
@@ -85,6 +86,13 @@ def test_a_pickle_holds_safetensors_and_no_torch_objects() -> None:
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     assert again.get_params() == model.get_params()
     assert pickle.loads(pickle.dumps(clone(model))).get_params() == model.get_params()  # before it is fitted
+
+
+def test_the_cache_of_the_user_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    X, y, d = samples()
+    DomainClassifier("erm", **SMALL).fit(X, y, domains=d)
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_a_reversed_view_is_predicted() -> None:

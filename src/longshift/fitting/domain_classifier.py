@@ -143,13 +143,15 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
                 "target": NO_TARGET, "method": self.method, "hparams": dict(self.hparams or {}),
                 "schedules": "scaled", "split_seed": seed, "train_seed": seed,
             }  # fmt: skip
-            config = resolve(request, "DomainClassifier").config
+            # The lists of hashes in the user's cache are for data that are used again.
+            runtime = Runtime(device=self.device, cache=Path(folder) / "cache")
+            config = resolve(request, "DomainClassifier", cache=runtime.cache).config
             if "batch_size" not in request["hparams"]:
                 request["hparams"]["batch_size"] = usual_batch(len(vectors), len(self.domains_), config)
                 config = config.model_copy(update={"hparams": request["hparams"]})
             steps = usual_steps(len(vectors), len(self.domains_), config) if self.steps is None else self.steps
             request |= {"steps": steps, "eval_every": max(steps // 10, 1)}
-            run = train(request, out=Path(folder) / "run", runtime=Runtime(device=self.device))
+            run = train(request, out=Path(folder) / "run", runtime=runtime)
             if not run.result["selected"]:
                 raise LongshiftError(
                     "Expected finite losses, got an infinite or NaN loss before the first evaluation. "
