@@ -65,7 +65,7 @@ class Inputs:
         d = torch.arange(domains, device=y.device).repeat_interleave(y.shape[0] // domains)
         if stored.dtype != torch.uint8:
             return Batch(stored, y, d, domains)
-        images = _pixels(stored, self.mean.dtype)
+        images = scale_pixels(stored, self.mean.dtype)
         if self.augmentation is not None:
             images = self.augmentation.apply(images, draws.uniform(images.shape[0], self.augmentation.uniforms))
         if self.style is None:
@@ -89,9 +89,9 @@ def channel_tensor(values: Sequence[float], device: torch.device) -> Tensor:
 
 def normalize_pixels(stored: Tensor, mean: Tensor, std: Tensor) -> Tensor:
     """Network inputs (B, 3, H, W) from pixels (B, H, W, 3) uint8: scaled to [0, 1], then (x - mean) / std."""
-    return (_pixels(stored, mean.dtype) - mean) / std
+    return (scale_pixels(stored, mean.dtype) - mean) / std
 
 
-def _pixels(stored: Tensor, dtype: torch.dtype) -> Tensor:
+def scale_pixels(stored: Tensor, dtype: torch.dtype) -> Tensor:
     """(B, H, W, 3) uint8 to (B, 3, H, W) float in [0, 1]; a view in channels-last order."""
     return stored.permute(0, 3, 1, 2).to(dtype) / 255

@@ -43,7 +43,7 @@ from longshift.locks import is_locked, locked
 from longshift.nn import Backbone, backbone_version, fold_frozen_norms, make_backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
 from longshift.text import some
-from longshift.training.batches import channel_tensor
+from longshift.training.batches import channel_tensor, scale_pixels
 from longshift.training.checkpoint import digest
 from longshift.training.device import resolve_device, use_threads
 from longshift.training.feature_views import CopyRecipe, ViewPlan
@@ -336,7 +336,7 @@ def frozen_module(module: nn.Module, size: int, device: torch.device) -> nn.Modu
 
 def _scaled(pixels: list[npt.NDArray[np.uint8]], device: torch.device) -> Tensor:
     """(B, 3, H, W) in [0, 1]."""
-    return torch.from_numpy(np.stack(pixels)).to(device).permute(0, 3, 1, 2).float() / 255
+    return scale_pixels(torch.from_numpy(np.stack(pixels)).to(device), torch.float32)
 
 
 def _index(manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest) -> dict[str, Any]:
