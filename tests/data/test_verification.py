@@ -15,6 +15,7 @@ from longshift.data.manifest import Manifest, Row
 from longshift.data.similar_names import similar
 from longshift.data.verification import Problem, layout_problems, verify
 from longshift.errors import LongshiftError
+from longshift.fitting.data_summary import Look
 from tests.data.test_image_decoding import bomb
 from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree
 
@@ -87,12 +88,24 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
     assert json.loads(json.dumps([problem.to_json() for problem in problems]))[0].keys() == {"kind", "path", "detail"}
 
 
-def test_the_same_bytes_within_one_domain_or_two_empty_files_are_no_duplicates(tmp_path: Path) -> None:
+def test_copies_inside_a_domain_and_two_labels_are_told_apart_from_duplicates(tmp_path: Path) -> None:
     root = make_tree(tmp_path / "data")
-    (root / "paint" / "cat" / "0.png").write_bytes((root / "paint" / "cat" / "1.png").read_bytes())
-    for domain in ("paint", "photo"):
+    original = (root / "paint" / "cat" / "0.png").read_bytes()
+    for copy in ("paint/cat/1.png", "paint/dog/1.png", "photo/dog/1.png"):
+        (root / copy).write_bytes(original)
+    for domain in ("paint", "photo"):  # two empty files are not copies of each other
         (root / domain / "dog" / "0.png").write_bytes(b"")
-    assert [problem.kind for problem in verify(load_dataset(root))] == ["zero-byte", "zero-byte"]
+    found = [(p.kind, p.path) for p in verify(load_dataset(root)) if p.kind != "zero-byte"]
+    assert found == [
+        ("copy", "paint/cat/1.png"), ("two labels", "paint/dog/1.png"), ("two labels", "photo/dog/1.png"),
+        ("duplicate", "photo/dog/1.png"),
+    ]  # fmt: skip
+    (problem,) = [p for p in verify(load_dataset(root)) if p.path == "paint/dog/1.png"]
+    assert problem.detail == "the same bytes as paint/cat/0.png, but dog and not cat"
+    counts, problems = np.ones((2, 2), dtype=np.int64), tuple(verify(load_dataset(root)))
+    said = " ".join(Look("x", "images", ("a", "b"), ("cat", "dog"), counts, problems).warnings())
+    assert "1 image is a copy of another at the same site (for example paint/cat/1.png)" in said
+    assert "2 images have the same content as another with a different label" in said
 
 
 def test_domains_that_differ_by_case(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def suggest(
     from longshift.files import write_text
     from longshift.fitting import choose_samples, site_name, write_site_page
     from longshift.inference import expand_inputs, load_model, predict
+    from longshift.text import csv_cell
 
     if out.suffix.lower() != ".csv":
         raise UsageError(f"--out: expected a file that ends with .csv, got {out}")
@@ -52,7 +53,7 @@ def suggest(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["path", "label", "predicted", "probability"])
-    writer.writerows([[row.path, "", row.label, f"{row.probability:.4f}"] for row in rows])
+    writer.writerows([[csv_cell(row.path), "", csv_cell(row.label), f"{row.probability:.4f}"] for row in rows])
     write_text(out, text.getvalue())
     shown = page or out.with_suffix(".html")
     write_site_page(shown, loaded, found, site_name(images), chosen)

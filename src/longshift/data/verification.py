@@ -125,13 +125,25 @@ def layout_problems(manifest: Manifest) -> Iterator[Problem]:
 
 
 def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[Problem]:
-    """Samples whose bytes occur in another domain too: what is learnt there would leak into the test."""
+    """Samples with the bytes of an earlier one.
+
+    In another domain ("duplicate"), what is learned there leaks into the test; inside a domain ("copy"), a copy may be
+    trained on while the other is measured; under two labels ("two labels"), one of them is wrong.
+    """
     first: dict[str, int] = {}
     what = "numbers" if manifest.vectors else "bytes"
     for index, checksum in enumerate(checksums):
         if not checksum:
             continue
         earlier = first.setdefault(checksum, index)
-        if manifest.domains[earlier] != manifest.domains[index]:
-            detail = f"the same {what} as {manifest.paths[earlier]}"
+        if earlier == index:
+            continue
+        detail = f"the same {what} as {manifest.paths[earlier]}"
+        apart = manifest.domains[earlier] != manifest.domains[index]
+        if manifest.labels[earlier] != manifest.labels[index]:
+            labels = [manifest.classes[int(manifest.labels[i])] for i in (earlier, index)]
+            yield Problem("two labels", manifest.paths[index], f"{detail}, but {labels[1]} and not {labels[0]}")
+        elif not apart:
+            yield Problem("copy", manifest.paths[index], detail)
+        if apart:
             yield Problem("duplicate", manifest.paths[index], detail)

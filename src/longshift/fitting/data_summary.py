@@ -110,6 +110,20 @@ class Look:
                 f"(for example {twins[0].path}), which makes the estimate for a new site too optimistic. Remove one "
                 "of each pair."
             )
+        copies = self.of_kind("copy")
+        if copies:
+            found.append(
+                f"{counted(len(copies), self.noun[:-1])} {'is a copy' if len(copies) == 1 else 'are copies'} of another "
+                f"at the same site (for example {copies[0].path}). Copies in both training and validation make accuracies "
+                "at known sites too high. Remove them."
+            )
+        double = self.of_kind("two labels")
+        if double:
+            found.append(
+                f"{counted(len(double), self.noun[:-1])} {'has' if len(double) == 1 else 'have'} the same content as "
+                f"another with a different label (for example {double[0].path}: {double[0].detail}). Correct the "
+                "labels."
+            )
         for problem in self.of_kind("similar labels", "similar domains"):
             found.append(f"Two spellings of one name? {problem.detail}.")
         misplaced = self.of_kind("misplaced")

@@ -20,7 +20,7 @@ from longshift.inference import LoadedModel, collect_outputs, load_model, read_m
 from longshift.metrics import fit_temperature
 from longshift.nn import Network
 from longshift.progress import Tick, silent
-from longshift.text import counted, some
+from longshift.text import counted, from_csv_cell, some
 from longshift.training import RunFolder, checkpoint
 
 FEWEST = 10  # labels
@@ -122,7 +122,7 @@ def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
             if not {"path", "label"} <= set(reader.fieldnames or ()):
                 found = ", ".join(reader.fieldnames or ()) or "none"
                 raise LongshiftError(f"{path}: expected the columns path and label, got {found}")
-            rows = [(row["path"], (row["label"] or "").strip()) for row in reader]
+            rows = [(from_csv_cell(row["path"] or ""), from_csv_cell((row["label"] or "").strip())) for row in reader]
         rows = [(name, label) for name, label in rows if name and label]
     else:
         raise UsageError(f"Expected a .csv file with the columns path and label, or a folder class/image, got {path}")
