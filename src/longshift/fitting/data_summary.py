@@ -112,10 +112,11 @@ class Look:
             )
         copies = self.of_kind("copy")
         if copies:
+            are = "is a copy" if len(copies) == 1 else "are copies"
             found.append(
-                f"{counted(len(copies), self.noun[:-1])} {'is a copy' if len(copies) == 1 else 'are copies'} of another "
-                f"at the same site (for example {copies[0].path}). Copies in both training and validation make accuracies "
-                "at known sites too high. Remove them."
+                f"{counted(len(copies), self.noun[:-1])} {are} of another at the same site (for example "
+                f"{copies[0].path}). Copies in both training and validation make accuracies at known sites too high. "
+                "Remove them."
             )
         double = self.of_kind("two labels")
         if double:

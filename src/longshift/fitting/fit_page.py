@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from longshift.fitting.calibration_section import calibration_section
 from longshift.fitting.data_summary import Look
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.label_curve import LabelCurve
 from longshift.fitting.plan import Job, Plan
-from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, ClassScore
+from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, ClassScore, same_site_gaps
 from longshift.report import (
     Cell,
     Column,
@@ -69,6 +70,7 @@ def fit_page(
         weak_section(own, name="weak", noun="site", most=MOST, advise=True),
         class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),
+        *calibration_section(own),
         *label_sections(curve),
         Section("The data", stack(seen, data.body), "Samples per class and site.", "data", wide=True),
         validation_section(groups, "training"),
@@ -105,14 +107,18 @@ def label_sections(curve: LabelCurve | None) -> list[Section]:
 
 def site_table(summary: Summary) -> Table:
     """Sites by models: accuracy, and accuracy averaged over classes."""
+    known = same_site_gaps(summary.own)
     columns = tuple(
         Column(title, name, higher_is_better=None) for name in summary.scores for title in ("accuracy", "over classes")
     )
+    columns += (Column("accuracy", "While known", higher_is_better=None),) * bool(known)
     rows = []
     for index, score in enumerate(summary.own):
         cells = []
         for scores in summary.scores.values():
             cells += [Cell(100 * scores[index].accuracy), Cell(100 * scores[index].balanced)]
+        if known:
+            cells.append(Cell(100 * known[score.site][0] if score.site in known else None))
         rows.append(Row(score.site, score.site, "", tuple(cells)))
     means: list[float] = []
     for scores in summary.scores.values():
@@ -120,12 +126,15 @@ def site_table(summary: Summary) -> Table:
             100 * float(np.mean([s.accuracy for s in scores])),
             100 * float(np.mean([s.balanced for s in scores])),
         ]
+    if known:
+        means.append(100 * float(np.mean([pair[0] for pair in known.values()])))
     rows.append(Row("mean", "mean", "mean", tuple(Cell(value) for value in means)))
     return Table(
         "sites", "sites", "Accuracy at each site while it was held out", columns, tuple(rows), head="Held-out site",
         caption="accuracy: percent of the site's samples that are classified correctly. over classes: the same per "
-        "class, averaged over the classes of the site, so that rare classes count as much as common ones. mean: over "
-        "sites, with equal weight.",
+        "class, averaged over the classes of the site, so that rare classes count as much as common ones. While known: "
+        "at the same site, on other samples, of the models that were trained on it. mean: over sites, with equal "
+        "weight.",
     )  # fmt: skip
 
 
