@@ -43,7 +43,7 @@ ABOUT = {
 }
 SETTINGS = {
     "TotalHeavyTail": "the same classes are rare everywhere",
-    "Duality": "each domain has its own rare classes",
+    "Duality": "rare classes differ by domain",
 }
 
 
