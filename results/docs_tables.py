@@ -18,6 +18,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
+from benchmarks.fault_rows import FAULT_ROWS
 from results.methods_page import PAGE, methods_page
 from results.numbers import (
     ACCURACY,
@@ -621,7 +622,20 @@ def rank_tests() -> str:
     return markdown(["", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
 
 
+def faults() -> str:
+    """Faults that were tried, and how many were survived."""
+    with (RESULTS / "faults.csv").open(encoding="utf-8", newline="") as file:
+        counts = {row["fault"]: row for row in csv.DictReader(file)}
+    rows = [
+        [row.fault, counts[row.fault]["tried"], counts[row.fault]["survived"], row.seen]
+        for row in FAULT_ROWS
+        if row.fault in counts
+    ]
+    return markdown(["fault", "tried", "survived", "what you see"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "faults": faults,
     "new-site-coverage": new_site.coverage_table,
     "new-site-errors": new_site.error_table,
     "new-site-labels": new_site.label_table,

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from longshift.cli.main import app
 from longshift.errors import LongshiftError
 from longshift.files import read_sealed, write_sealed
 from longshift.inference import evaluate, export, load_model, predict
@@ -21,7 +23,7 @@ from longshift.sweep.run_job import execute
 from longshift.training import RunFolder, Runtime, TaskCache, read_result
 from longshift.training.result_checks import contradiction
 from longshift.training.task import Task
-from tests.faults.tools import outcome
+from tests.faults.tools import outcome, tiny_sites
 from tests.sweep.small import small_plan, table_bytes
 from tests.training.runs import train
 
@@ -81,6 +83,21 @@ def test_an_edited_plan_is_made_again(sweep: Path, edit: Callable[[list[str]], l
     file.write_text("".join(f"{line}\n" for line in edit(file.read_text().splitlines())))
     assert load_plan(sweep).jobs == expected
     assert len(expected) == 4
+
+
+def test_verify_checks_all_of_the_image_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    data = tiny_sites(tmp_path / "sites")
+    assert outcome("data", "prepare", str(data), "--size", "16", "--quiet") is None
+    whole = CliRunner().invoke(app, ["data", "verify", str(data), "--quiet", "--json"])
+    assert json.loads(whole.stdout)["problems"] == []
+    (file,) = (tmp_path / "cache").glob("v2-*/pixels.npy")
+    raw = bytearray(file.read_bytes())
+    raw[-5] ^= 1
+    file.write_bytes(raw)
+    found = CliRunner().invoke(app, ["data", "verify", str(data), "--quiet", "--json"])
+    assert [problem["kind"] for problem in json.loads(found.stdout)["problems"]] == ["damaged cache"]
+    assert found.exit_code == 1
 
 
 # -- results ----------------------------------------------------------------------------------------------------
