@@ -189,7 +189,9 @@ def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[
         about = parquet.read_metadata(path)
         _refuse_bomb(path, 8 * about.num_rows * about.num_columns)
         table = parquet.read_table(path)
-    except (OSError, ValueError) as error:
+    except LongshiftError:
+        raise
+    except Exception as error:  # damaged files raise nearly anything
         raise LongshiftError(f"cannot read the table {path}: {error}") from error
     names = list(table.column_names)
     _require(path, names, needed, "column")
