@@ -79,6 +79,8 @@ def kill_in_the_middle(folder: Path, known: int, group: bool, delay: float) -> N
     wait_for(lambda: len(results(folder)) > known or process.poll() is not None)
     time.sleep(delay)
     if group:
+        # A worker left over from an earlier kill may have finished that job before this process had its own group.
+        wait_for(lambda: process.poll() is not None or os.getpgid(process.pid) == process.pid)
         os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()  # the workers are left alone: they must notice and stop

@@ -189,13 +189,13 @@ def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[
         about = parquet.read_metadata(path)
         _refuse_bomb(path, 8 * about.num_rows * about.num_columns)
         table = parquet.read_table(path)
+        names = list(table.column_names)
+        columns = {name: np.array(table.column(name).to_pylist(), dtype=object) for name in NAMES if name in names}
     except LongshiftError:
         raise
     except Exception as error:  # damaged files raise nearly anything
         raise LongshiftError(f"cannot read the table {path}: {error}") from error
-    names = list(table.column_names)
     _require(path, names, needed, "column")
-    columns = {name: np.array(table.column(name).to_pylist(), dtype=object) for name in NAMES if name in names}
     if LISTS in names:
         lists = table.column(LISTS).combine_chunks()
         if lists.null_count:
