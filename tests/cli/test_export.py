@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import UsageError
-from longshift.inference.model_warning import Unseen, keep_unseen
+from longshift.inference.model_warning import UnseenAccuracy, keep_unseen
 
 runner = CliRunner()
 
@@ -29,7 +29,7 @@ def test_export(digits_run: Path, tmp_path: Path) -> None:
 def test_a_model_that_only_guesses_is_exported_with_a_warning(digits_run: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(digits_run, model)
-    keep_unseen(model / "model.json", {"selected": Unseen(0.08, 3, 10)})
+    keep_unseen(model / "model.json", {"selected": UnseenAccuracy(0.08, 3, 10)})
     done = runner.invoke(app, ["export", str(model), "--out", str(tmp_path / "m.pt2"), "--json"])
     value = json.loads(done.stdout)
     assert "no better than guessing" in value["warning"]

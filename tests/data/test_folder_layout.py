@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.data import load_dataset
-from longshift.data.folder_layout import nothing_shared, parts_of_a_split
+from longshift.data.folder_layout import no_shared_class_warning, split_names_warning
 from longshift.errors import LongshiftError
-from longshift.fitting.data_summary import look_at
+from longshift.fitting.data_summary import summarize_data
 from tests.data.trees import encoded, make_tree, picture, zip_tree
 
 
@@ -87,24 +87,24 @@ def test_classes_that_look_like_sites(tmp_path: Path) -> None:
     for site in ("north", "south"):
         for label in ("melanoma", "naevus"):
             put(tmp_path / "deep" / site / label / f"{site}-{label}-patient" / "1.png")
-    said = nothing_shared(load_dataset(tmp_path / "deep" / "north"))
+    said = no_shared_class_warning(load_dataset(tmp_path / "deep" / "north"))
     assert "no class is in two of the domains melanoma, naevus (classes: north-melanoma-patient" in said
     assert f"give the folder above it, {str(tmp_path / 'deep')!r}, which also has south" in said
     alone = tmp_path / "alone"
     (tmp_path / "deep" / "north").rename(alone)
-    assert f"then {alone} is one site" in nothing_shared(load_dataset(alone))
+    assert f"then {alone} is one site" in no_shared_class_warning(load_dataset(alone))
 
 
 def test_tables_and_vectors_whose_labels_are_domains(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("path,label,domain\n1.png,a,x\n2.png,b,y\n")
-    assert nothing_shared(load_dataset(tmp_path / "t.csv")).endswith("are labels and domains mixed up?")
+    assert no_shared_class_warning(load_dataset(tmp_path / "t.csv")).endswith("are labels and domains mixed up?")
     np.savez(tmp_path / "v.npz", x=np.eye(2), label=["a", "b"], domain=["x", "y"])
-    assert nothing_shared(load_dataset(tmp_path / "v.npz")).endswith("are labels and domains mixed up?")
+    assert no_shared_class_warning(load_dataset(tmp_path / "v.npz")).endswith("are labels and domains mixed up?")
 
 
 def test_a_good_dataset_says_nothing(hospitals: Path) -> None:
-    assert nothing_shared(load_dataset(hospitals)) == ""
-    assert nothing_shared(load_dataset("digits")) == ""
+    assert no_shared_class_warning(load_dataset(hospitals)) == ""
+    assert no_shared_class_warning(load_dataset("digits")) == ""
 
 
 @pytest.mark.parametrize(
@@ -118,21 +118,21 @@ def test_a_good_dataset_says_nothing(hospitals: Path) -> None:
     ],
 )
 def test_parts_of_a_split_are_no_domains(names: tuple[str, ...], told: bool, tmp_path: Path) -> None:
-    assert bool(parts_of_a_split(names)) == told
+    assert bool(split_names_warning(names)) == told
     make_tree(tmp_path / "data", names, ("a", "b"), 3)
     shown = CliRunner().invoke(app, ["data", "inspect", str(tmp_path / "data")])
     assert ("look like parts of a split" in shown.stderr) == told
     if len(names) > 1:
-        warnings = look_at(load_dataset(tmp_path / "data")).warnings()
+        warnings = summarize_data(load_dataset(tmp_path / "data")).warnings()
         assert any("look like parts of a split" in text for text in warnings) == told
 
 
 def test_classes_in_two_spellings_are_not_taken_for_a_wrong_level(tmp_path: Path) -> None:
     make_tree(tmp_path / "data", ("north",), ("Benign", "basal cell"), 1)
     make_tree(tmp_path / "data", ("south",), ("benign", "Basal-cell"), 1)
-    said = nothing_shared(load_dataset(tmp_path / "data"))
+    said = no_shared_class_warning(load_dataset(tmp_path / "data"))
     assert "; some differ only by spaces, dashes or underscores: 'Basal-cell', 'basal cell'. Spell each class" in said
     assert "one level too many" not in said
     make_tree(tmp_path / "other", ("east",), ("Benign", "benign"), 1)  # alike at one site only: no reason
     make_tree(tmp_path / "other", ("west",), ("naevus",), 1)
-    assert "one level too many" in nothing_shared(load_dataset(tmp_path / "other"))
+    assert "one level too many" in no_shared_class_warning(load_dataset(tmp_path / "other"))

@@ -15,7 +15,7 @@ from longshift.data.manifest import Manifest, Row
 from longshift.data.similar_names import similar
 from longshift.data.verification import Problem, layout_problems, verify
 from longshift.errors import LongshiftError
-from longshift.fitting.data_summary import Look
+from longshift.fitting.data_summary import DataSummary
 from tests.data.test_image_decoding import bomb
 from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree
 
@@ -103,7 +103,7 @@ def test_copies_inside_a_domain_and_two_labels_are_told_apart_from_duplicates(tm
     (problem,) = [p for p in verify(load_dataset(root)) if p.path == "paint/dog/1.png"]
     assert problem.detail == "the same bytes as paint/cat/0.png, but dog and not cat"
     counts, problems = np.ones((2, 2), dtype=np.int64), tuple(verify(load_dataset(root)))
-    said = " ".join(Look("x", "images", ("a", "b"), ("cat", "dog"), counts, problems).warnings())
+    said = " ".join(DataSummary("x", "images", ("a", "b"), ("cat", "dog"), counts, problems).warnings())
     assert "1 image is a copy of another at the same site (for example paint/cat/1.png)" in said
     assert "2 images have the same content as another with a different label" in said
 

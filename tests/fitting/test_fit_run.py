@@ -16,7 +16,7 @@ from longshift.data import load_dataset
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json
 from longshift.fitting import fit
-from longshift.fitting.data_summary import look_at
+from longshift.fitting.data_summary import summarize_data
 from longshift.fitting.fit_run import folder_name
 from longshift.fitting.fit_summary import cost_of_a_new_site, hardest, name_weak, unlearned
 from longshift.fitting.network_choice import choose_network
@@ -183,7 +183,7 @@ def test_what_it_says_of_the_data(tmp_path: Path) -> None:
     }
     root = sites(tmp_path / "d", counts)
     shutil.copy(root / "a" / "red" / "0.png", root / "b" / "red" / "twin.png")
-    look = look_at(load_dataset(root))
+    look = summarize_data(load_dataset(root))
     text = " ".join([*look.sentences(), *look.warnings()])
     assert look.ratio == pytest.approx(55 / 6)
     assert "102 images of 3 classes from 3 sites (A 18, a 42, b 42)" in text
@@ -201,7 +201,7 @@ def test_pictures_that_are_left_out_or_nearly_black(tmp_path: Path) -> None:
     root = sites(tmp_path / "d", {"a": {"red": 3, "green <b>": 3}, "b": {"red": 3, "green <b>": 3}})
     Image.fromarray(np.full((9, 9), 4000, np.uint16)).save(root / "a" / "red" / "scan.png")
     (root / "b" / "red" / "phone.heic").write_bytes(b"x")
-    text = " ".join(look_at(load_dataset(root)).warnings())
+    text = " ".join(summarize_data(load_dataset(root)).warnings())
     assert "1 picture in an unsupported format is left out (for example b/red/phone.heic)" in text
     assert "1 image is nearly black (for example a/red/scan.png: 16-bit values up to 4000 of 65535" in text
 
@@ -210,16 +210,16 @@ def test_data_that_cannot_be_fitted(tmp_path: Path) -> None:
     one = sites(tmp_path / "one", {"a": {"red": 3, "green <b>": 3}})
     (one / "a" / "red" / "1.png").write_bytes(b"")  # not opened: the counts alone rule it out
     with pytest.raises(LongshiftError, match=r"at least 2 sites .* got 1 \(a\).*cameras, wards or years"):
-        look_at(load_dataset(one))
+        summarize_data(load_dataset(one))
     (tmp_path / "m.csv").write_text("path,label,domain\n1.png,x,one\n2.png,y,one\n")
     with pytest.raises(LongshiftError, match=rf"longshift data inspect {tmp_path / 'm.csv'}$"):
-        look_at(load_dataset(tmp_path / "m.csv"))
+        summarize_data(load_dataset(tmp_path / "m.csv"))
     apart = sites(tmp_path / "apart", {"a": {"red": 3}, "b": {"green <b>": 3}})
     with pytest.raises(LongshiftError, match=r"Expected classes that several sites .* but no class is in two of"):
-        look_at(load_dataset(apart))
+        summarize_data(load_dataset(apart))
     single = sites(tmp_path / "single", {"a": {"red": 1, "green <b>": 1}, "b": {"red": 1, "green <b>": 1}})
     with pytest.raises(LongshiftError, match="Expected 2 or more images of some class at one site"):
-        look_at(load_dataset(single))
+        summarize_data(load_dataset(single))
     broken = sites(tmp_path / "broken", {"a": {"red": 3, "green <b>": 3}, "b": {"red": 3, "green <b>": 3}})
     (broken / "b" / "red" / "1.png").write_bytes(b"")
     with pytest.raises(LongshiftError, match=r"1 of the 12 images cannot be read:\n  - b/red/1.png: zero-byte"):
@@ -319,7 +319,7 @@ def test_mistakes_are_found_before_an_image_is_opened(
     def opened(*_: object) -> None:
         raise AssertionError("the images were looked at")
 
-    monkeypatch.setattr(run, "look_at", opened)
+    monkeypatch.setattr(run, "summarize_data", opened)
     with pytest.raises(UsageError) as failed:
         fit(data, out=tmp_path / "fit", **{**QUICK, **options})
     assert message in str(failed.value)

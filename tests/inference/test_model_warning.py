@@ -10,7 +10,7 @@ import pytest
 
 from longshift.errors import LongshiftError
 from longshift.files import sealed, write_sealed
-from longshift.inference.model_warning import Unseen, keep_unseen, read_unseen
+from longshift.inference.model_warning import UnseenAccuracy, keep_unseen, read_unseen
 
 
 @pytest.mark.parametrize(
@@ -24,22 +24,22 @@ from longshift.inference.model_warning import Unseen, keep_unseen, read_unseen
     ],
 )
 def test_when_not_to_use_a_model_of_four_classes(balanced: float, said: str) -> None:
-    warning = Unseen(balanced, 3, 4).warning()
+    warning = UnseenAccuracy(balanced, 3, 4).warning()
     assert warning == (said and f"At sites it had not seen it was {said}")
     if said:
-        assert Unseen(balanced, 1, 4).warning().startswith("At a site it had not seen")
+        assert UnseenAccuracy(balanced, 1, 4).warning().startswith("At a site it had not seen")
 
 
 def test_it_is_kept_beside_what_is_there(tmp_path: Path) -> None:
     file = tmp_path / "model.json"
     write_sealed(file, {"schema": 1, "classes": ["x", "y"]})
     assert read_unseen(file) is None  # as `longshift train` writes it
-    records = {"selected": Unseen(0.4, 2, 2), "averaged": Unseen(0.9, 2, 2)}
+    records = {"selected": UnseenAccuracy(0.4, 2, 2), "averaged": UnseenAccuracy(0.9, 2, 2)}
     for _ in range(2):  # a finished fit may be run again
         keep_unseen(file, records)
         assert {name: read_unseen(file, name) for name in records} == records
         assert list(json.loads(file.read_text())) == ["schema", "classes", "unseen_sites", "checksum"]
-    keep_unseen(file, {"selected": Unseen(0.4, 2, 2)})
+    keep_unseen(file, {"selected": UnseenAccuracy(0.4, 2, 2)})
     assert read_unseen(file, "averaged") is None
 
 

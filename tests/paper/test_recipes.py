@@ -20,14 +20,14 @@ from scipy.stats import mannwhitneyu, pearsonr
 from longshift.analysis import domain_outputs
 from longshift.errors import UsageError
 from longshift.paper.chosen_runs import predictions_file, read_results
-from longshift.paper.protocol_size import FULL, Scale, quick_scale
+from longshift.paper.protocol_size import FULL_SCALE, Scale, quick_scale
 from longshift.paper.published_tables import averages_beside, paper_rows
 from longshift.paper.recipe_list import all_recipes, find_recipes
-from longshift.paper.recipe_runs import left_over, unique
+from longshift.paper.recipe_runs import unfinished_jobs, without_repeats
 from longshift.paper.recipe_status import status_of
 from longshift.paper.recipes.failures import class_rates
 from longshift.paper.recipes.friedman import diagram, paper_scores
-from longshift.paper.reproducing import Made, reproduce
+from longshift.paper.reproducing import ReproduceResult, reproduce
 from longshift.paper.workspace import Workspace, open_workspace
 from longshift.report.table import Cell, Column, Row, Table
 from longshift.sweep.local_launcher import Slot
@@ -49,7 +49,7 @@ def workspace(out: Path, methods: tuple[str, ...] = ("erm", "bsoftmax", "ndcl"),
     return open_workspace("digits", replace(tiny_scale(), **changes), out, methods=methods)
 
 
-def make(space: Workspace, *names: str) -> Made:
+def make(space: Workspace, *names: str) -> ReproduceResult:
     torch.set_num_threads(1)
     return reproduce(space, find_recipes(names), SLOTS, Runtime(device="cpu"))
 
@@ -60,14 +60,14 @@ def cells(folder: Path, name: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def cut(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Made]:
+def cut(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, ReproduceResult]:
     """Nine recipes at two steps a run."""
     space = workspace(tmp_path_factory.mktemp("cut"))
     return space, make(space, *CUT)
 
 
 @pytest.fixture
-def copied(cut: tuple[Workspace, Made], tmp_path: Path) -> Workspace:
+def copied(cut: tuple[Workspace, ReproduceResult], tmp_path: Path) -> Workspace:
     """The same runs, free to be spoilt. Files of counts keep their place, which runs are named by."""
     shutil.copytree(cut[0].out, tmp_path / "copy")
     return replace(cut[0], out=tmp_path / "copy")
@@ -87,7 +87,7 @@ def test_find_recipes_by_name_or_label() -> None:
 
 
 @pytest.mark.slow
-def test_all_of_the_cut_is_written(cut: tuple[Workspace, Made]) -> None:
+def test_all_of_the_cut_is_written(cut: tuple[Workspace, ReproduceResult]) -> None:
     space, made = cut
     assert not made.failed
     assert not made.impossible
@@ -103,10 +103,10 @@ def test_all_of_the_cut_is_written(cut: tuple[Workspace, Made]) -> None:
     assert "Not made yet: `longshift reproduce duality`" in overview
 
 
-def test_recipes_share_runs(cut: tuple[Workspace, Made]) -> None:
+def test_recipes_share_runs(cut: tuple[Workspace, ReproduceResult]) -> None:
     space, _ = cut
     duality, detailed = (find_recipes([name])[0] for name in ("duality", "detailed"))
-    assert not left_over(space, unique([*duality.jobs(space), *detailed.jobs(space)]))
+    assert not unfinished_jobs(space, without_repeats([*duality.jobs(space), *detailed.jobs(space)]))
     again = make(space, "duality", "worst-domain", "detailed")
     assert not again.failed
     results = list(space.store.jobs.glob("*/result.json"))
@@ -137,7 +137,7 @@ def posterior_by_hand(arrays: dict[str, Any]) -> float:
     return float(np.mean(per_class))
 
 
-def test_quantities_by_hand(cut: tuple[Workspace, Made]) -> None:
+def test_quantities_by_hand(cut: tuple[Workspace, ReproduceResult]) -> None:
     space, _ = cut
     found = {(r["setting"], r["method"], r["measure"]): float(r["mean"]) for r in cells(space.out, "quantitative")}
     points: dict[str, list[float]] = {"margin": [], "small_margin": [], "posterior": [], "accuracy": []}
@@ -161,7 +161,7 @@ def test_quantities_by_hand(cut: tuple[Workspace, Made]) -> None:
         assert table[name, "p_value"] == pytest.approx(p_value, rel=1e-2, abs=1e-4)
 
 
-def test_prior_distances_are_between_the_right_domains(cut: tuple[Workspace, Made]) -> None:
+def test_prior_distances_are_between_the_right_domains(cut: tuple[Workspace, ReproduceResult]) -> None:
     """Distances between means bound W_2 from below, those and both spreads from above."""
     space, _ = cut
     found = {(r["setting"], r["method"], r["measure"]): float(r["mean"]) for r in cells(space.out, "prior")}
@@ -299,7 +299,7 @@ def test_warm_ups_are_shortened_with_the_steps(tmp_path: Path) -> None:
 
     assert anneal(quick_scale("digits")) == 30
     assert anneal(quick_scale("digits"), anneal=7) == 7
-    assert anneal(FULL) == 1500
+    assert anneal(FULL_SCALE) == 1500
 
 
 def test_the_papers_own_diagram() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from longshift.data import benchmarks
 from longshift.paper.chosen_runs import Results
-from longshift.paper.protocol_size import FULL
+from longshift.paper.protocol_size import FULL_SCALE
 from longshift.paper.published_tables import paper_table
 from longshift.paper.recipe_list import find_recipes
 from longshift.paper.workspace import Workspace
@@ -25,7 +25,7 @@ MISPRINTED = {
 def ratios_of(name: str) -> Table:
     known = benchmarks.get_benchmark(name)
     data = manifest({known.domains[key]: row for key, row in known.totals.items()}, name)
-    space = Workspace(OpenDataset(name, data), name, Path("nowhere"), FULL, ("erm",), data.domain_names)
+    space = Workspace(OpenDataset(name, data), name, Path("nowhere"), FULL_SCALE, ("erm",), data.domain_names)
     (recipe,) = find_recipes(["ratios"])
     (table,) = recipe.make(Results(space, (), {}))
     assert isinstance(table, Table)

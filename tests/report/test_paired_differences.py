@@ -10,7 +10,7 @@ import pytest
 
 from longshift.errors import UsageError
 from longshift.report.report_tables import build_tables
-from longshift.report.run_filters import part_of
+from longshift.report.run_filters import filter_runs
 from longshift.report.table import Table
 from longshift.report.table_registry import ReportRuns
 from longshift.results import as_frame
@@ -78,14 +78,14 @@ def test_the_caption_says_how_many_pairs_a_column_has(options: dict[str, Any], w
 
 def test_parts() -> None:
     runs = frame(settings=SETTINGS, draws=3)
-    assert len(part_of(runs)) == len(runs)
-    assert set(part_of(runs, draws=1)["draw"]) == {0}
-    assert set(part_of(runs, draws=2)["draw"]) == {0, 1}
-    assert set(part_of(runs, ["Cross"])["setting"]) == {"Cross"}
+    assert len(filter_runs(runs)) == len(runs)
+    assert set(filter_runs(runs, draws=1)["draw"]) == {0}
+    assert set(filter_runs(runs, draws=2)["draw"]) == {0, 1}
+    assert set(filter_runs(runs, ["Cross"])["setting"]) == {"Cross"}
     with pytest.raises(UsageError, match="did you mean Cross"):
-        part_of(runs, ["Crosss"])
+        filter_runs(runs, ["Crosss"])
     with pytest.raises(UsageError, match="expected 1 or more, got 0"):
-        part_of(runs, draws=0)
+        filter_runs(runs, draws=0)
 
 
 def test_the_row_to_compare_with_may_be_named_as_it_is_printed() -> None:

@@ -14,7 +14,7 @@ from longshift.paper.published_tables import overall_results
 from longshift.report.figure_sections import rank_section
 from longshift.report.findings import summarise
 from longshift.report.missing_runs import find_missing
-from longshift.report.ranking import AMONG, Among, rank_methods
+from longshift.report.ranking import RANKED_ROWS, RankedRows, rank_methods
 from longshift.report.titles import is_averaged, is_variant
 from longshift.results import as_frame
 from longshift.results.selection import choose
@@ -47,7 +47,7 @@ def runs() -> pd.DataFrame:
         ("all", {*METHODS, *FULL, *AVERAGED}, 0),
     ],
 )
-def test_rows_that_are_ranked(among: Among, ranked: set[str], aside: int) -> None:
+def test_rows_that_are_ranked(among: RankedRows, ranked: set[str], aside: int) -> None:
     frame = runs()
     chosen = choose(frame)
     result = rank_methods(chosen, among)
@@ -94,7 +94,7 @@ def test_variants_alone_are_ranked_among_themselves() -> None:
 
 def test_where_nothing_would_be_left_all_is_ranked() -> None:
     made = [row(m, 0, target=t, value=v) for m, v in (("ndcl+ema", 0.5), ("erm+ema", 0.4)) for t in "abc"]
-    for among in AMONG:
+    for among in RANKED_ROWS:
         result = rank_methods(choose(as_frame(made)), among)
         assert (result.order, result.unranked) == (("ndcl+ema", "erm+ema"), ())
 

@@ -9,7 +9,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.report import put_together
+from longshift.report import join_runs
 from tests.report.fake import frame
 from tests.report.folders import write_run
 
@@ -17,9 +17,9 @@ from tests.report.folders import write_run
 def test_a_run_of_two_folders_counts_once() -> None:
     first = frame(methods=("erm", "ndcl"), trials=2, draws=1)
     first["fingerprint"] = [f"run {i}" for i in range(len(first))]
-    assert len(put_together([first, first])) == len(first)
+    assert len(join_runs([first, first])) == len(first)
     second = first.assign(method=first["method"].replace("ndcl", "NDCL, mine"))
-    both = put_together([first, second])
+    both = join_runs([first, second])
     assert set(both["method"]) == {"erm", "ndcl", "NDCL, mine"}
     assert len(both) == len(first) + int((first["method"] == "ndcl").sum())
 
@@ -29,7 +29,7 @@ def test_a_finished_run_replaces_one_without_a_number() -> None:
     done["fingerprint"] = [f"run {i}" for i in range(len(done))]
     waiting = done.assign(status="waiting", target_accuracy=float("nan"))
     for given in ([waiting, done], [done, waiting]):
-        both = put_together(given)
+        both = join_runs(given)
         assert len(both) == len(done)
         assert set(both["status"]) == {"done"}
     assert isinstance(both, pd.DataFrame)

@@ -11,7 +11,7 @@ import pytest
 
 from longshift.errors import LongshiftError
 from longshift.report.figure_sections import length_section
-from longshift.report.report_tables import build_tables, left_out
+from longshift.report.report_tables import build_tables, omitted_tables
 from longshift.report.run_lengths import curve_groups, length_tables
 from longshift.report.table import Table
 from longshift.results import as_frame
@@ -124,10 +124,10 @@ def test_a_run_under_two_names_counts_once() -> None:
 
 def test_no_curves_are_one_line_and_bad_ones_an_error() -> None:
     frame = runs()
-    assert left_out(frame, ["length"]) == {}
+    assert omitted_tables(frame, ["length"]) == {}
     for without in (frame.drop(columns="validation_curve"), frame.assign(validation_curve="")):
         assert length_tables(without) == []
-        assert left_out(without, ["length"])["length"].startswith("Run length: left out because")
+        assert omitted_tables(without, ["length"])["length"].startswith("Run length: left out because")
     with pytest.raises(LongshiftError, match=r"expected \[\[step, accuracy\], ...\], found 'oops'"):
         length_tables(frame.assign(validation_curve="oops"))
     with pytest.raises(LongshiftError, match="expected"):

@@ -19,7 +19,7 @@ from longshift.report.figure_sections import theory_scatter, theory_section
 from longshift.report.figures import Points, scatter
 from longshift.report.markdown_format import markdown_table
 from longshift.report.published_results import PublishedCorrelation, published
-from longshift.report.report_tables import build_tables, left_out
+from longshift.report.report_tables import build_tables, omitted_tables
 from longshift.report.saving import csv_tables
 from longshift.report.table import Row, Table
 from longshift.report.theory import beside_published, theory_runs, theory_tables
@@ -187,9 +187,9 @@ def test_what_is_empty_or_flat_is_left_out_and_said() -> None:
     runs = made(**flat)
     runs = runs[~runs["method"].str.contains("+", regex=False)]
     assert theory_tables(choose(runs)) == []
-    assert left_out(runs, ["average", "theory"])["theory"].startswith("Theory: left out because")
-    assert "theory" not in left_out(made())
-    assert "theory" not in left_out(runs, ["average"])
+    assert omitted_tables(runs, ["average", "theory"])["theory"].startswith("Theory: left out because")
+    assert "theory" not in omitted_tables(made())
+    assert "theory" not in omitted_tables(runs, ["average"])
 
 
 def test_the_papers_correlations_stand_below_ours() -> None:

@@ -16,9 +16,9 @@ from longshift.data import (
     default_cache,
     layout_problems,
     load_dataset,
-    nothing_shared,
+    no_shared_class_warning,
     open_store,
-    parts_of_a_split,
+    split_names_warning,
     verify,
 )
 from longshift.errors import UsageError
@@ -71,9 +71,9 @@ def _warn(manifest: Manifest) -> None:
     for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
         if len(names) == 1:
             caution(f"warning: only one {what} ({names[0]}); a split needs at least two")
-    if parts := parts_of_a_split(manifest.domain_names):
+    if parts := split_names_warning(manifest.domain_names):
         caution(f"warning: {parts}")
-    if apart := nothing_shared(manifest):
+    if apart := no_shared_class_warning(manifest):
         caution(f"warning: {apart}")
     by_kind: dict[str, list[Problem]] = {}
     for problem in layout_problems(manifest):

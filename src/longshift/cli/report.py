@@ -89,17 +89,17 @@ def report(
         longshift report results/pacs-frozen --draws 1 --against erm   # default hyper-parameters; differences from ERM
     """
     from longshift.report import (
-        AMONG,
+        RANKED_ROWS,
         ReportRuns,
         as_json as table_json,
         beside_published,
         build_tables,
         compare as compare_tables,
-        left_out,
+        filter_runs,
+        join_runs,
         mixed_versions,
         of_version,
-        part_of,
-        put_together,
+        omitted_tables,
         run_folders,
         save_tables,
         table_kinds,
@@ -116,15 +116,15 @@ def report(
         raise UsageError(f"--selection: {unknown_name('selection', selection, RULES)}")
     if compare is not None:
         _one_of("compare", compare, ("paper",))
-    among = next((a for a in AMONG if a == ranked), None)
+    among = next((a for a in RANKED_ROWS if a == ranked), None)
     if among is None:
-        raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, AMONG)}")
+        raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, RANKED_ROWS)}")
     for file in (html, out / "tables" if out else None):
         if file is not None:
             require_writable(file)
     for path in paths:
         _no_fit(path)
-    frame = part_of(put_together([_runs(path) for path in paths]), setting or (), draws)
+    frame = filter_runs(join_runs([_runs(path) for path in paths]), setting or (), draws)
     if data_version:
         frame = of_version(frame, data_version)
     for sentence in mixed_versions(frame):
@@ -133,7 +133,7 @@ def report(
     folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
     runs = ReportRuns(frame, rule, against, folders)
     tables, missing = build_tables(runs, kinds), runs.missing
-    lacking = left_out(runs, kinds)
+    lacking = omitted_tables(runs, kinds)
     agreement: list[Table] = []
     sentence = ""
     if compare:
@@ -179,9 +179,9 @@ def _no_fit(path: Path) -> None:
     """Refuse the folder of a fit: it has its own report, and the model directly in it has seen all sites."""
     if not (path / "sites").is_dir():
         return
-    from longshift.inference import PLAN
+    from longshift.inference import PLAN_FILE
 
-    if (path / PLAN).exists():
+    if (path / PLAN_FILE).exists():
         page = path / "report.html"
         raise UsageError(
             f"Expected a sweep, a folder of runs or a table, got {path}, which is a fit"

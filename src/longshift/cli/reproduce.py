@@ -26,7 +26,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.text import counted
 
 if TYPE_CHECKING:
-    from longshift.paper import Made, Recipe, Workspace
+    from longshift.paper import Recipe, ReproduceResult, Workspace
     from longshift.sweep import Slot
 
 # Options that the recipes choose for each run.
@@ -90,11 +90,11 @@ def reproduce(
     if every and names:
         raise UsageError(f"expected either names or --all, got --all and {', '.join(names)}")
     # Imported here: `longshift --help` must not wait for torch.
-    from longshift.paper import FULL, adjusted, all_recipes, find_recipes, open_workspace, quick_scale
+    from longshift.paper import FULL_SCALE, all_recipes, find_recipes, open_workspace, override_scale, quick_scale
     from longshift.sweep import make_slots
 
     data = run.pop("data", "digits")
-    scale = adjusted(quick_scale(data) if quick else FULL, run.get("steps"), trials, draws)
+    scale = override_scale(quick_scale(data) if quick else FULL_SCALE, run.get("steps"), trials, draws)
     recipes = list(all_recipes()) if every or not names else find_recipes(names)
     workspace = open_workspace(data, scale, out, run.pop("benchmark", None), methods or (), targets or (), run)
     slots = make_slots(execution.get("device", "auto"), jobs_per_gpu, workers, threads)
@@ -104,9 +104,9 @@ def reproduce(
         _dry_run(workspace, recipes, as_json)
     else:
         if again:
-            from longshift.paper import retry
+            from longshift.paper import clear_failed_runs
 
-            say(f"{counted(retry(workspace, recipes), 'failed run')} will run again")
+            say(f"{counted(clear_failed_runs(workspace, recipes), 'failed run')} will run again")
         _run(workspace, recipes, slots, execution.get("cache"), quiet, as_json)
 
 
@@ -115,27 +115,27 @@ def _list(
     as_json: bool,
 ) -> None:  # fmt: skip
     from longshift.paper import (
-        kind,
+        cost_group,
         known_costs,
-        left_over,
         measure_costs,
         read_results,
         status_of,
         stored_costs,
-        unique,
+        unfinished_jobs,
+        without_repeats,
     )
 
-    jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
+    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
     costs = known_costs(jobs, read_results(workspace, jobs).entries)
     costs = {**stored_costs(workspace.out / "costs.json"), **costs}
-    unknown = {kind(job) for job in jobs} - set(costs)
+    unknown = {cost_group(job) for job in jobs} - set(costs)
     if measure and unknown:
         with progress("measuring", len(unknown), quiet) as tick:
             costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
     found = [status_of(workspace, recipe, costs, len(slots)) for recipe in recipes]
-    left = left_over(workspace, jobs)
-    known = all(kind(job) in costs for job in left)
-    total = sum(costs[kind(job)] for job in left) / 3600 / len(slots) if known else None
+    left = unfinished_jobs(workspace, jobs)
+    known = all(cost_group(job) in costs for job in left)
+    total = sum(costs[cost_group(job)] for job in left) / 3600 / len(slots) if known else None
     if as_json:
         value: dict[str, Any] = {
             "data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name, "slots": len(slots),
@@ -165,10 +165,10 @@ def _time(hours: float | None) -> str:
 
 
 def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> None:
-    from longshift.paper import left_over, unique
+    from longshift.paper import unfinished_jobs, without_repeats
 
-    jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
-    left = left_over(workspace, jobs)
+    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
+    left = unfinished_jobs(workspace, jobs)
     if as_json:
         print_json([{"job": job.id, "what": str(job), "run": job.run} for job in left])
         return
@@ -183,12 +183,12 @@ def _run(
 ) -> None:  # fmt: skip
     import torch
 
-    from longshift.paper import left_over, reproduce as make, unique
+    from longshift.paper import reproduce as make, unfinished_jobs, without_repeats
     from longshift.training import Runtime, graceful_stop
 
     if not quiet:
-        jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
-        if left := len(left_over(workspace, jobs)):
+        jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
+        if left := len(unfinished_jobs(workspace, jobs)):
             devices = [slot.device for slot in slots]
             tell(opening(len(jobs), "run", left, devices))
     if slots[0].device == "cpu":
@@ -206,7 +206,7 @@ def _run(
     _print_made(workspace, recipes, made, quiet or as_json)
 
 
-def _print_made(workspace: Workspace, recipes: Sequence[Recipe], made: Made, quiet: bool) -> None:
+def _print_made(workspace: Workspace, recipes: Sequence[Recipe], made: ReproduceResult, quiet: bool) -> None:
     for recipe in recipes:
         if recipe.name in made.files and not quiet:
             say(f"{recipe.label:<10} {recipe.name}: {', '.join(path.name for path in made.files[recipe.name])}")

@@ -35,7 +35,10 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         PACS_FEATURES as PACS_FEATURES,
         vector_file as vector_file,
     )
-    from longshift.data.folder_layout import nothing_shared as nothing_shared, parts_of_a_split as parts_of_a_split
+    from longshift.data.folder_layout import (
+        no_shared_class_warning as no_shared_class_warning,
+        split_names_warning as split_names_warning,
+    )
     from longshift.data.folder_reader import list_folder as list_folder
     from longshift.data.image_bytes import MOST_BYTES as MOST_BYTES, open_source as open_source
     from longshift.data.image_cache import damaged_stores as damaged_stores

@@ -77,7 +77,7 @@ def _too_deep(root: Path, paths: Sequence[Sequence[str]]) -> str:
     )
 
 
-def parts_of_a_split(names: Sequence[str]) -> str:
+def split_names_warning(names: Sequence[str]) -> str:
     """A sentence if domains are called like the parts of a split; else ""."""
     if len(names) < 2 or not PARTS.issuperset(name.lower() for name in names):
         return ""
@@ -86,7 +86,7 @@ def parts_of_a_split(names: Sequence[str]) -> str:
     )
 
 
-def nothing_shared(manifest: Manifest) -> str:
+def no_shared_class_warning(manifest: Manifest) -> str:
     """A sentence if no class is in two domains: they are spelled in several ways, or are likely no domains; else ""."""
     if len(manifest.domain_names) < 2 or bool(((manifest.count_table() > 0).sum(axis=0) > 1).any()):
         return ""

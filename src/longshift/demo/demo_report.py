@@ -21,6 +21,7 @@ from longshift.report import (
     build_tables,
     class_changes,
     figure,
+    join_html,
     method_title,
     order_methods,
     order_settings,
@@ -28,7 +29,6 @@ from longshift.report import (
     read_records,
     report_page,
     run_folders,
-    stack,
 )
 from longshift.sweep import collect
 
@@ -98,7 +98,7 @@ def opening(rescue: Rescue, records: Sequence[Record], scores: Mapping[str, tupl
         f"parentheses: mean number of training images. Right: change in points. {_why_drawn(rescue.method, scores)}"
     )
     drawing = class_changes(by_setting, method_title(BASELINE), method_title(rescue.method))
-    return stack(paragraphs(rescue.sentence()), figure(drawing, caption))
+    return join_html(paragraphs(rescue.sentence()), figure(drawing, caption))
 
 
 def _why_drawn(method: str, scores: Mapping[str, tuple[float, float]]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longshift.metrics import FloatArray, probabilities
-from longshift.report import Line, Record, Section, figure, line_chart, stack
+from longshift.report import Line, Record, Section, figure, join_html, line_chart
 
 BINS, POINTS = 10, 20
 FEWEST = 10  # predictions in a bin
@@ -23,7 +23,7 @@ def calibration_section(records: Sequence[Record]) -> list[Section]:
     x, y = reliability(confidence, correct)
     share, accuracy = accuracy_by_coverage(confidence, correct)
     ends = (float(x[0]), float(x[-1])) if len(x) else (0.0, 1.0)
-    plots = stack(
+    plots = join_html(
         figure(
             line_chart(
                 [Line("held-out sites", [100 * v for v in x], y), Line("calibrated", [100 * v for v in ends], ends)],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.data import Manifest, Problem, nothing_shared, parts_of_a_split, verify
+from longshift.data import Manifest, Problem, no_shared_class_warning, split_names_warning, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
@@ -18,7 +18,7 @@ UNUSABLE = ("unreadable", "truncated", "zero-byte", "not an image", "decompressi
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class DataSummary:
     """The counts of a dataset and its problems."""
 
     name: str
@@ -85,7 +85,7 @@ class Look:
     def warnings(self) -> list[str]:
         """What may harm the model or the estimate."""
         found = []
-        if parts := parts_of_a_split(self.sites):
+        if parts := split_names_warning(self.sites):
             found.append(f"The folders {parts}.")
         for site, names in self.missing().items():
             found.append(f"The site {site} has no {self.noun} of {some(names)}.")
@@ -163,11 +163,11 @@ class Look:
         )
 
 
-def look_at(manifest: Manifest, tick: Tick = silent) -> Look:
+def summarize_data(manifest: Manifest, tick: Tick = silent) -> DataSummary:
     """Count, and open every image once; raise with a list of the images that cannot be read."""
     noun = "vectors" if manifest.vectors else "images"
     _enough(manifest, noun)
-    found = Look(
+    found = DataSummary(
         manifest.name,
         noun,
         manifest.domain_names,
@@ -209,7 +209,7 @@ def _enough(manifest: Manifest, noun: str) -> None:
             f"Expected 2 or more {noun} of some class at one site, for training and for validation, got at most 1. "
             f"See the counts: longshift data inspect {manifest.argument}"
         )
-    apart = nothing_shared(manifest)
+    apart = no_shared_class_warning(manifest)
     if apart:
         raise LongshiftError(f"Expected classes that several sites (domains) have, but {apart}")
 

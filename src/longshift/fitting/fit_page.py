@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from longshift.fitting.calibration_section import calibration_section
-from longshift.fitting.data_summary import Look
+from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.label_curve import LabelCurve
 from longshift.fitting.plan import Job, Plan
@@ -27,11 +27,11 @@ from longshift.report import (
     class_section,
     confusion_section,
     figure,
+    join_html,
     line_chart,
     paragraphs,
     run_section,
     split_section,
-    stack,
     table_html,
     validation_section,
     weak_section,
@@ -40,7 +40,7 @@ from longshift.report import (
 
 
 def write_report(
-    path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]],
+    path: Path, look: DataSummary, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]],
     curve: LabelCurve | None = None,
 ) -> None:  # fmt: skip
     """Write report.html."""
@@ -48,7 +48,7 @@ def write_report(
 
 
 def fit_page(
-    path: Path, look: Look, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]],
+    path: Path, look: DataSummary, plan: Plan, summary: Summary, runs: Sequence[tuple[Job, dict[str, Any]]],
     curve: LabelCurve | None = None,
 ) -> Page:  # fmt: skip
     """The page; links to the runs are relative to `path`."""
@@ -72,7 +72,7 @@ def fit_page(
         confusion_section(own, "confusions"),
         *calibration_section(own),
         *label_sections(curve),
-        Section("The data", stack(seen, data.body), "Samples per class and site.", "data", wide=True),
+        Section("The data", join_html(seen, data.body), "Samples per class and site.", "data", wide=True),
         validation_section(groups, "training"),
         run_section(records, path, len(records)),
     ]

@@ -17,7 +17,7 @@ from longshift.data import DataChanged, what_changed
 from longshift.errors import LongshiftError
 from longshift.files import write_json
 from longshift.fitting.array_data import data_path
-from longshift.fitting.data_summary import Look, look_at
+from longshift.fitting.data_summary import DataSummary, summarize_data
 from longshift.fitting.fit_page import write_report
 from longshift.fitting.fit_summary import Summary, summarise
 from longshift.fitting.job_runner import JobRunner, Results, Say
@@ -40,7 +40,7 @@ from longshift.fitting.site_scores import SiteScore, site_score
 from longshift.fitting.style_trial import better_style, styles_to_try
 from longshift.fitting.time_limit import TimeLimit
 from longshift.fitting.time_needed import explain, require_time_for_features
-from longshift.inference import PLAN, LoadedModel, keep_unseen, load_model, write_knowledge
+from longshift.inference import PLAN_FILE, LoadedModel, keep_unseen, load_model, write_knowledge
 from longshift.locks import lock_folder
 from longshift.progress import Tick
 from longshift.settings import NO_TARGET
@@ -68,7 +68,7 @@ class FitResult:
     """The folder of a fit and its results."""
 
     folder: Path
-    look: Look
+    look: DataSummary
     plan: Plan
     summary: Summary
 
@@ -178,14 +178,14 @@ def fit(
     }  # fmt: skip
     with lock_folder(folder):
         # Report errors in the request before opening every image.
-        plan = earlier_plan(folder / PLAN, request)
+        plan = earlier_plan(folder / PLAN_FILE, request)
         gpu = resolve_device(runtime.device).type == "cuda"
         draft = make_draft(dataset, request, gpu) if plan is None else None
         with early(f"looking at {manifest.name}", len(manifest)) as tick:
-            look = look_at(manifest, tick)
+            look = summarize_data(manifest, tick)
         for sentence in (*look.sentences(), *look.warnings()):
             say(sentence)
-        keep = functools.partial(keep_plan, folder / PLAN, request)
+        keep = functools.partial(keep_plan, folder / PLAN_FILE, request)
         runner = JobRunner(dataset, folder, runtime, limit, (bar, early), say, stop, keep)
         if draft is not None:
             plan = _make_plan(runner, draft, request, compare, gpu)
@@ -211,7 +211,7 @@ def folder_name(name: str) -> str:
 
 
 def _finish(
-    runner: JobRunner, look: Look, plan: Plan, jobs: list[Job], results: Results, what_if_labelled: bool
+    runner: JobRunner, look: DataSummary, plan: Plan, jobs: list[Job], results: Results, what_if_labelled: bool
 ) -> FitResult:
     """Summarize the results and write report, card and numbers."""
     _check_selected(jobs, results)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from longshift.fitting.data_summary import Look
+from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import (
     MOST,
@@ -22,7 +22,7 @@ from longshift.fitting.site_scores import (
     verdict,
     weak_classes,
 )
-from longshift.inference import Unseen
+from longshift.inference import UnseenAccuracy
 from longshift.methods import get_method
 from longshift.text import counted, some
 
@@ -41,7 +41,7 @@ class Summary:
     weak: Sequence[ClassScore]
     verdict: str
     sentences: Sequence[str]
-    unseen: Mapping[str, Unseen]  # by weights, "selected" and "averaged": what the model's files keep
+    unseen: Mapping[str, UnseenAccuracy]  # by weights, "selected" and "averaged": what the model's files keep
 
     @property
     def warning(self) -> str:
@@ -74,7 +74,9 @@ class Summary:
         }
 
 
-def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]], final: Mapping[str, Any]) -> Summary:
+def summarise(
+    look: DataSummary, plan: Plan, scores: Mapping[str, Sequence[SiteScore]], final: Mapping[str, Any]
+) -> Summary:
     """Summarize the scores at held-out sites and the result of the final model."""
     title = get_method(plan.method).info.title
     own = scores[title]
@@ -83,7 +85,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     classes = class_scores(look.classes, own, look.alone())
     weak = weak_classes(classes)
     sentences = [f"Accuracy of {title} at a new site: {accuracy.words()}. Averaged over classes: {balanced.words()}."]
-    unseen = {"selected": Unseen(balanced.mean, len(own), len(look.classes))}
+    unseen = {"selected": UnseenAccuracy(balanced.mean, len(own), len(look.classes))}
     warning = unseen["selected"].warning()
     if warning:
         start = "" if look.noun == "vectors" else ", a pretrained backbone (--weights)"
@@ -108,7 +110,7 @@ def summarise(look: Look, plan: Plan, scores: Mapping[str, Sequence[SiteScore]],
     averaged = next((name for name in scores if name.startswith(f"{title} + ")), None)
     if averaged:
         with_average = expect([s.balanced for s in scores[averaged]], sizes).mean
-        unseen["averaged"] = Unseen(with_average, len(own), len(look.classes))
+        unseen["averaged"] = UnseenAccuracy(with_average, len(own), len(look.classes))
         gain = with_average - balanced.mean
         sentences.append(
             f"Averaged weights ({averaged}) change the accuracy averaged over classes by {100 * gain:+.1f} points"

@@ -10,7 +10,7 @@ from typing import Any
 from longshift.analysis import LEVEL
 from longshift.data import read_vector_source
 from longshift.files import write_text
-from longshift.fitting.data_summary import Look
+from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import CLASS_ACCURACY, MOST
@@ -18,12 +18,12 @@ from longshift.methods import get_method
 from longshift.report import escape
 
 
-def write_card(path: Path, look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
+def write_card(path: Path, look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
     """Write MODEL_CARD.md."""
     write_text(path, card(look, plan, summary, final, path.parent))
 
 
-def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path) -> str:
+def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path) -> str:
     """The text of the card."""
     info, run = get_method(plan.method).info, final["run"]
     alone = [c for c in summary.classes if c.alone]
@@ -107,7 +107,7 @@ def card(look: Look, plan: Plan, summary: Summary, final: Mapping[str, Any], fol
     return "\n".join(lines)
 
 
-def _vector_source(look: Look, data: str) -> list[str]:
+def _vector_source(look: DataSummary, data: str) -> list[str]:
     source = read_vector_source(data) if look.noun == "vectors" else None
     if source is None:
         return []

@@ -11,7 +11,7 @@ from typing import Any
 
 from longshift.errors import LongshiftError
 from longshift.files import content_hash, read_json, write_json
-from longshift.inference import FINAL
+from longshift.inference import FINAL_FOLDER
 from longshift.methods import MethodConfig, of_style
 from longshift.report import slug
 from longshift.settings import NO_TARGET
@@ -93,7 +93,7 @@ class Plan:
         elif self.styles:
             name += f"-style-{self.base['hparams'].get('style', self.styles[-1])}"
         if site == NO_TARGET:
-            folder = out / FINAL
+            folder = out / FINAL_FOLDER
         else:
             folder = out / "sites" / f"{name}-{self.sites.index(site) + 1}-{slug(site)}"
         if folder.name in self.kept_steps:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from longshift.inference.exporting import export as export
     from longshift.inference.labeled_site import SiteResult as SiteResult, evaluate_site as evaluate_site
     from longshift.inference.loading import (
-        FINAL as FINAL,
-        PLAN as PLAN,
+        FINAL_FOLDER as FINAL_FOLDER,
+        PLAN_FILE as PLAN_FILE,
         LoadedModel as LoadedModel,
         calibrated_probabilities as calibrated_probabilities,
         load_model as load_model,
     )
-    from longshift.inference.model_warning import Unseen as Unseen, keep_unseen as keep_unseen
+    from longshift.inference.model_warning import UnseenAccuracy as UnseenAccuracy, keep_unseen as keep_unseen
     from longshift.inference.prediction import (
         VECTOR_SUFFIXES as VECTOR_SUFFIXES,
         Outputs as Outputs,

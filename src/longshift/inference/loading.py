@@ -29,8 +29,8 @@ from longshift.training import (
 )
 
 Weights = Literal["selected", "averaged"]
-FINAL = "final"  # where `longshift fit` keeps its model
-PLAN = "plan.json"  # what it writes before there is one
+FINAL_FOLDER = "final"  # where `longshift fit` keeps its model
+PLAN_FILE = "plan.json"  # what it writes before there is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ def model_folder(path: Path | str) -> RunFolder:
         raise LongshiftError(
             f"no model at {path}: expected the folder of a run or of a fit; `longshift fit DATA --out {path}` makes one"
         )
-    if not (path / "config.json").exists() and (path / FINAL / "config.json").exists():
-        path = path / FINAL
+    if not (path / "config.json").exists() and (path / FINAL_FOLDER / "config.json").exists():
+        path = path / FINAL_FOLDER
     return RunFolder(path)
 
 
@@ -137,7 +137,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     """
     folder = model_folder(path)
     if not folder.description.exists():
-        if (Path(path) / PLAN).exists():
+        if (Path(path) / PLAN_FILE).exists():
             raise LongshiftError(
                 f"{path} holds no model yet: its fit is not finished. Resume it with the same `longshift fit` command."
             )
@@ -200,7 +200,7 @@ def frozen_network(info: ModelFile, folder: RunFolder) -> FrozenNetwork | None:
 def _why_none(path: Path) -> str:
     """The likely reason why a folder has no model."""
     whole = path.resolve().parent.parent
-    if (whole / PLAN).exists():
+    if (whole / PLAN_FILE).exists():
         above = Path(os.path.normpath(path / os.pardir / os.pardir))
         return f"it is a run of a fit with a site held out, which keeps no weights; use the model of the fit, {above}"
     if not (path / "config.json").exists():

@@ -19,7 +19,7 @@ KEY = "unseen_sites"  # in model.json
 
 
 @dataclass(frozen=True)
-class Unseen:
+class UnseenAccuracy:
     """How models of the same kind did at sites they had not seen."""
 
     balanced: float  # accuracy averaged over classes, mean over the held-out sites
@@ -29,10 +29,10 @@ class Unseen:
     def warning(self) -> str:
         """Why the model must not be used; "" if it may be.
 
-        >>> Unseen(0.25, 2, 3).warning()
+        >>> UnseenAccuracy(0.25, 2, 3).warning()
         'At sites it had not seen it was right 25 % averaged over classes, no better than guessing (33 %): do not use \
 this model.'
-        >>> Unseen(0.9, 2, 3).warning()
+        >>> UnseenAccuracy(0.9, 2, 3).warning()
         ''
         """
         chance = 1 / self.classes
@@ -47,20 +47,20 @@ this model.'
         )
 
 
-def keep_unseen(path: Path, found: Mapping[str, Unseen]) -> None:
+def keep_unseen(path: Path, found: Mapping[str, UnseenAccuracy]) -> None:
     """Add the records of a model's weights ("selected", "averaged") to its model.json, by rename."""
     value = read_sealed(path)
     write_sealed(path, {**value, KEY: {weights: asdict(record) for weights, record in found.items()}})
 
 
-def read_unseen(path: Path, weights: str = "selected") -> Unseen | None:
+def read_unseen(path: Path, weights: str = "selected") -> UnseenAccuracy | None:
     """The record in a model.json, None where there is none."""
     records: Any = read_sealed(path).get(KEY, {})
     try:
         if weights not in records:
             return None
         row = records[weights]
-        record = Unseen(float(row["balanced"]), int(row["sites"]), int(row["classes"]))
+        record = UnseenAccuracy(float(row["balanced"]), int(row["sites"]), int(row["classes"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise LongshiftError(f"{path} is damaged: {KEY}: {type(error).__name__} {error}") from error
     if not (math.isfinite(record.balanced) and record.sites > 0 and record.classes > 1):

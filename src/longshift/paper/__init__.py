@@ -8,15 +8,23 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.paper.chosen_runs import read_results as read_results
-    from longshift.paper.protocol_size import FULL as FULL, adjusted as adjusted, quick_scale as quick_scale
+    from longshift.paper.protocol_size import (
+        FULL_SCALE as FULL_SCALE,
+        override_scale as override_scale,
+        quick_scale as quick_scale,
+    )
     from longshift.paper.published_tables import overall_results as overall_results, paper_table as paper_table
     from longshift.paper.recipe import Recipe as Recipe
     from longshift.paper.recipe_list import all_recipes as all_recipes, find_recipes as find_recipes
-    from longshift.paper.recipe_runs import left_over as left_over, unique as unique
+    from longshift.paper.recipe_runs import unfinished_jobs as unfinished_jobs, without_repeats as without_repeats
     from longshift.paper.recipe_status import status_of as status_of
-    from longshift.paper.reproducing import Made as Made, reproduce as reproduce, retry as retry
+    from longshift.paper.reproducing import (
+        ReproduceResult as ReproduceResult,
+        clear_failed_runs as clear_failed_runs,
+        reproduce as reproduce,
+    )
     from longshift.paper.run_costs import (
-        kind as kind,
+        cost_group as cost_group,
         known_costs as known_costs,
         measure_costs as measure_costs,
         stored_costs as stored_costs,

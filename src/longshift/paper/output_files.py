@@ -7,7 +7,7 @@ from pathlib import Path
 
 from longshift.files import write_text
 from longshift.paper.recipe import Output, Picture, Recipe
-from longshift.report import NEEDS, csv_tables, escape, latex_table, markdown_table
+from longshift.report import LATEX_PACKAGES, csv_tables, escape, latex_table, markdown_table
 
 TABLE_FILES, FIGURE_FILES = ("md", "csv", "tex"), ("png", "svg", "csv", "md")
 
@@ -19,7 +19,7 @@ def write_output(output: Output, folder: Path) -> list[Path]:
         return _write_picture(output, base)
     write_text(base.with_suffix(".md"), markdown_table(output))
     write_text(base.with_suffix(".csv"), csv_tables([output]))
-    write_text(base.with_suffix(".tex"), NEEDS + latex_table(output))
+    write_text(base.with_suffix(".tex"), LATEX_PACKAGES + latex_table(output))
     return [base.with_suffix(f".{ending}") for ending in TABLE_FILES]
 
 

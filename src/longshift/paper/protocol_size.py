@@ -27,7 +27,7 @@ class Scale:
     shorten: bool = False  # whether schedules are shortened with the steps
 
 
-FULL = Scale("full")
+FULL_SCALE = Scale("full")
 QUICK_STEPS = 100
 
 
@@ -45,7 +45,9 @@ def quick_scale(data: str) -> Scale:
     )  # fmt: skip
 
 
-def adjusted(scale: Scale, steps: int | None = None, trials: int | None = None, draws: int | None = None) -> Scale:
+def override_scale(
+    scale: Scale, steps: int | None = None, trials: int | None = None, draws: int | None = None
+) -> Scale:
     """The scale with some of its numbers replaced."""
     chosen = replace(scale, steps=steps or scale.steps, trials=trials or scale.trials, draws=draws or scale.draws)
     return replace(chosen, study_trials=min(chosen.study_trials, trials or chosen.study_trials))

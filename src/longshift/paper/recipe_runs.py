@@ -25,7 +25,7 @@ from longshift.training import Runtime, TaskCache
 Stop = Callable[[], bool]
 
 
-def unique(jobs: Iterable[Job]) -> list[Job]:
+def without_repeats(jobs: Iterable[Job]) -> list[Job]:
     """Each run once, in the order of first mention."""
     return list({job.fingerprint: job for job in reversed(list(jobs))}.values())[::-1]
 
@@ -78,10 +78,10 @@ def without_predictions(workspace: Workspace, recipes: Iterable[Recipe]) -> list
             continue
         names = [str(name) for name in results.chosen["fingerprint"].dropna()]
         found += [jobs[name] for name in names if predictions_file(workspace, name) is None]
-    return unique(found)
+    return without_repeats(found)
 
 
-def left_over(workspace: Workspace, jobs: Sequence[Job]) -> list[Job]:
+def unfinished_jobs(workspace: Workspace, jobs: Sequence[Job]) -> list[Job]:
     """Jobs that have neither a result nor an error."""
     entries = read_results(workspace, jobs).entries
     return [job for job in jobs if entries[job.fingerprint].state not in (*FINISHED, "failed")]

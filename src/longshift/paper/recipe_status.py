@@ -11,8 +11,8 @@ from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json
 from longshift.paper.chosen_runs import read_results
 from longshift.paper.recipe import Recipe
-from longshift.paper.recipe_runs import unique
-from longshift.paper.run_costs import Costs, kind
+from longshift.paper.recipe_runs import without_repeats
+from longshift.paper.run_costs import Costs, cost_group
 from longshift.paper.workspace import Workspace
 from longshift.sweep import FINISHED
 from longshift.text import counted
@@ -49,13 +49,13 @@ class RecipeStatus:
 
 def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) -> RecipeStatus:
     """Look at the store and the folder of results."""
-    jobs = unique(recipe.jobs(workspace))
+    jobs = without_repeats(recipe.jobs(workspace))
     entries = read_results(workspace, jobs).entries
     done = sum(entries[job.fingerprint].state in FINISHED for job in jobs)
     failed = sum(entries[job.fingerprint].state == "failed" for job in jobs)
     left = [job for job in jobs if entries[job.fingerprint].state not in (*FINISHED, "failed")]
-    known = all(kind(job) in costs for job in left)
-    hours = sum(costs[kind(job)] for job in left) / 3600 / max(slots, 1) if known else None
+    known = all(cost_group(job) in costs for job in left)
+    hours = sum(costs[cost_group(job)] for job in left) / 3600 / max(slots, 1) if known else None
     ledger = read_ledger(workspace).get(recipe.name, {})
     # A file counts only if it was made of the runs that the recipe asks for now.
     fresh = ledger.get("runs") == sorted(job.id for job in jobs)

@@ -13,7 +13,14 @@ from longshift.paper.output_files import write_output, write_overview
 from longshift.paper.published_tables import paper_rows
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipe_list import all_recipes
-from longshift.paper.recipe_runs import Stop, left_over, run_jobs, split_jobs, unique, without_predictions
+from longshift.paper.recipe_runs import (
+    Stop,
+    run_jobs,
+    split_jobs,
+    unfinished_jobs,
+    without_predictions,
+    without_repeats,
+)
 from longshift.paper.recipe_status import read_ledger, write_ledger
 from longshift.paper.workspace import Workspace
 from longshift.sweep import Slot, SweepStopped, clear_failures, read_failure
@@ -22,7 +29,7 @@ from longshift.training import Bar, Runtime, no_bar
 
 
 @dataclass
-class Made:
+class ReproduceResult:
     """The outcome: files by recipe, recipes that make no sense here, recipes that failed."""
 
     files: dict[str, list[Path]] = field(default_factory=dict)
@@ -38,10 +45,10 @@ def reproduce(
     runtime: Runtime,
     stop: Stop = lambda: False,
     bar: Bar = no_bar,
-) -> Made:
+) -> ReproduceResult:
     """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest."""
     run_missing(workspace, recipes, slots, runtime, stop, bar)
-    made = Made(failed_runs=failed_runs(workspace, recipes))
+    made = ReproduceResult(failed_runs=failed_runs(workspace, recipes))
     with bar("tables and figures", len(recipes)) as tick:
         for recipe in recipes:
             _make(workspace, recipe, made)
@@ -57,13 +64,13 @@ def reproduce(
 
 def failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> dict[str, str]:
     """Descriptions of the runs that failed, with their errors."""
-    jobs = unique(job for recipe in recipes for job in recipe.jobs(workspace))
+    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
     results = read_results(workspace, jobs)
     bad = [job for job in jobs if results.entries[job.fingerprint].state == "failed"]
     return {results.name(job.fingerprint): read_failure(workspace.store, job.fingerprint) for job in bad}
 
 
-def retry(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
+def clear_failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
     """Let failed runs run again; how many there were."""
     names = {job.fingerprint for recipe in recipes for job in recipe.jobs(workspace)}
     return clear_failures(workspace.store, names) + clear_failures(workspace.again, names)
@@ -73,7 +80,7 @@ def run_missing(
     workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], runtime: Runtime, stop: Stop, bar: Bar
 ) -> None:
     """All runs of the recipes; then, again, the chosen ones whose predictions are needed and were not kept."""
-    asked = left_over(workspace, unique(job for recipe in recipes for job in recipe.jobs(workspace)))
+    asked = unfinished_jobs(workspace, without_repeats(job for recipe in recipes for job in recipe.jobs(workspace)))
     kept, others = split_jobs(workspace, asked, all_recipes())
     workspace.write_settings()
     with bar("runs", len(asked)) as tick:
@@ -81,7 +88,7 @@ def run_missing(
             if jobs:
                 now = replace(runtime, keep_model=False, save_predictions=predictions)
                 job_queue = run_jobs(workspace.store, jobs, slots, now, stop, tick)
-                _check(job_queue.problem, len(left_over(workspace, asked)) if stop() else 0)
+                _check(job_queue.problem, len(unfinished_jobs(workspace, asked)) if stop() else 0)
     again = without_predictions(workspace, recipes)
     if again:
         with bar("runs for their predictions", len(again)) as tick:
@@ -97,7 +104,7 @@ def _check(trouble: str, left: int) -> None:
         raise SweepStopped(f"stopped with {left} runs left; resume with the same command")
 
 
-def _make(workspace: Workspace, recipe: Recipe, made: Made) -> None:
+def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult) -> None:
     jobs = list(recipe.jobs(workspace))
     try:
         results = read_results(workspace, jobs)

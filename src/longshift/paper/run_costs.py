@@ -19,7 +19,7 @@ from longshift.training import Runtime, TaskCache
 Costs = dict[str, float]  # kind of run -> seconds
 
 
-def kind(job: Job) -> str:
+def cost_group(job: Job) -> str:
     """Runs of one kind take the same time: method, what it leaves out or changes, batch, image size, steps."""
     run = job.run
     hparams = {k: v for k, v in run["hparams"].items() if k in ("batch_size", "ablation", "contrast")}
@@ -33,7 +33,7 @@ def known_costs(jobs: Iterable[Job], entries: Mapping[str, Entry]) -> Costs:
     for job in jobs:
         entry = entries[job.fingerprint]
         if entry.state == "done":
-            found.setdefault(kind(job), []).append(float(entry.row()["seconds_total"]))
+            found.setdefault(cost_group(job), []).append(float(entry.row()["seconds_total"]))
     return {name: statistics.mean(values) for name, values in found.items()}
 
 
@@ -54,7 +54,7 @@ def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, devic
     listed = list(jobs)
     workspace.write_settings()
     for job in listed:
-        name = kind(job)
+        name = cost_group(job)
         if name in found:
             continue
         config = job.config

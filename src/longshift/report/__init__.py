@@ -38,15 +38,15 @@ if TYPE_CHECKING:
         Page as Page,
         Section as Section,
         figure as figure,
+        join_html as join_html,
         paragraphs as paragraphs,
         run_section as run_section,
-        stack as stack,
         table_html as table_html,
         table_section as table_section,
         write_page as write_page,
     )
     from longshift.report.latex_format import (
-        NEEDS as NEEDS,
+        LATEX_PACKAGES as LATEX_PACKAGES,
         latex_document as latex_document,
         latex_table as latex_table,
     )
@@ -58,21 +58,21 @@ if TYPE_CHECKING:
         compare as compare,
         published as published,
     )
-    from longshift.report.ranking import AMONG as AMONG
+    from longshift.report.ranking import RANKED_ROWS as RANKED_ROWS
     from longshift.report.report_tables import (
         average_tables as average_tables,
         build_tables as build_tables,
         cost_tables as cost_tables,
-        left_out as left_out,
+        omitted_tables as omitted_tables,
         target_tables as target_tables,
         with_spread_note as with_spread_note,
         worst_tables as worst_tables,
     )
     from longshift.report.run_filters import (
+        filter_runs as filter_runs,
+        join_runs as join_runs,
         mixed_versions as mixed_versions,
         of_version as of_version,
-        part_of as part_of,
-        put_together as put_together,
     )
     from longshift.report.run_records import (
         Record as Record,
@@ -80,14 +80,14 @@ if TYPE_CHECKING:
         run_folders as run_folders,
     )
     from longshift.report.saving import as_json as as_json, csv_tables as csv_tables, save_tables as save_tables
-    from longshift.report.sweep_page import place_section as place_section, report_page as report_page
+    from longshift.report.sweep_page import report_page as report_page, setting_section as setting_section
     from longshift.report.table import (
         Cell as Cell,
         Column as Column,
         Row as Row,
         Table as Table,
+        float_or_none as float_or_none,
         method_rows as method_rows,
-        number as number,
         slug as slug,
         with_places as with_places,
     )

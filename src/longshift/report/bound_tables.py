@@ -10,7 +10,7 @@ import pandas as pd
 from longshift.analysis import Bound, generalization_bound
 from longshift.errors import LongshiftError
 from longshift.report.run_records import Record, domain_predictions, read_records
-from longshift.report.table import Cell, Column, Table, method_rows, number, slug
+from longshift.report.table import Cell, Column, Table, float_or_none, method_rows, slug
 from longshift.report.table_registry import ReportRuns
 from longshift.report.titles import RULES, order_places
 from longshift.results import averages
@@ -75,7 +75,7 @@ def _table(part: pd.DataFrame, dataset: str, setting: str) -> Table:
 
     def cell(method: str, name: str) -> Cell:
         record = means[method]
-        value, error = number(100 * record[name]), number(100 * record[f"{name}_stderr"])
+        value, error = float_or_none(100 * record[name]), float_or_none(100 * record[f"{name}_stderr"])
         note = "" if value is not None else "no trial with predictions of all targets"
         return Cell(value, error, note=note, trials=int(record["trials"]), runs=int(kept[method]))
 

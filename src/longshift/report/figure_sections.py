@@ -22,11 +22,11 @@ from longshift.report.figures import (
     split_bars,
 )  # fmt: skip
 from longshift.report.findings import in_words, unranked_words
-from longshift.report.html_page import Section, figure, fold, paragraphs, stack, table_html
+from longshift.report.html_page import Section, figure, fold, join_html, paragraphs, table_html
 from longshift.report.ranking import Ranking
 from longshift.report.run_lengths import curve_groups
 from longshift.report.run_records import Record, class_accuracy, sum_confusion
-from longshift.report.table import Table, number
+from longshift.report.table import Table, float_or_none
 from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
 from longshift.report.titles import FAMILIES, family, method_title
 from longshift.results import standard_error
@@ -99,7 +99,9 @@ def margin_section(given: Mapping[str, FloatArray | None], name: str = "") -> Se
 def _mean_line(name: str, values: Mapping[int, Sequence[float]]) -> Line:
     """The mean at each step, with its standard error."""
     means = [float(np.mean(found)) for found in values.values()]
-    return Line(name, list(values), means, [number(standard_error(pd.Series(v))) or 0.0 for v in values.values()])
+    return Line(
+        name, list(values), means, [float_or_none(standard_error(pd.Series(v))) or 0.0 for v in values.values()]
+    )
 
 
 def validation_section(records: Mapping[str, Sequence[Record]], name: str = "") -> Section:
@@ -130,7 +132,7 @@ def length_section(tables: Sequence[Table], runs: pd.DataFrame) -> Section:
     parts = [figure(line_chart(lines, "step", "validation accuracy"), caption)]
     parts += [fold(table.title, table_html(table)) if table.long else table_html(table) for table in tables]
     intro = "Validation accuracy had stopped rising where the last third of training added next to nothing."
-    return Section("Run length", stack(*parts), intro, "length")
+    return Section("Run length", join_html(*parts), intro, "length")
 
 
 def rank_section(result: Ranking) -> Section:
@@ -161,7 +163,7 @@ def split_section(splits: Sequence[TrainingSet], name: str = "") -> Section:
     drawn = [figure(split_bars(split), f"{split.title}: {split.counts.sum()} samples.") for split in splits]
     body = _grid(drawn[:SHOWN])
     if len(drawn) > SHOWN:
-        body = stack(body, fold(f"{len(drawn) - SHOWN} more targets", _grid(drawn[SHOWN:])))
+        body = join_html(body, fold(f"{len(drawn) - SHOWN} more targets", _grid(drawn[SHOWN:])))
     return Section("Training data", body, "Training samples of each class, by source domain.", name, wide=True)
 
 
@@ -180,7 +182,7 @@ def theory_section(tables: Sequence[Table], chosen: pd.DataFrame) -> Section:
         "The theory bounds the risk on an unseen domain by terms that decrease with the margin and increase with the "
         "posterior discrepancy: the Jensen-Shannon divergence between the mean predictions for a class in two domains."
     )
-    return Section("Theory", stack(_grid(pictures), *map(table_html, tables)), intro, "theory")
+    return Section("Theory", join_html(_grid(pictures), *map(table_html, tables)), intro, "theory")
 
 
 def theory_scatter(runs: pd.DataFrame, name: str) -> Drawing:
@@ -198,4 +200,4 @@ def theory_scatter(runs: pd.DataFrame, name: str) -> Drawing:
 
 
 def _grid(parts: Sequence[Markup]) -> Markup:
-    return Markup('<div class="grid">{}</div>').format(stack(*parts)) if parts else Markup()
+    return Markup('<div class="grid">{}</div>').format(join_html(*parts)) if parts else Markup()

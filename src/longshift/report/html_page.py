@@ -115,7 +115,7 @@ def paragraphs(*texts: str) -> Markup:
     return Markup("").join(Markup("<p>{}</p>").format(text) for text in texts)
 
 
-def stack(*parts: Markup) -> Markup:
+def join_html(*parts: Markup) -> Markup:
     """One after the other."""
     return Markup("").join(parts)
 
@@ -135,8 +135,8 @@ def table_html(table: Table) -> Markup:
 
 def table_section(title: str, tables: Sequence[Table], intro: str = "", name: str = "", opened: int = 4) -> Section:
     """Return all tables of one kind; those after the first `opened` are folded away."""
-    shown = Markup('<div class="tables">{}</div>').format(stack(*map(table_html, tables[:opened])))
-    return Section(title, stack(shown, *(fold(t.title, table_html(t)) for t in tables[opened:])), intro, name)
+    shown = Markup('<div class="tables">{}</div>').format(join_html(*map(table_html, tables[:opened])))
+    return Section(title, join_html(shown, *(fold(t.title, table_html(t)) for t in tables[opened:])), intro, name)
 
 
 def run_section(records: Sequence[Record], page: Path, total: int) -> Section:

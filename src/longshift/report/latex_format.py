@@ -14,7 +14,7 @@ PREAMBLE = r"""\documentclass{article}
 \usepackage{graphicx}
 \usepackage[normalem]{ulem}
 """
-NEEDS = "% needs \\usepackage{booktabs}, \\usepackage{graphicx} and \\usepackage[normalem]{ulem}\n"
+LATEX_PACKAGES = "% needs \\usepackage{booktabs}, \\usepackage{graphicx} and \\usepackage[normalem]{ulem}\n"
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",

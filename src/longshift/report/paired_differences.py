@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from longshift.errors import UsageError, unknown_name
-from longshift.report.table import Cell, Column, Table, method_rows, number
+from longshift.report.table import Cell, Column, Table, float_or_none, method_rows
 from longshift.report.titles import RULES, method_title, order_methods, order_places
 from longshift.results import standard_error
 from longshift.text import counted
@@ -59,5 +59,5 @@ def _cell(part: pd.DataFrame, method: str, against: str, measure: str) -> Cell:
     gaps = (mine - other).dropna()
     if gaps.empty:
         return Cell(note="no pair with both numbers")
-    stderr = number(100 * standard_error(gaps))
+    stderr = float_or_none(100 * standard_error(gaps))
     return Cell(100 * float(gaps.mean()), stderr, digits=2, signed=True, runs=len(gaps))

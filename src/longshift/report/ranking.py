@@ -9,14 +9,14 @@ import pandas as pd
 from scipy import stats
 
 from longshift.analysis import Friedman, friedman, nemenyi_critical_difference, rank_groups, rank_table
-from longshift.report.table import number
+from longshift.report.table import float_or_none
 from longshift.report.titles import is_averaged, is_variant, order_methods
 from longshift.results import averages, per_target, standard_error
 
 SURE = 0.05
 PLACE = ["dataset", "setting", "target"]
-Among = Literal["methods", "variants", "all"]  # who is ranked: methods; and their variants; and averaged weights
-AMONG: tuple[Among, ...] = get_args(Among)
+RankedRows = Literal["methods", "variants", "all"]  # who is ranked: methods; and their variants; and averaged weights
+RANKED_ROWS: tuple[RankedRows, ...] = get_args(RankedRows)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Ranking:
         return self.order[0]
 
 
-def rank_methods(chosen: pd.DataFrame, among: Among = "variants") -> Ranking:
+def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Ranking:
     """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested.
 
     Averaged weights are other weights of the same runs: ranked next to their own method, they would push other methods
@@ -124,7 +124,7 @@ def rank_methods(chosen: pd.DataFrame, among: Among = "variants") -> Ranking:
     )  # fmt: skip
 
 
-def split_unranked(chosen: pd.DataFrame, among: Among) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def split_unranked(chosen: pd.DataFrame, among: RankedRows) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The runs of the rows that are ranked, and the names of the others; where none would be left, all are ranked."""
     names = order_methods(str(name) for name in chosen["method"].unique())
     unranked = tuple(
@@ -184,7 +184,9 @@ def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -
     p = None
     if len(values) > 1:  # the limit where all trials differ by the same amount, which a t-test cannot divide by
         same = float(values.mean() == 0)
-        p = number(stats.ttest_1samp(values, 0.0).pvalue) if values.std() > 0 else same
+        p = float_or_none(stats.ttest_1samp(values, 0.0).pvalue) if values.std() > 0 else same
     theirs = other.reindex_like(gap).where(gap.notna()).mean()
     whole = all(table.notna().sum().sum() == gap.notna().sum().sum() for table in (one, other))
-    return Lead(float(values.mean()), number(standard_error(by_trial)), p, number(standard_error(theirs)), whole)
+    return Lead(
+        float(values.mean()), float_or_none(standard_error(by_trial)), p, float_or_none(standard_error(theirs)), whole
+    )

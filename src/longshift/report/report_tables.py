@@ -12,7 +12,7 @@ from longshift.report.bound_tables import bound_tables
 from longshift.report.missing_runs import Missing
 from longshift.report.paired_differences import paired_tables
 from longshift.report.run_lengths import length_tables, why_no_lengths
-from longshift.report.table import Cell, Column, Row, Table, method_rows, number, slug, with_places
+from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows, slug, with_places
 from longshift.report.table_registry import ReportRuns, check_runs, find_kinds, register_table
 from longshift.report.theory import theory_tables, why_no_theory
 from longshift.report.titles import GROUPS, RULES, order_datasets, order_places, order_settings
@@ -29,7 +29,7 @@ def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> 
     return unique_names([table for kind in find_kinds(kinds) for table in kind.build(given)])
 
 
-def left_out(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> dict[str, str]:
+def omitted_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> dict[str, str]:
     """Return the kinds of tables that these runs lack the numbers for, with a line that says so."""
     given = runs if isinstance(runs, ReportRuns) else ReportRuns(runs)
     found = {kind.name: kind.why_not(given) for kind in find_kinds(kinds)}
@@ -110,7 +110,7 @@ def cost_tables(frame: pd.DataFrame) -> list[Table]:
         values = part[column.key["measure"]].dropna()
         note = "" if len(values) else "no finished run"
         digits = 1 if column.key["measure"] == "ms_per_step" else 2
-        return Cell(number(values.mean()), note=note, digits=digits, runs=len(values))
+        return Cell(float_or_none(values.mean()), note=note, digits=digits, runs=len(values))
 
     rows = method_rows(good["method"], lambda method: (cell(method, column) for column in columns))
     devices = sorted(set(good["device"]) - {""})
@@ -170,7 +170,7 @@ def _cell(row: Mapping[Hashable, Any] | None, measure: str, depth: tuple[int, fl
     """A number of the paper's kind: percent, one decimal, with a note if less stands behind it than elsewhere."""
     if row is None:
         return Cell(note="not run here")
-    value, stderr = number(100 * row[measure]), number(100 * row[f"{measure}_stderr"])
+    value, stderr = float_or_none(100 * row[measure]), float_or_none(100 * row[f"{measure}_stderr"])
     (trials, draws), runs, lost = depth, int(row["runs"]), int(row["trials_missing"])
     if value is None:
         return Cell(note="no class in this group" if trials else "no complete trial", trials=trials, runs=runs)

@@ -12,7 +12,7 @@ from longshift.report.titles import is_averaged, order_settings
 from longshift.text import some
 
 
-def part_of(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None) -> pd.DataFrame:
+def filter_runs(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None) -> pd.DataFrame:
     """Return the runs of these settings (none given: of all) and of the first `draws` draws (1: only the defaults)."""
     if draws is not None:
         if draws < 1:
@@ -76,7 +76,7 @@ def each_once(frame: pd.DataFrame) -> pd.DataFrame:
     return own[~own.assign(run=run_names(own)).duplicated(["dataset", "run"])]
 
 
-def put_together(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def join_runs(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Join the runs of several folders.
 
     A row that two folders have (the same run under the same name) counts once, and a finished one replaces one

@@ -11,7 +11,7 @@ import pandas as pd
 
 from longshift.errors import LongshiftError
 from longshift.report.run_filters import run_names
-from longshift.report.table import Cell, Column, Row, Table, method_rows, number
+from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows
 from longshift.report.titles import is_averaged, order_places
 from longshift.results import standard_error
 
@@ -176,5 +176,5 @@ def _gain(gains: Sequence[float]) -> Cell:
 def _mean(values: Sequence[float], digits: int, signed: bool = False, spread: bool = True) -> Cell:
     if not values:
         return Cell(note="not recorded")
-    stderr = number(100 * standard_error(pd.Series(values))) if spread else None
+    stderr = float_or_none(100 * standard_error(pd.Series(values))) if spread else None
     return Cell(100 * float(np.mean(values)), stderr, digits=digits, signed=signed, runs=len(values))

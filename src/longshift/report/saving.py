@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from longshift.files import write_text
-from longshift.report.latex_format import NEEDS, latex_document, latex_table
+from longshift.report.latex_format import LATEX_PACKAGES, latex_document, latex_table
 from longshift.report.markdown_format import markdown_table
 from longshift.report.missing_runs import Missing
 from longshift.report.table import Table
@@ -32,7 +32,7 @@ def save_tables(
     """
     pages = [*map(markdown_table, tables), *(f"{line}\n" for line in lines)]
     texts = {"tables.md": "\n".join(pages), "tables.tex": latex_document(tables)}
-    texts |= {f"latex/{table.name}.tex": NEEDS + latex_table(table) for table in tables}
+    texts |= {f"latex/{table.name}.tex": LATEX_PACKAGES + latex_table(table) for table in tables}
     for kind in dict.fromkeys(table.kind for table in tables):
         texts[f"{kind}.csv"] = csv_tables(table for table in tables if table.kind == kind)
     texts["missing.csv"] = missing.frame.map(csv_cell).to_csv(index=False, lineterminator="\n")

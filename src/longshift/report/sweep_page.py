@@ -21,7 +21,7 @@ from longshift.report.figure_sections import (
 from longshift.report.figures import TrainingSet
 from longshift.report.findings import summarise
 from longshift.report.html_page import Page, Section, paragraphs, run_section, table_section
-from longshift.report.ranking import Among, Ranking, rank_methods
+from longshift.report.ranking import RankedRows, Ranking, rank_methods
 from longshift.report.run_filters import each_once
 from longshift.report.run_records import Record, by_method, read_records
 from longshift.report.table import Table, slug
@@ -42,7 +42,7 @@ def report_page(
     comparison: str = "",
     data: str | None = None,
     command: str = "",
-    among: Among = "variants",
+    among: RankedRows = "variants",
     left_out: Mapping[str, str] | None = None,
 ) -> Page:
     """Return the page of a report.
@@ -78,7 +78,7 @@ def report_page(
     for dataset, setting in pairs:
         here = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
         if here:
-            sections.append(place_section(dataset, setting, here, methods, data, folded=len(pairs) > OPENED))
+            sections.append(setting_section(dataset, setting, here, methods, data, folded=len(pairs) > OPENED))
     finished, missing = int((each_once(frame)["status"] == "done").sum()), runs.missing
     if records:
         sections.append(run_section(records, page, finished))
@@ -100,7 +100,7 @@ def report_page(
     return Page(f"Domain generalization under imbalance: {name}", sentences, sections, facts, command)
 
 
-def place_section(
+def setting_section(
     dataset: str,
     setting: str,
     records: Sequence[Record],

@@ -149,6 +149,6 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-") or "x"
 
 
-def number(value: SupportsFloat | None) -> float | None:
+def float_or_none(value: SupportsFloat | None) -> float | None:
     """A plain float, or None where there is none."""
     return None if value is None or math.isnan(float(value)) else float(value)

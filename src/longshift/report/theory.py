@@ -12,7 +12,7 @@ from longshift.analysis import Relation, relate, relate_within
 from longshift.metrics import FloatArray
 from longshift.report.published_results import Published
 from longshift.report.run_filters import each_once
-from longshift.report.table import Cell, Column, Row, Table, number, slug
+from longshift.report.table import Cell, Column, Row, Table, float_or_none, slug
 from longshift.report.titles import RULES, order_datasets, order_settings
 from longshift.results import averages
 from longshift.text import counted
@@ -121,11 +121,11 @@ def _relation_row(name: str, scope: str, words: str, found: Relation | None, poi
 
 
 def _coefficient(value: float, n: int, why: str = FLAT) -> Cell:
-    return Cell(number(value), digits=3, signed=True, note=why if np.isnan(value) else "", runs=n)
+    return Cell(float_or_none(value), digits=3, signed=True, note=why if np.isnan(value) else "", runs=n)
 
 
 def _p(value: float, n: int) -> Cell:
-    return Cell(number(value), digits=3, least=0.001, note=FLAT if np.isnan(value) else "", runs=n)
+    return Cell(float_or_none(value), digits=3, least=0.001, note=FLAT if np.isnan(value) else "", runs=n)
 
 
 def _values(frame: pd.DataFrame, name: str) -> FloatArray:

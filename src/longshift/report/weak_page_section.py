@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from longshift.analysis import LEVEL
 from longshift.errors import LongshiftError
-from longshift.report.html_page import Section, fold, fragment, paragraphs, stack
+from longshift.report.html_page import Section, fold, fragment, join_html, paragraphs
 from longshift.report.misclassified import Misclassified, load_manifest, misclassified_samples, pictures
 from longshift.report.run_records import Record, class_accuracy, sum_confusion
 from longshift.report.weak_rule import BEHIND, LOW, share_interval, weak_below, weak_indices
@@ -68,7 +68,7 @@ def weak_section(
         intro += (
             " The most confident mistakes come first; confidence is calibrated, as in the output of longshift predict."
         )
-    return Section("Weak points", stack(*parts), intro, name, wide=True)
+    return Section("Weak points", join_html(*parts), intro, name, wide=True)
 
 
 def weak_classes(
@@ -235,9 +235,11 @@ def _part(weak: Weak, samples: Sequence[Misclassified], unknown: bool, data: str
     body = paragraphs(weak.text)
     if samples:
         shown = pictures(_varied(samples), load_manifest(data))
-        body = stack(body, fragment("misclassified.html.j2", pictures=shown))
+        body = join_html(body, fragment("misclassified.html.j2", pictures=shown))
     elif not unknown:
-        body = stack(body, paragraphs("No examples: no sample of it was misclassified in the runs with predictions."))
+        body = join_html(
+            body, paragraphs("No examples: no sample of it was misclassified in the runs with predictions.")
+        )
     return fold(title, body, opened=True)
 
 

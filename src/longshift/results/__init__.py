@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         unregister_column as unregister_column,
     )
     from longshift.results.run_summary import (
-        from_rows as from_rows,
+        join_average as join_average,
         read_summary as read_summary,
         unfinished_row as unfinished_row,
         with_average as with_average,

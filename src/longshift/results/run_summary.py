@@ -36,7 +36,7 @@ def summarize(result: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]
         return row
     judged = [{"step": e["step"], "validation": e[_JUDGED]} for e in evaluations if _JUDGED in e]
     other = read_row({**result, "selected": result["averaged"], "last": None, "evaluations": judged})
-    return from_rows(row, other, result["run"]["average"])
+    return join_average(row, other, result["run"]["average"])
 
 
 _JUDGED = "averaged_validation"
@@ -51,7 +51,7 @@ def with_average(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {**own, "method": f"{own['method']}+{values.pop('kind')}", **values}
 
 
-def from_rows(row: Mapping[str, Any], averaged: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
+def join_average(row: Mapping[str, Any], averaged: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
     """The inverse: one row of a run and of its average, such that `with_average` gives both."""
     if averaged is None:
         return dict(row)

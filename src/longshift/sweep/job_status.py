@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from longshift.errors import LongshiftError
-from longshift.results import from_rows, machine_columns, run_columns
+from longshift.results import join_average, machine_columns, run_columns
 from longshift.sweep.job_store import FINISHED, STATES, Entry, scan_jobs
 from longshift.sweep.jobs import Plan
 from longshift.sweep.sweep_folder import SweepFolder
@@ -109,7 +109,7 @@ def _entry(fingerprint: str, kinds: Mapping[str, list[dict[str, Any]]]) -> Entry
         found = ", ".join(sorted(rows[0]["method"] for rows in kinds.values()))
         raise BadTable(f"expected the run {fingerprint[:16]} to have its own row and at most one average, got {found}")
     kind = averages[0] if averages else ""
-    row = from_rows(_agreed(fingerprint, kinds[""]), _agreed(fingerprint, kinds[kind]) if kind else None, kind)
+    row = join_average(_agreed(fingerprint, kinds[""]), _agreed(fingerprint, kinds[kind]) if kind else None, kind)
     try:
         return Entry(row["status"], json.dumps(row, allow_nan=False), elsewhere=True)
     except ValueError as error:

@@ -26,7 +26,7 @@ from longshift.methods import get_method
 from longshift.settings import canonical_setting
 from longshift.sweep.jobs import PER_TRIAL
 from longshift.sweep.sweep_folder import absolute
-from longshift.training import RunConfig, Runtime, expected
+from longshift.training import RunConfig, Runtime, expected_and_got
 
 MOST_TRIALS = 1000
 ALL = "all"
@@ -211,7 +211,7 @@ def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[tuple[str
     elif problem["type"] == "missing":
         text = f"{name}: is required"
     else:
-        words = expected(problem)
+        words = expected_and_got(problem)
         text = f"{name}: {words}" if name else words
     return (where, ".".join(map(str, keys[:2]))), where + text
 

@@ -52,12 +52,12 @@ if TYPE_CHECKING:
         SMALL_IMAGE as SMALL_IMAGE,
         RunConfig as RunConfig,
         Runtime as Runtime,
-        expected as expected,
+        expected_and_got as expected_and_got,
         parse_run_config as parse_run_config,
         parse_runtime as parse_runtime,
     )
     from longshift.training.run_folder import (
-        SCHEMA as SCHEMA,
+        RUN_SCHEMA as RUN_SCHEMA,
         RunFolder as RunFolder,
         read_config as read_config,
         read_metrics as read_metrics,

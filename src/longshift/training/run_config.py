@@ -318,12 +318,12 @@ def key_mistakes(error: ValidationError, known: Iterable[str]) -> list[tuple[str
             hint = " (the domain to hold out; `longshift data inspect DATA` lists them)" if name == "target" else ""
             text = f"{name}: is required{hint}"
         else:
-            text = f"{name}: {expected(problem)}"
+            text = f"{name}: {expected_and_got(problem)}"
         found.setdefault(name, (str(problem["loc"][0]), text))
     return list(found.values())
 
 
-def expected(problem: Mapping[str, Any]) -> str:
+def expected_and_got(problem: Mapping[str, Any]) -> str:
     """Return "expected X, got Y" for one of the errors of a `ValidationError`."""
     limits = {
         "greater_than_equal": "at least {ge}",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # reading results must not wait for torch
     from longshift.settings import Split
     from longshift.training.run_config import RunConfig
 
-SCHEMA = 1
+RUN_SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def refuse_taken(folder: RunFolder, resume: bool) -> None:
 def write_config(folder: RunFolder, config: RunConfig) -> None:
     """Write config.json; a folder that holds another run is refused."""
     value: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": RUN_SCHEMA,
         "fingerprint": config.fingerprint(),
         "run": config.model_dump(),
         "hparams": config.method_config().to_dict(),
@@ -112,10 +112,10 @@ def _read_config(folder: RunFolder) -> dict[str, Any]:
         value = read_json(folder.config)
     except LongshiftError as error:
         raise LongshiftError(f"{error}. {_again(folder)}") from error
-    if not isinstance(value, dict) or value.get("schema") != SCHEMA or not isinstance(value.get("run"), dict):
+    if not isinstance(value, dict) or value.get("schema") != RUN_SCHEMA or not isinstance(value.get("run"), dict):
         found = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise LongshiftError(
-            f"{folder.config} is not the configuration of a run: expected schema {SCHEMA} and the run's values, "
+            f"{folder.config} is not the configuration of a run: expected schema {RUN_SCHEMA} and the run's values, "
             f"got {found!r}. {_again(folder)}"
         )
     return value
@@ -128,7 +128,7 @@ def _again(folder: RunFolder) -> str:
 def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) -> dict[str, Any]:
     """The parts of a result that are known before anything is measured; the trainer adds the rest."""
     return {
-        "schema": SCHEMA,
+        "schema": RUN_SCHEMA,
         "status": "done",
         "fingerprint": config.fingerprint(),
         "run": config.model_dump(),
@@ -177,8 +177,8 @@ def read_result(folder: RunFolder, fingerprint: str = "") -> dict[str, Any]:
 
 
 def _result_mistake(value: Any, fingerprint: str) -> str:
-    if value["schema"] != SCHEMA:
-        return f"expected schema {SCHEMA}, got {value['schema']!r}"
+    if value["schema"] != RUN_SCHEMA:
+        return f"expected schema {RUN_SCHEMA}, got {value['schema']!r}"
     if fingerprint and value["fingerprint"] != fingerprint:
         return f"expected the run {fingerprint[:12]}, got {str(value['fingerprint'])[:12]}"
     if value["status"] not in ("done", "diverged"):

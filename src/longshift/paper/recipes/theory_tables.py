@@ -20,8 +20,8 @@ from longshift.report import (
     Column,
     Row,
     Table,
+    float_or_none,
     method_rows,
-    number,
     order_settings,
     with_places,
     with_spread_note,
@@ -64,7 +64,7 @@ def quantity_table(
 
     def cell(method: str, column: Column) -> Cell:
         record, measure = records[column.key["setting"], method], column.key["measure"]
-        value, error = number(record[measure]), number(record[f"{measure}_stderr"])
+        value, error = float_or_none(record[measure]), float_or_none(record[f"{measure}_stderr"])
         note = "" if value is not None else "no complete trial"
         return Cell(value, error, digits=digits, trials=int(record["trials"]), runs=int(record["runs"]), note=note)
 
