@@ -11,6 +11,7 @@ TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "longshift"
 WITHOUT_SOURCE = {
     "docs",  # what the pages in docs/ promise
+    "tools",  # scripts of the Makefile
     "faults",  # kills, damaged files and full disks, across packages
 }
 MODULES = sorted(TESTS.rglob("test_*.py"))

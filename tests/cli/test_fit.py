@@ -70,10 +70,10 @@ def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_
         ask = ["predict", str(model), str(contrary), "--device", "cpu", "-q"]
         shown = runner.invoke(app, ask)
         assert shown.exit_code == 0
-        assert shown.stderr == f"warning: {warning}\n"
+        assert f"warning: {warning}\n" in shown.stderr  # another is about a class that takes over
         assert "do not use" not in shown.stdout
         asked = runner.invoke(app, [*ask, "--json"])
-        assert asked.stderr == f"warning: {warning}\n"
+        assert f"warning: {warning}\n" in asked.stderr
         assert json.loads(asked.stdout)["warning"] == warning
         runner.invoke(app, [*ask, "--out", str(tmp_path / "p.json")])
         assert json.loads((tmp_path / "p.json").read_text())["warning"] == warning
@@ -82,7 +82,8 @@ def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_
     del description["unseen_sites"]  # as `longshift train` writes it
     write_sealed(copy / "model.json", description)
     earlier = runner.invoke(app, ["predict", str(copy), str(contrary), "--device", "cpu", "-q", "--json"])
-    assert (earlier.exit_code, earlier.stderr) == (0, "")
+    assert earlier.exit_code == 0
+    assert "do not use this model" not in earlier.stderr
     assert "warning" not in json.loads(earlier.stdout)
 
 
@@ -97,7 +98,9 @@ def test_averaged_weights_have_a_record_of_their_own(contrary: Path, tmp_path: P
     write_sealed(out / "final" / "model.json", description)
     ask = ["predict", str(out), str(contrary), "--device", "cpu", "-q"]
     assert "do not use this model" in runner.invoke(app, ask).stderr
-    assert runner.invoke(app, [*ask, "--averaged"]).stderr == ""
+    averaged = runner.invoke(app, [*ask, "--averaged"])
+    assert averaged.exit_code == 0
+    assert "do not use this model" not in averaged.stderr
 
 
 def test_a_good_model_has_no_warning(vectors: Path, tmp_path: Path) -> None:

@@ -153,7 +153,10 @@ def test_duplicates_across_domains(tmp_path: Path) -> None:
     x = table()["x"]
     x[4] = x[0]  # rows 0 and 4 lie in domains a and b
     problems = verify(load_dataset(write(tmp_path / "e", "npz", x=x)))
-    assert [(problem.kind, problem.detail) for problem in problems] == [("duplicate", "the same numbers as 00")]
+    assert [(problem.kind, problem.detail) for problem in problems] == [
+        ("two labels", "the same numbers as 00, but dog and not cat"),
+        ("duplicate", "the same numbers as 00"),
+    ]
 
 
 def test_a_file_that_changed(tmp_path: Path) -> None:

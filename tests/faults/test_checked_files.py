@@ -96,7 +96,7 @@ def test_verify_checks_all_of_the_image_cache(tmp_path: Path, monkeypatch: pytes
     raw[-5] ^= 1
     file.write_bytes(raw)
     found = CliRunner().invoke(app, ["data", "verify", str(data), "--quiet", "--json"])
-    assert [problem["kind"] for problem in json.loads(found.stdout)["problems"]] == ["damaged cache"]
+    assert [problem["kind"] for problem in json.loads(found.stdout)["problems"]] == ["damaged store"]
     assert found.exit_code == 1
 
 

@@ -21,12 +21,13 @@ pytestmark = pytest.mark.slow
 RUNTIME = Runtime(device="cpu", checkpoint_every=1, keep_model=False)
 
 
-SIX: dict[str, Any] = {"draws": 3, "run": {"steps": 60, "eval_every": 60, "hparams": {"batch_size": 4}}}
+# Long enough that a node that is lost, or a command that stops, is in the middle of a job.
+SIX: dict[str, Any] = {"draws": 3, "run": {"steps": 40, "eval_every": 10, "evaluate": "full"}}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cluster() -> Iterator[Any]:
-    """A head node with one processor; what a test adds, it removes."""
+    """A head node with one processor, new for each test: one of them kills it."""
     from ray.cluster_utils import Cluster as Nodes
 
     nodes: Any = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -107,8 +108,7 @@ def test_a_dead_raylet_fails_no_job(tmp_path: Path, cluster: Any) -> None:
 
 
 def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster: Any) -> None:
-    # Long enough that a job, which asks once per second whether to stop, is in the middle.
-    run = {"steps": 250, "eval_every": 250, "hparams": {"batch_size": 4}}
+    run = {"steps": 120, "eval_every": 40, "evaluate": "full"}
     changes: dict[str, Any] = {"draws": 1, "targets": ["ink"], "run": run}
     expected = _undisturbed(tmp_path / "alone", **changes)
     plan = small_plan(tmp_path / "sweep", **changes)

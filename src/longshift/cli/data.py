@@ -12,7 +12,6 @@ from longshift.data import (
     Manifest,
     Problem,
     benchmarks,
-    damaged_stores,
     default_cache,
     layout_problems,
     load_dataset,
@@ -106,8 +105,6 @@ def verify_command(
     differences = benchmarks.compare_counts(manifest, known.name) if known else []
     with progress("verify", len(manifest), quiet) as tick:
         problems = verify(manifest, tick)
-    for folder in damaged_stores(manifest):
-        problems.append(Problem("damaged cache", str(folder), "the next command that needs it builds it again"))
     if json:
         print_json(
             {
