@@ -23,6 +23,7 @@ from longshift.methods import (
     hyper_parameter_rows,
     method_summary,
 )
+from longshift.text import decimal
 
 PAGE = RESULTS.parent / "docs" / "reference" / "methods.md"
 BASELINES = ("erm", "bsoftmax")  # what a method is compared with: the first that was run with the same seeds
@@ -120,7 +121,8 @@ def gain(method: str) -> str:
         return "0"
     values = gaps(folder, method, other, "target_accuracy", SETTINGS)
     low, high = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
-    text = f"{values.mean():+.1f} ({low:+.1f} to {high:+.1f})"
+    mean, lower, upper = (decimal(value, signed=True) for value in (float(values.mean()), low, high))
+    text = f"{mean} ({lower} to {upper})"
     return text if other == "erm" else f"{text} over {get_method(other).info.title}"
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from longshift.report import build_tables, method_title
 from longshift.results import averages, choose, read_runs, standard_error
+from longshift.text import decimal
 
 RESULTS = Path(__file__).parent
 TUNED, LARGE, FROZEN = "pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pacs-frozen"
@@ -54,9 +55,7 @@ def published_methods(folder: str) -> list[str]:
 
 def text(value: float, error: float = float("nan"), digits: int = 1, sign: bool = False) -> str:
     """`53.3 ± 0.3`; without the standard error where there is none."""
-    number = f"{value:{'+' if sign else ''}.{digits}f}"
-    if float(number) == 0:
-        number = f"{0:.{digits}f}"
+    number = decimal(value, digits, sign)
     return number if pd.isna(error) else f"{number} ± {error:.{digits}f}"
 
 

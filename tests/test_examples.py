@@ -60,7 +60,14 @@ def test_a_method_inside_lightning(method: str) -> None:
 
 # tests/test_public_api.py runs the doctests of all modules with public names.
 @pytest.mark.parametrize(
-    "name", ["longshift", "longshift.report.weak_rule", "longshift.fitting.plan", "longshift.fitting.site_scores"]
+    "name",
+    [
+        "longshift",
+        "longshift.fitting.plan",
+        "longshift.fitting.site_scores",
+        "longshift.report.weak_rule",
+        "longshift.text",
+    ],
 )
 def test_doctests(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)

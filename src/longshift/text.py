@@ -15,6 +15,16 @@ def counted(number: int, word: str, plural: str = "") -> str:
     return f"{number} {word if number == 1 else plural or word + 's'}"
 
 
+def decimal(value: float, digits: int = 1, signed: bool = False) -> str:
+    """A number with a fixed number of digits, and with its sign if wanted; zero has none.
+
+    >>> decimal(1.26, signed=True), decimal(-0.04), decimal(0.04, signed=True)
+    ('+1.3', '0.0', '0.0')
+    """
+    shown = f"{value:{'+' if signed else ''}.{digits}f}"
+    return shown if float(shown) else f"{0:.{digits}f}"
+
+
 def some(items: Iterable[str], limit: int = 5) -> str:
     """The first few of a list, for messages; odd characters are escaped."""
     listed = list(items)

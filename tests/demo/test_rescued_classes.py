@@ -33,6 +33,11 @@ def test_a_loss_is_told_as_one() -> None:
     assert "falls from 61.0 % to 60.0 %" in text
 
 
+def test_a_tie_has_no_sign() -> None:
+    text = Rescue("ndcl", (50.0, 49.98), (80.0, 80.0), (61.0, 61.0), CLASSES).sentence()
+    assert "recognizes 50 % (0.0 points)" in text
+
+
 def test_the_page_opens_with_the_sentence_and_the_picture(tmp_path: Path) -> None:
     root = write_runs(tmp_path / "runs", ("erm", "ndcl"), settings=("TotalHeavyTail", "Duality"))
     found = read_demo(root)

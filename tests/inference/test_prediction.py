@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -160,3 +161,37 @@ def test_vectors(tmp_path: Path) -> None:
 def test_no_model(tmp_path: Path) -> None:
     with pytest.raises(LongshiftError, match="no model at"):
         predict(tmp_path / "nothing", [])
+
+
+def test_predictions_do_not_depend_on_the_number_of_threads(digits_run: Path, pictures: Path) -> None:
+    model = load_model(digits_run, device="cpu")
+    one, three = (predict(model, [pictures], threads=n, keep_outputs=True).outputs for n in (1, 3))
+    assert one is not None
+    assert three is not None
+    assert one.features is not None
+    assert three.features is not None
+    assert one.names == three.names
+    assert torch.equal(one.logits, three.logits)
+    assert torch.equal(one.features, three.features)
+
+
+def test_each_batch_is_computed_by_one_thread(
+    digits_run: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, seen = load_model(digits_run, device="cpu"), []
+    logits = LoadedModel.logits
+
+    def noted(self: LoadedModel, stored: torch.Tensor) -> torch.Tensor:
+        seen.append((torch.get_num_threads(), threading.get_ident()))
+        return logits(self, stored)
+
+    monkeypatch.setattr(LoadedModel, "logits", noted)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        predict(model, [pictures], threads=2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert {number for number, _ in seen} == {1}
+    assert threading.get_ident() not in {thread for _, thread in seen}  # reading and computing overlap

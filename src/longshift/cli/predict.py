@@ -46,7 +46,7 @@ def predict(
     ] = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
-    threads: Annotated[int, typer.Option(min=0, help="Threads on the CPU; default: one per processor.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="Threads on the CPU; 0: one per processor, one for vectors.")] = 0,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:

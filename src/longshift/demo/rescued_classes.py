@@ -10,6 +10,7 @@ import pandas as pd
 
 from longshift.report import ClassChange, Record, class_accuracy, in_words, method_title
 from longshift.results import averages
+from longshift.text import decimal
 
 BASELINE = "erm"
 NAMED = 3  # classes in the sentence
@@ -49,7 +50,7 @@ class Rescue:
         return (
             f"In domains that were not in the training data, ordinary training ({first}) recognizes "
             f"{self.few[0]:.0f} % of the images of rare classes; {other} recognizes {self.few[1]:.0f} % "
-            f"({gain:+.1f} points){rescued}; "
+            f"({decimal(gain, signed=True)} points){rescued}; "
             f"{price} frequent classes ({self.many[0]:.0f} → {self.many[1]:.0f} %), and over all images accuracy "
             f"{_moved(self.all)}."
         )

@@ -24,7 +24,7 @@ from longshift.fitting.site_scores import (
 )
 from longshift.inference import UnseenAccuracy
 from longshift.methods import get_method
-from longshift.text import counted, some
+from longshift.text import counted, decimal, some
 
 NOTEWORTHY = 0.05  # a difference between seen and unseen sites
 
@@ -84,7 +84,9 @@ def summarise(
     accuracy, balanced = expect([s.accuracy for s in own], sizes), expect([s.balanced for s in own], sizes)
     classes = class_scores(look.classes, own, look.alone())
     weak = weak_classes(classes)
-    sentences = [f"Accuracy of {title} at a new site: {accuracy.words()}. Averaged over classes: {balanced.words()}."]
+    same = accuracy.words() == balanced.words()
+    averaged = "The same holds for the average over classes" if same else f"Averaged over classes: {balanced.words()}"
+    sentences = [f"Accuracy of {title} at a new site: {accuracy.words()}. {averaged}."]
     unseen = {"selected": UnseenAccuracy(balanced.mean, len(own), len(look.classes))}
     warning = unseen["selected"].warning()
     if warning:
@@ -107,13 +109,14 @@ def summarise(
     judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
     if judgement:
         sentences.append(judgement)
-    averaged = next((name for name in scores if name.startswith(f"{title} + ")), None)
-    if averaged:
-        with_average = expect([s.balanced for s in scores[averaged]], sizes).mean
+    average = next((name for name in scores if name.startswith(f"{title} + ")), None)
+    if average:
+        with_average = expect([s.balanced for s in scores[average]], sizes).mean
         unseen["averaged"] = UnseenAccuracy(with_average, len(own), len(look.classes))
         gain = with_average - balanced.mean
+        points = decimal(100 * gain, signed=True)
         sentences.append(
-            f"Averaged weights ({averaged}) change the accuracy averaged over classes by {100 * gain:+.1f} points"
+            f"Averaged weights ({average}) change the accuracy averaged over classes by {points} points"
             + ("; use them with --averaged." if gain > 0 else ".")
         )
     validation = final["selected"]["validation"]["accuracy"]

@@ -12,14 +12,13 @@ import torch
 from longshift.array_types import IntArray
 from longshift.data import Manifest, Row, list_folder, load_dataset, open_store
 from longshift.errors import LongshiftError
+from longshift.inference.batch_outputs import batch_size, map_batches
 from longshift.inference.loading import LoadedModel, Weights, load_model
 from longshift.inference.prediction import Outputs, estimate_from
 from longshift.inference.site_estimate import SiteEstimate
 from longshift.metrics import Evaluation, evaluate_predictions, expected_calibration_error
 from longshift.progress import Tick, silent
 from longshift.text import some
-
-CHUNK = 256
 
 
 @dataclass(frozen=True)
@@ -122,12 +121,16 @@ def labeled_data(data: str | Path) -> Manifest:
 def _result(
     model: LoadedModel, manifest: Manifest, site: str, chosen: IntArray, labels: IntArray, inputs: Any
 ) -> SiteResult:
-    parts = [
-        model.outputs(torch.from_numpy(np.array(inputs[chosen[start : start + CHUNK]])))
-        for start in range(0, len(chosen), CHUNK)
-    ]
+    size = batch_size(model)
+    places = [chosen[start : start + size] for start in range(0, len(chosen), size)]
+
+    def read(part: IntArray) -> tuple[None, torch.Tensor]:
+        return None, torch.from_numpy(np.array(inputs[part]))
+
+    parts = [found for _, found in map_batches(model, read, places, features=True) if found is not None]
+    features = torch.cat([part[1] for part in parts if part[1] is not None])
     names = tuple(manifest.paths[i] for i in chosen.tolist())
-    outputs = Outputs(names, torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts]), ())
+    outputs = Outputs(names, torch.cat([part[0] for part in parts]), features, ())
     found = evaluate_predictions(
         outputs.logits, labels[chosen], np.zeros(len(chosen), dtype=np.int64), model.classes, (site,), source=site
     )

@@ -27,7 +27,6 @@ from longshift.data import (
     is_image,
     is_other_format,
     list_folder,
-    ordered_map,
     read_unlabelled,
     read_vector_source,
     resize,
@@ -35,13 +34,12 @@ from longshift.data import (
 )
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_limited
+from longshift.inference.batch_outputs import Logits, batch_size, map_batches, rows_in_batches
 from longshift.inference.loading import LoadedModel, calibrated_probabilities, load_model
 from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, odd_mix, read_signals
 from longshift.progress import Tick, silent
 from longshift.text import counted, csv_cell, some
-from longshift.training import use_threads
 
-CHUNK, VECTOR_CHUNK = 64, 4096
 UNSURE = 0.5
 VECTOR_SUFFIXES = (".npz", ".parquet")
 TOLD = {  # common inputs that are not images
@@ -191,7 +189,8 @@ def predict(
             above which 90 % were right at the sites that `fit` held out or, if none reaches that, the best one; 0.5
             for a model without held-out sites.
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
-        threads: Threads on the CPU; 0: one for vectors, one per processor for images.
+        threads: Batches that are computed at the same time on the CPU; 0: one for vectors, one per processor for
+            images. The predictions do not depend on it.
         tick: Function that is called once per input, for a progress bar.
         keep_outputs: Keep the logits and features of all inputs in `outputs`, which takes memory.
 
@@ -217,12 +216,11 @@ def predict(
     if loaded.warning and loaded is not model:  # otherwise the caller has it in `model.warning`
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
     features = keep_outputs or loaded.knowledge is not None  # which compares them with those of the held-out sites
-    with use_threads(threads or (1 if loaded.info.vectors else 0)):
-        if isinstance(inputs, np.ndarray):
-            outputs = _array_outputs(loaded, inputs, features)
-        else:
-            files = expand_inputs(_paths(inputs), loaded.info.vectors)
-            outputs = collect_outputs(loaded, files, tick, threads, features)
+    if isinstance(inputs, np.ndarray):
+        outputs = _array_outputs(loaded, inputs, threads, features)
+    else:
+        files = expand_inputs(_paths(inputs), loaded.info.vectors)
+        outputs = collect_outputs(loaded, files, tick, threads, features)
     rule = loaded.knowledge.sure if loaded.knowledge and unsure is None else None
     below = rule.threshold if rule else UNSURE if unsure is None else unsure
     rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
@@ -262,15 +260,15 @@ def collect_outputs(
     model: LoadedModel, files: Sequence[str], tick: Tick = silent, threads: int = 0, features: bool = True
 ) -> Outputs:
     """Logits and, if wanted, features of all inputs that can be read."""
-    made = _Collected(model, features)
+    made = _Collected(model)
     if model.info.vectors:
-        _vector_outputs(made, files, tick)
+        _vector_outputs(made, files, tick, threads, features)
     else:
-        _image_outputs(made, files, tick, threads)
+        _image_outputs(made, files, tick, threads, features)
     return made.outputs()
 
 
-def _array_outputs(model: LoadedModel, array: npt.NDArray[Any], features: bool) -> Outputs:
+def _array_outputs(model: LoadedModel, array: npt.NDArray[Any], threads: int, features: bool) -> Outputs:
     """Outputs for the rows of an array, which are named by their numbers."""
     if model.info.vectors:
         if array.ndim != 2 or array.shape[1] != model.info.input_dim or array.dtype.kind not in "fiu":
@@ -280,19 +278,17 @@ def _array_outputs(model: LoadedModel, array: npt.NDArray[Any], features: bool) 
         if array.ndim != 4 or array.shape[3] != 3 or array.dtype != np.uint8:
             raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
         stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
-    made, size = _Collected(model, features), VECTOR_CHUNK if model.info.vectors else CHUNK
-    for start in range(0, len(stored), size):
-        part = stored[start : start + size]
-        made.add([str(start + row) for row in range(len(part))], torch.from_numpy(part))
+    made = _Collected(model)
+    made.add(
+        [str(row) for row in range(len(stored))], rows_in_batches(model, torch.from_numpy(stored), features, threads)
+    )
     return made.outputs()
 
 
-def _image_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads: int) -> None:
-    model = made.model
-    names: list[str] = []
-    pixels: list[Tensor] = []
+def _image_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads: int, features: bool) -> None:
+    model, size = made.model, batch_size(made.model)
 
-    def read(path: str) -> Tensor | str:
+    def read_one(path: str) -> Tensor | str:
         if _is_vectors(path):
             return "holds vectors, but the model takes images"
         if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
@@ -306,25 +302,22 @@ def _image_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads: 
         except OSError as error:
             return _why_not(path, error)
 
-    def flush() -> None:
-        if names:
-            made.add(names, torch.stack(pixels))
-            names.clear()
-            pixels.clear()
+    def read(part: Sequence[str]) -> tuple[tuple[list[str], list[tuple[str, str]]], Tensor | None]:
+        found = [(path, read_one(path)) for path in part]
+        pixels = [image for _, image in found if isinstance(image, Tensor)]
+        names = [path for path, image in found if isinstance(image, Tensor)]
+        skipped = [(path, reason) for path, reason in found if isinstance(reason, str)]
+        return (names, skipped), torch.stack(pixels) if pixels else None
 
-    for path, found in zip(files, ordered_map(read, files, threads or None), strict=True):
-        if isinstance(found, str):
-            made.skipped.append((path, found))
-        else:
-            names.append(path)
-            pixels.append(found)
-        if len(names) == CHUNK:
-            flush()
-        tick(1)
-    flush()
+    parts = [files[start : start + size] for start in range(0, len(files), size)]
+    for (names, skipped), logits in map_batches(model, read, parts, features, threads):
+        made.skipped.extend(skipped)
+        if logits is not None:
+            made.add(names, logits)
+        tick(len(names) + len(skipped))
 
 
-def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick) -> None:
+def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads: int, features: bool) -> None:
     model = made.model
     for file in files:
         if not _is_vectors(file):
@@ -343,34 +336,31 @@ def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick) -> None:
         if unusable:
             what = f"{counted(len(unusable), 'vector')} with NaN, infinite or too large numbers: {some(unusable)}"
             made.skipped.append((file, what))
-        names = [f"{file}#{name}" for name in ids]
-        for start in range(0, len(x), VECTOR_CHUNK):
-            part = slice(start, start + VECTOR_CHUNK)
-            made.add(names[part], torch.from_numpy(x[part]))
+        if len(x):
+            found = rows_in_batches(model, torch.from_numpy(x), features, threads)
+            made.add([f"{file}#{name}" for name in ids], found)
         tick(1)
 
 
 class _Collected:
     """Outputs of a model in parts, and what was skipped. Features are large: they are kept only if they are wanted."""
 
-    def __init__(self, model: LoadedModel, features: bool) -> None:
-        self.model, self._wanted = model, features
+    def __init__(self, model: LoadedModel) -> None:
+        self.model = model
         self.names: list[str] = []
         self.skipped: list[tuple[str, str]] = []
         self.logits: list[Tensor] = []
         self.features: list[Tensor] = []
 
-    def add(self, names: Sequence[str], stored: Tensor) -> None:
-        """Compute the outputs of pixels or vectors."""
+    def add(self, names: Sequence[str], found: Logits) -> None:
+        """Keep the outputs of these inputs."""
         self.names.extend(names)
-        if self._wanted:
-            logits, features = self.model.outputs(stored)
-            self.features.append(features)
-        else:
-            logits = self.model.logits(stored)
-        self.logits.append(logits)
+        self.logits.append(found[0])
+        if found[1] is not None:
+            self.features.append(found[1])
 
     def outputs(self) -> Outputs:
+        """All of them."""
         logits = torch.cat(self.logits) if self.logits else torch.empty(0, len(self.model.classes))
         features = torch.cat(self.features) if self.features else None
         return Outputs(tuple(self.names), logits, features, tuple(self.skipped))

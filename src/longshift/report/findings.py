@@ -11,7 +11,7 @@ from longshift.report.missing_runs import Missing
 from longshift.report.ranking import Ranking
 from longshift.report.titles import RULES, is_averaged, method_title
 from longshift.results import averages, per_target
-from longshift.text import counted
+from longshift.text import counted, decimal
 
 
 def summarise(chosen: pd.DataFrame, result: Ranking, missing: Missing) -> list[str]:
@@ -78,7 +78,7 @@ def _winner(result: Ranking) -> str:
     chance = result.lead is None or not result.lead.sure
     lead = ""
     if result.lead is not None:
-        ahead = f"{100 * result.lead.mean:.1f} points ahead of {second}"
+        ahead = f"{decimal(100 * result.lead.mean)} points ahead of {second}"
         trials = "the one trial" if result.lead.stderr is None else "the trials"
         # The mean is of all trials of the winner, the lead of those that the second has too.
         lead = f", {ahead}" if result.lead.whole else f"; in {trials} that both have throughout it is {ahead}"
@@ -102,8 +102,8 @@ def _how_sure(result: Ranking) -> list[str]:
         judged = "more than chance explains" if lead.sure else "the trials alone do not rule out chance"
         p_value = "" if lead.p is None else f" (paired t-test over trials: p = {lead.p:.2g})"
         sentences.append(
-            f"How sure: {name} minus {second} is {100 * lead.mean:+.1f} points with a standard error of "
-            f"{100 * lead.stderr:.1f} over trials{p_value}; {judged}."
+            f"How sure: {name} minus {second} is {decimal(100 * lead.mean, signed=True)} points with a standard error "
+            f"of {100 * lead.stderr:.1f} over trials{p_value}; {judged}."
         )
     elif lead is not None:
         both = f"that {name} and {second} both have{'' if lead.whole else ' throughout'}"

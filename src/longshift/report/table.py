@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import SupportsFloat
 
 from longshift.report.titles import family, method_title, order_methods
+from longshift.text import decimal
 
 DASH = "\u2013"
 
@@ -35,10 +36,7 @@ class Cell:
             return DASH
         if abs(self.value) < self.least:
             return f"<{self.least:g}"
-        sign = "+" if self.signed else ""
-        shown = f"{self.value:{sign}.{self.digits}f}"
-        if float(shown) == 0:
-            shown = shown.replace("-", "").replace("+", "")  # "-0.0" says nothing
+        shown = decimal(self.value, self.digits, self.signed)
         return shown if self.stderr is None else f"{shown} ± {self.stderr:.{self.digits}f}"
 
 

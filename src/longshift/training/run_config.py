@@ -377,7 +377,7 @@ class Runtime:
     stream: bool = Field(default=False, json_schema_extra=_EXECUTION)
     """Keep the images on the host even if they fit on the GPU."""
     threads: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
-    """Threads on the CPU; 0: one to train on vectors or features, else one per processor."""
+    """Threads on the CPU; 0: one per processor, or one to train on vectors, features or with small_conv."""
     cache: Path | None = Field(default=None, json_schema_extra=_EXECUTION)
     """Folder of decoded images and features; by default $LONGSHIFT_CACHE."""
     checkpoint_every: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)

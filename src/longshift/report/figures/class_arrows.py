@@ -11,6 +11,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from longshift.report.figures.drawing import Drawing, new_drawing
 from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER, legend, plain, short
+from longshift.text import decimal
 
 WIDTH = 900.0
 GAIN, LOSS = PALETTE[0], PALETTE[1]
@@ -66,7 +67,7 @@ def _panel(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassChan
         color, mark = (GAIN, "o") if change.gain >= 0 else (LOSS, "s")
         tip = (
             f"{change.name}, {change.samples:,} training images: {before} {100 * change.before:.1f} %, "
-            f"{after} {100 * change.after:.1f} % ({change.gain:+.1f} points)"
+            f"{after} {100 * change.after:.1f} % ({decimal(change.gain, signed=True)} points)"
         )
         ends = (100 * change.before, 100 * change.after)
         (line,) = axes.plot(ends, (y, y), color=color, lw=2.5, zorder=2, clip_on=False)
@@ -77,5 +78,6 @@ def _panel(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassChan
         for artist in (line, start, end):
             drawing.tip(artist, tip)
         axes.text(
-            1.03, y, f"{change.gain:+.0f}", transform=beside, fontsize=12, color=color, va="center", fontweight="bold"
+            1.03, y, decimal(change.gain, 0, signed=True), transform=beside, fontsize=12, color=color, va="center",
+            fontweight="bold",
         )  # fmt: skip
