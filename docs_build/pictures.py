@@ -15,11 +15,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from results.numbers import TUNED, cases
 
 import longshift
 from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups
 from longshift.report import method_title, rank_diagram, split_panels
-from longshift.results import choose, read_runs
 from longshift.settings import recipe_of
 
 ROOT = Path(__file__).parents[1]
@@ -71,10 +71,8 @@ def fit_report(folder: Path) -> None:
 
 
 def ranks(folder: Path) -> None:
-    """Average ranks of the 24 methods, fine-tuned on PACS."""
-    frame = read_runs(ROOT / "results" / "pacs-mobilenetv2" / "runs.parquet")
-    chosen = choose(frame[(frame["draw"] == 0) & ~frame["method"].str.contains(r"[+,_]")])
-    scores = chosen.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+    """Average ranks of the 24 methods and NDCL-plus, fine-tuned on PACS."""
+    scores = cases(TUNED, ["ndcl_plus"])
     test = friedman(scores)
     difference = nemenyi_critical_difference(scores.shape[1], scores.shape[0])
     groups = [[method_title(name) for name in group] for group in rank_groups(test.ranks, difference)]

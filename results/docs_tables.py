@@ -26,10 +26,12 @@ from results.numbers import (
     CHOICE,
     CONFIRM,
     DUALITY,
+    EFFICIENT,
     FINALISTS,
     FROZEN,
     GINIDG,
     LARGE,
+    OTHERS,
     RESULTS,
     SELECTING,
     SETTINGS,
@@ -37,18 +39,19 @@ from results.numbers import (
     TUNED,
     UNSTYLED,
     bold_best,
+    cases,
     chosen,
     correlations,
     curves,
     gap,
     gaps,
+    gaps_between,
     markdown,
     mean,
     methods,
     order,
     pair_title,
     plain_mean,
-    published_methods,
     ranks,
     spread,
     table,
@@ -131,7 +134,7 @@ def runs() -> str:
 
 def fine_tuned() -> str:
     """All methods by rank; then rows that the paper does not have."""
-    place = ranks(TUNED)
+    place = ranks(TUNED, ["ndcl_plus"])
     extra = [name for name in order_methods(methods(TUNED)) if name not in place.index]
     rows = []
     for name in [*place.sort_values().index, *extra]:
@@ -163,6 +166,7 @@ def _pairs_of_means(folder: str, method: str, settings: Iterable[str], draws: in
 def fine_tuned_pairs() -> str:
     """Paired differences with three trials."""
     single = [("ndcl", "erm"), (UNSTYLED, "ndcl"), (UNSTYLED, "bsoftmax")]
+    single += [("ndcl_plus", other) for other in ("bsoftmax", "erm")]
     rows: list[tuple[str, str, Sequence[str]]] = [(*pair, (setting,)) for pair in single for setting in SETTINGS]
     rows += [(UNSTYLED, name, BOTH) for name in ("bsoftmax", NO_CON, "erm")]
     for one, other in (("ndcl", "bsoftmax"), ("bsoftmax", "erm")):
@@ -495,12 +499,42 @@ def confirmation_ranks() -> str:
     """Friedman's test over settings and targets on fresh seeds, and the average rank of each method."""
     frame = chosen(CONFIRM)
     part = frame[frame["method"].isin(CONFIRMED)]
-    cases = part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
-    test, place = friedman(cases), cases.rank(axis=1, ascending=False).mean()
-    difference = nemenyi_critical_difference(cases.shape[1], cases.shape[0])
+    found = part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+    test, place = friedman(found), found.rank(axis=1, ascending=False).mean()
+    difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
     ranked = [text(place[name], digits=2) for name in reversed(CONFIRMED)]
     header = ["cases", *map(method_title, reversed(CONFIRMED)), "critical difference", "Friedman, p"]
-    return markdown(header, [[str(len(cases)), *ranked, f"{difference:.2f}", f"{test.chi2_p:.1g}"]])
+    return markdown(header, [[str(len(found)), *ranked, f"{difference:.2f}", f"{test.chi2_p:.1g}"]])
+
+
+def style_for_others() -> str:
+    """Style mixing on minus off in four methods, and methods with style mixing against each other, on fresh seeds."""
+    styled = {name: (OTHERS, f"{method_title(name)}, style") for name in ("erm", "ndcl", "bsoftmax")}
+    styled["ndcl_plus"] = (CONFIRM, "ndcl_plus")
+    plain = {name: (CONFIRM, name) for name in ("erm", "ndcl", "bsoftmax")} | {"ndcl_plus": (OTHERS, UNSTYLED)}
+    pairs = [(f"{method_title(name)}: style on - off", styled[name], plain[name]) for name in styled]
+    pairs.append(("NDCL-plus - BSoftmax, both without style", plain["ndcl_plus"], plain["bsoftmax"]))
+    pairs.append(("NDCL-plus - BSoftmax, both with style", styled["ndcl_plus"], styled["bsoftmax"]))
+    rows = []
+    for title, one, other in pairs:
+        parts = (BOTH, (TAIL,), (DUALITY,))
+        cells = [spread(gaps_between(one, other, "target_accuracy", settings)) for settings in parts]
+        both = gaps_between(one, other, "target_accuracy")
+        few, valid = (gaps_between(one, other, measure) for measure in ("target_few", "validation_accuracy"))
+        rows.append([title, *cells, f"{(both > 0).sum()} of {len(both)}", spread(few), spread(valid)])
+    header = ["points", "both settings", TAIL, DUALITY, "pairs ahead", FEW, "validation"]
+    return markdown(header, rows)
+
+
+def efficientnet() -> str:
+    """Four methods with EfficientNet-Lite4, one trial, next to NDCL of the paper."""
+    rows = [[method_title(name), *_pairs_of_means(EFFICIENT, name, SETTINGS)] for name in CONFIRMED]
+    published = [cell for setting in SETTINGS for cell in (_paper("ndcl", setting), "-")]
+    rows.append(["NDCL, paper (ResNet-50)", *published])
+    for other in ("bsoftmax", "erm"):
+        gained = [gap(EFFICIENT, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
+        rows.append([pair_title("ndcl_plus", other), *gained])
+    return markdown(["", *_with_few(SETTINGS)], rows)
 
 
 def no_style_difference() -> str:
@@ -609,15 +643,17 @@ def orders() -> str:
 def rank_tests() -> str:
     """Friedman's test and the average ranks that matter."""
     rows = []
-    for title, folder in (("fine-tuned", TUNED), ("frozen features", FROZEN)):
-        frame = chosen(folder)
-        part = frame[frame["method"].isin(published_methods(folder))]
-        cases = part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
-        test = friedman(cases)
-        place = ranks(folder).sort_values()
+    for title, folder, extra in (
+        ("fine-tuned", TUNED, []),
+        ("fine-tuned, with NDCL-plus", TUNED, ["ndcl_plus"]),
+        ("frozen features", FROZEN, []),
+    ):
+        found = cases(folder, extra)
+        test = friedman(found)
+        place = ranks(folder, extra).sort_values()
         first = ", ".join(f"{method_title(name)} {place[name]:.1f}" for name in place.index[:3])
         others = [f"{method_title(name)} {place[name]:.1f}" for name in ("ndcl", "erm")]
-        difference = nemenyi_critical_difference(cases.shape[1], cases.shape[0])
+        difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
         rows.append([title, f"{test.chi2:.1f}", f"{test.chi2_p:.0e}", f"{difference:.1f}", first, *others])
     return markdown(["", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
 
@@ -679,6 +715,8 @@ TABLES: dict[str, Callable[[], str]] = {
         )
     },
     "confirmation-ranks": confirmation_ranks,
+    "style-for-others": style_for_others,
+    "efficientnet": efficientnet,
     "no-style-difference": no_style_difference,
     "style-cost": style_cost,
     "confirmation-theory": confirmation_theory,

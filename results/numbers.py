@@ -18,6 +18,7 @@ TUNED, LARGE, FROZEN = "pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pa
 TAIL, DUALITY, GINIDG = SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
 BOTH = (TAIL, DUALITY)
 CHOICE, FINALISTS, CONFIRM = f"{TUNED}/style-choice", f"{TUNED}/style-choice/finalists", f"{TUNED}/style-confirm"
+OTHERS, EFFICIENT = f"{TUNED}/style-for-others", "pacs-efficientnet"
 UNSTYLED = "NDCL-plus, no style"  # what NDCL-plus was before style mixing
 ACCURACY = ("target_accuracy", "target_few")
 SELECTING = ("validation_accuracy", *ACCURACY)
@@ -81,8 +82,15 @@ def gaps(
     folder: str, method: str, other: str, measure: str, settings: Iterable[str] = BOTH, draws: int = 1
 ) -> pd.Series[float]:
     """Points that a method is ahead of another, in each setting, target and trial that both have."""
-    frame = _by_method(folder, measure, draws)
-    found = (frame[method] - frame[other]).dropna()
+    return gaps_between((folder, method), (folder, other), measure, settings, draws)
+
+
+def gaps_between(
+    one: tuple[str, str], other: tuple[str, str], measure: str, settings: Iterable[str] = BOTH, draws: int = 1
+) -> pd.Series[float]:
+    """`gaps` of two methods, each given with the folder of its runs."""
+    first, second = (_by_method(folder, measure, draws)[method] for folder, method in (one, other))
+    found = (first - second).dropna()
     return found[found.index.get_level_values("setting").isin(list(settings))]
 
 
@@ -103,18 +111,31 @@ def pair_title(method: str, other: str) -> str:
     return f"{method_title(method)} - {method_title(other)}"
 
 
-def ranks(folder: str) -> pd.Series[float]:
-    """Average rank of the 24 methods over settings and targets."""
+def cases(folder: str, extra: Sequence[str] = ()) -> pd.DataFrame:
+    """Target accuracy of the 24 methods and of others: a row per setting and target, a column per method.
+
+    Only trials that all of them have count: methods with more trials would otherwise be compared on other seeds.
+    """
+    part = _common_trials(folder, [*published_methods(folder), *extra])
+    return part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+
+
+def ranks(folder: str, extra: Sequence[str] = ()) -> pd.Series[float]:
+    """Average rank of the 24 methods, and of others, over settings and targets."""
+    return cases(folder, extra).rank(axis=1, ascending=False).mean()
+
+
+def _common_trials(folder: str, names: Sequence[str]) -> pd.DataFrame:
     frame = chosen(folder)
-    part = frame[frame["method"].isin(published_methods(folder))]
-    cases = part.pivot_table(index="method", columns=["setting", "target"], values="target_accuracy")
-    return cases.rank(ascending=False).mean(axis=1)
+    part = frame[frame["method"].isin(names)]
+    runs = part.groupby("trial").size()
+    return part[part["trial"].isin(runs[runs == runs.max()].index)]
 
 
 def order(folder: str, setting: str, target: str | None = None) -> pd.Series[float]:
-    """Target accuracy of the 24 methods in a setting."""
-    frame = chosen(folder)
-    part = frame[(frame["setting"] == setting) & frame["method"].isin(published_methods(folder))]
+    """Target accuracy of the 24 methods in a setting, over the trials that all of them have."""
+    frame = _common_trials(folder, published_methods(folder))
+    part = frame[frame["setting"] == setting]
     part = part if target is None else part[part["target"] == target]
     return part.groupby("method")["target_accuracy"].mean()
 
