@@ -86,6 +86,27 @@ FAULT_ROWS = (
         ),
     ),
     FaultRow(
+        "SIGKILL at random moments of every verb that writes: train, sweep run, collect, best, fit, embed, split, "
+        "predict, export, report, reproduce, demo, adapt, suggest, data prepare; finished jobs present",
+        "The same command then writes what it writes without a kill; finished work is untouched.",
+        (f"{F}test_killed_commands.py::test_",),
+    ),
+    FaultRow(
+        "Memory limits from 120 MiB to 4 GiB",
+        "A sentence about memory; finished work is untouched, and the same command resumes.",
+        (f"{F}test_memory_limits.py::test_",),
+    ),
+    FaultRow(
+        "Folders that are read-only, are gone, or vanish during the work",
+        "The folder is named; verbs that only read still work.",
+        (f"{F}test_lost_folders.py::test_",),
+    ),
+    FaultRow(
+        "No HOME, no TERM, LANG=C, tiny terminals, closed streams, other umask, missing TMPDIR or current folder",
+        "Nothing: the command works as always, and its files have the rights of the umask.",
+        (f"{F}test_odd_environments.py::test_",),
+    ),
+    FaultRow(
         "Jobs of a sweep: killed while writing, claims of a wrong clock, `train --resume` on a running job, file-size "
         "limit, read-only folder",
         "The job runs once; the sweep stops with the reason, and no job is marked as failed.",
@@ -115,6 +136,12 @@ FAULT_ROWS = (
         "Names with markup, terminal escapes, formulas, HTML, shell commands",
         "They are shown as they are; control characters are escaped, spreadsheets get a quote in front.",
         (f"{F}test_odd_names.py::test_", f"{F}test_fit_faults.py::test_names"),
+    ),
+    FaultRow(
+        "Kinds of bad input: folders, images, tables, vectors, archives, settings, configurations, options, weights, "
+        "models, labels, tables of runs",
+        "An error that names the file, the key or the option; what can be used is used.",
+        (f"{F}test_bad_inputs.py::test_",),
     ),
     FaultRow(
         "Random texts, bytes and values as tables, datasets, configurations, sweeps, splits, models and checkpoints",

@@ -20,6 +20,7 @@ from longshift.cli.main import app
 from longshift.errors import LongshiftError
 
 T = TypeVar("T")
+LONG = os.environ.get("LONGSHIFT_FAULTS") == "long"  # set by `make faults`; otherwise a few cases of each kind
 PROGRAM = "from longshift.cli.main import main; main()"
 # A fit asks for more free space than the small disks here have.
 SMALL_FIT = f"import longshift.fitting.fit_run as run; run.SPARE_BYTES = 0; {PROGRAM}"

@@ -12,6 +12,7 @@ from longshift.data import (
     Manifest,
     Problem,
     benchmarks,
+    data_version,
     default_cache,
     layout_problems,
     load_dataset,
@@ -148,6 +149,7 @@ def prepare(
     manifest = load_dataset(path)
     if manifest.vectors:
         raise UsageError(f"{path} holds vectors, which need no preparation. Train on them directly.")
+    data_version(manifest, cache, bar=lambda label, total: progress(label, total, quiet))  # kept for the next line
     with progress("prepare", len(manifest), quiet) as tick:
         store = open_store(manifest, size, cache, tick)
     place = str(cache or default_cache()) if manifest.root else "memory"

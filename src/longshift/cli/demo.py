@@ -34,19 +34,21 @@ def demo(
         raise UsageError(f"--data: {unknown_name('embedded dataset', data, EMBEDDED)}")
     from longshift.cli.sweep import run
     from longshift.demo import demo_page, demo_sweep, read_demo
-    from longshift.files import write_text
+    from longshift.files import require_writable, write_text
     from longshift.report import build_tables, print_report, write_page
 
     folder = out or Path("demo" if data == PACS_FEATURES else f"demo-{data}")
-    given, spec = demo_sweep(data, trials, steps), folder / "sweep.toml"
-    if spec.exists() and spec.read_text(encoding="utf-8") != given:
+    given, spec, page = demo_sweep(data, trials, steps), folder / "sweep.toml", folder / "index.html"
+    for file in (spec, page):
+        require_writable(file)
+    if spec.exists() and spec.read_bytes() != given.encode():
         raise LongshiftError(
             f"Expected the sweep of this demonstration, got another one in {spec}. Choose another --out or remove "
             f"{folder}"
         )
     write_text(spec, given)
     run(folder, quiet=quiet)
-    found, page = read_demo(folder), folder / "index.html"
+    found = read_demo(folder)
     write_page(demo_page(found, page, data), page)
     for table in build_tables(found.runs, ("average",)):
         print_report(table, console)

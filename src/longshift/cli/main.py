@@ -18,6 +18,7 @@ from typer.main import get_group
 import longshift
 from longshift.cli.common import tell
 from longshift.cli.output_streams import lost_result, use_forgiving_streams
+from longshift.cli.unexpected_errors import in_words
 from longshift.errors import LongshiftError
 from longshift.plugins import use_plugin
 from longshift.training import ignore_signals, outlive_repeated_signals
@@ -128,3 +129,8 @@ def main() -> None:
         if stopped:
             ignore_signals()
         sys.exit(error.exit_code)
+    except Exception as error:
+        if os.environ.get("LONGSHIFT_DEBUG") == "1":
+            raise
+        tell(f"error: {in_words(error)}", style="red")
+        sys.exit(1)

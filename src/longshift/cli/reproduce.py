@@ -23,6 +23,7 @@ from longshift.cli.common import (
 from longshift.cli.log_progress import opening
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
+from longshift.files import require_writable
 from longshift.text import counted
 
 if TYPE_CHECKING:
@@ -92,11 +93,15 @@ def reproduce(
     # Imported here: `longshift --help` must not wait for torch.
     from longshift.paper import FULL_SCALE, all_recipes, find_recipes, open_workspace, override_scale, quick_scale
     from longshift.sweep import make_slots
+    from longshift.training import OpenDataset
 
+    if out is not None and not (listed or dry_run):
+        require_writable(out / "README.md")
     data = run.pop("data", "digits")
     scale = override_scale(quick_scale(data) if quick else FULL_SCALE, run.get("steps"), trials, draws)
     recipes = list(all_recipes()) if every or not names else find_recipes(names)
-    workspace = open_workspace(data, scale, out, run.pop("benchmark", None), methods or (), targets or (), run)
+    dataset = OpenDataset(data, cache=execution.get("cache"), bar=lambda label, total: progress(label, total, quiet))
+    workspace = open_workspace(dataset, scale, out, run.pop("benchmark", None), methods or (), targets or (), run)
     slots = make_slots(execution.get("device", "auto"), jobs_per_gpu, workers, threads)
     if listed:
         _list(workspace, recipes, slots, measure, quiet, as_json)
@@ -186,6 +191,7 @@ def _run(
     from longshift.paper import reproduce as make, unfinished_jobs, without_repeats
     from longshift.training import Runtime, graceful_stop
 
+    require_writable(workspace.out / "README.md")
     if not quiet:
         jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
         if left := len(unfinished_jobs(workspace, jobs)):

@@ -31,7 +31,7 @@ def suggest(
 
     Example: `longshift suggest fits/mysites new_site/ --n 50 --out labels.csv`
     """
-    from longshift.files import write_text
+    from longshift.files import require_writable, write_text
     from longshift.fitting import choose_samples, site_name, write_site_page
     from longshift.inference import expand_inputs, load_model, predict
     from longshift.text import csv_cell
@@ -40,6 +40,9 @@ def suggest(
         raise UsageError(f"--out: expected a file that ends with .csv, got {out}")
     if out.exists():
         raise UsageError(f"--out: {out} exists and may hold labels. Choose another file, or remove it.")
+    shown = page or out.with_suffix(".html")
+    for file in (out, shown):
+        require_writable(file)
     loaded = load_model(model, device=device)
     files = expand_inputs(images, loaded.info.vectors)
     with progress("predicting", len(files), quiet) as tick:
@@ -54,9 +57,8 @@ def suggest(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["path", "label", "predicted", "probability"])
     writer.writerows([[csv_cell(row.path), "", csv_cell(row.label), f"{row.probability:.4f}"] for row in rows])
-    write_text(out, text.getvalue())
-    shown = page or out.with_suffix(".html")
     write_site_page(shown, loaded, found, site_name(images), chosen)
+    write_text(out, text.getvalue())  # last: a command that is killed before can be repeated
     if as_json:
         print_json({"labels": str(out), "page": str(shown), "suggested": [row.to_json() for row in rows]})
         return

@@ -303,8 +303,9 @@ def best(
     """
     from longshift.sweep import collect_plan, load_plan, write_best
 
-    made = load_plan(directory)
-    paths = write_best(made, collect_plan(made), out or directory / "best")
+    made, folder = load_plan(directory), out or directory / "best"
+    require_writable(folder / "any.toml")
+    paths = write_best(made, collect_plan(made), folder)
     if not paths:
         raise LongshiftError(
             f"Expected finished jobs in {directory}, got none. See: longshift sweep status {directory}"

@@ -61,21 +61,31 @@ def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = Fa
         return known or _keep(manifest, folder, stamps, _hash_files(manifest, source, bar))
 
 
-def changed_silently(manifest: Manifest, cache: Path | None = None) -> str:
+def changed_silently(manifest: Manifest, hashes: Sequence[str], cache: Path | None = None) -> str:
     """How the content differs from the recorded one though sizes and time stamps do not, in words; "" if it is equal.
 
-    All files are read, if there is a record.
+    Args:
+        manifest: The dataset.
+        hashes: SHA-256 of each image file as it is now (`content_of`); vectors, which have none, are read here.
+        cache: Folder that keeps the hashes of files; by default $LONGSHIFT_CACHE.
     """
     if manifest.root is None:
         return ""
     folder = (default_cache() if cache is None else cache) / VERSIONS
     if manifest.vectors:
         before = _known_vectors(folder, _stamps_of_vectors(manifest))
+        now = _version_of_vectors(manifest, folder, fresh=True) if before else ""
     else:
         with open_source(manifest) as source:
-            before = _known(manifest, folder, identity(manifest, source))
-    now = data_version(manifest, cache, fresh=True) if before else ""
+            stamps = identity(manifest, source)
+        before = _known(manifest, folder, stamps)
+        now = _keep(manifest, folder, stamps, hashes) if before else ""
     return "" if now == before else what_changed(before, now, cache)
+
+
+def content_of(data: bytes | BadImage) -> str:
+    """What a file counts as in a version: the SHA-256 of its bytes, or why it cannot be read."""
+    return data.kind if isinstance(data, BadImage) else hashlib.sha256(data).hexdigest()
 
 
 def _stamps_of_vectors(manifest: Manifest) -> str:
@@ -124,9 +134,9 @@ def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool) -> str:
 def _hash_files(manifest: Manifest, source: ImageSource, bar: Bar = no_bar) -> list[str]:
     def look(path: str) -> str:
         try:
-            return hashlib.sha256(source.read(path)).hexdigest()
-        except BadImage as bad:
-            return bad.kind  # `data verify` and the decoder report it
+            return content_of(source.read(path))
+        except BadImage as bad:  # `data verify` and the decoder report it
+            return content_of(bad)
 
     show = bar if len(manifest) >= MANY else no_bar
     hashes: list[str] = []

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from longshift.data.content_version import changed_silently
+from longshift.data.content_version import changed_silently, content_of
 from longshift.data.image_bytes import open_source
 from longshift.data.image_cache import damaged_stores
 from longshift.data.image_decoding import BRIGHTEST, BadImage, decode
@@ -56,37 +56,45 @@ def verify(manifest: Manifest, tick: Tick = silent, cache: Path | None = None) -
         >>> verify(load_dataset("digits"))
         []
     """
-    problems = [*layout_problems(manifest), *_cache_problems(manifest, cache)]
     if manifest.root is None:
-        return problems
+        return list(layout_problems(manifest))
+    found: list[Problem] = []
+    hashes: list[str] = []  # of the files
+    checksums: list[str] = []  # of the samples; "" for a broken one, which is not a duplicate of another broken one
     if manifest.vectors:
         x, _ = ordered_vectors(manifest)
         tick(len(x))
-        return problems + list(duplicates(manifest, [hashlib.sha256(row.tobytes()).hexdigest() for row in x]))
-    checksums: list[str] = []
+        checksums = [hashlib.sha256(row.tobytes()).hexdigest() for row in x]
+    else:
+        for content, problem in _looked_at(manifest):
+            hashes.append(content)
+            checksums.append("" if problem and problem.kind != "dark" else content)
+            if problem:
+                found.append(problem)
+            tick(1)
+    before = [*layout_problems(manifest), *_cache_problems(manifest, hashes, cache)]
+    return before + found + list(duplicates(manifest, checksums))
+
+
+def _looked_at(manifest: Manifest) -> Iterator[tuple[str, Problem | None]]:
+    """The content of each image file as a hash, and what is wrong with it."""
     with open_source(manifest) as source:
 
         def look(path: str) -> tuple[str, Problem | None]:
             try:
                 data = source.read(path)
             except BadImage as bad:
-                return "", Problem(bad.kind, path, bad.detail)
-            checksum = hashlib.sha256(data).hexdigest()
+                return content_of(bad), Problem(bad.kind, path, bad.detail)
+            content = content_of(data)
             try:
                 brightest = decode(data).info.get(BRIGHTEST)
             except BadImage as bad:
-                return checksum, Problem(bad.kind, path, bad.detail)
+                return content, Problem(bad.kind, path, bad.detail)
             if brightest is not None and brightest < DARK:
-                return checksum, Problem("dark", path, _dark(brightest))
-            return checksum, None
+                return content, Problem("dark", path, _dark(brightest))
+            return content, None
 
-        for checksum, problem in ordered_map(look, manifest.paths):
-            # A broken file is reported once: it is not a duplicate of another broken one.
-            checksums.append("" if problem and problem.kind != "dark" else checksum)
-            if problem:
-                problems.append(problem)
-            tick(1)
-    return problems + list(duplicates(manifest, checksums))
+        yield from ordered_map(look, manifest.paths)
 
 
 def _dark(brightest: int) -> str:
@@ -96,9 +104,9 @@ def _dark(brightest: int) -> str:
     )
 
 
-def _cache_problems(manifest: Manifest, cache: Path | None) -> Iterator[Problem]:
+def _cache_problems(manifest: Manifest, hashes: Sequence[str], cache: Path | None) -> Iterator[Problem]:
     """Files whose content changed while their time stamps did not, and stores whose pixels are not those written."""
-    if changed := changed_silently(manifest, cache):
+    if changed := changed_silently(manifest, hashes, cache):
         yield Problem("changed", manifest.argument, f"{changed}, with the sizes and times of before: a damaged disk?")
     for folder in damaged_stores(manifest, cache):
         yield Problem("damaged store", str(folder), "not the pixels that were written; remove the folder")

@@ -26,6 +26,7 @@ from longshift.fitting.model_card import write_card
 from longshift.fitting.plan import (
     Job,
     Plan,
+    duration,
     earlier_plan,
     keep_plan,
     lengths,
@@ -55,6 +56,7 @@ from longshift.training import (
     no_bar,
     read_model_file,
     read_predictions,
+    read_result,
     resolve_device,
     training_threads,
     use_threads,
@@ -128,7 +130,8 @@ def fit(
         target: The only site to hold out; by default each in turn.
         method: Name of the method.
         out: Folder to write; by default fits/NAME.
-        minutes: Time limit from the call to the report; the number of steps is chosen to fit it.
+        minutes: Time limit from the call to the report; the number of steps is chosen to fit it. A fit that resumes
+            counts the time of its finished runs.
         compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better.
         what_if_labelled: Whether to simulate, at the held-out sites, what labels of a new site would bring.
         steps: Training steps per run; by default chosen by the size of the data.
@@ -192,6 +195,8 @@ def fit(
             keep(plan)
         assert plan is not None
         _check_files(plan, dataset, folder)
+        used = _seconds_used(folder) if draft is None and minutes is not None else 0.0
+        limit.spend(used)
         if plan.styles and not plan.style_reason:
             plan = _choose_style(runner, plan)
             keep(plan)
@@ -201,6 +206,8 @@ def fit(
         finished = sum(RunFolder(job.folder).finished() for job in jobs)
         if finished:
             say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
+        if used and finished < len(jobs):
+            say(f"They took {duration(used)} of the {minutes:g} (--minutes); the rest is for the other runs.")
         results, plan = runner.train(jobs, plan)
         return _finish(runner, look, plan, jobs, results, what_if_labelled)
 
@@ -259,6 +266,12 @@ def _check_files(plan: Plan, dataset: OpenDataset, folder: Path) -> None:
             f"{what_changed(plan.version, dataset.version, dataset.cache)}. Choose another --out, or remove that "
             "folder, and run again."
         )
+
+
+def _seconds_used(folder: Path) -> float:
+    """How long the finished runs of a fit took."""
+    runs = [RunFolder(path) for path in (*sorted(folder.glob("sites/*")), folder / "final")]
+    return float(sum(read_result(run)["seconds"]["total"] for run in runs if run.finished()))
 
 
 def _choose_style(runner: JobRunner, plan: Plan) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import shutil
 from collections.abc import Sequence
@@ -14,7 +15,14 @@ import torch
 
 from longshift.data import list_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.files import read_sealed, write_sealed
+from longshift.files import (
+    MOST_TEXT,
+    read_limited,
+    read_sealed,
+    replacing_folder,
+    require_writable,
+    write_sealed,
+)
 from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, refit_head
 from longshift.inference import LoadedModel, collect_outputs, load_model, read_memory, write_memory
 from longshift.metrics import fit_temperature
@@ -74,6 +82,7 @@ def adapt(
     target = Path(out) if out else Path(f"{os.path.normpath(model)}-adapted")
     if target.exists():
         raise LongshiftError(f"{target} exists. Choose another --out, or remove that folder.")
+    require_writable(target)
     loaded = load_model(model, device=device)
     old = classifier_head(loaded)
     rows = read_labels(Path(labeled), loaded.classes)
@@ -93,9 +102,10 @@ def adapt(
     comparison = compare_heads(old, new, known)
     head = refit_head(old, new, known)
     temperature = fit_temperature(comparison.logits, labels)
-    _write(loaded, head, temperature, target)
-    if known:
-        write_memory(target, known.features, known.labels)
+    with replacing_folder(target) as made:
+        _write(loaded, head, temperature, made)
+        if known:
+            write_memory(made, known.features, known.labels)
     counts = np.bincount(labels, minlength=len(loaded.classes)).tolist()
     return Adapted(target, comparison, dict(zip(loaded.classes, counts, strict=True)), outputs.skipped)
 
@@ -117,12 +127,16 @@ def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
     if path.is_dir():
         rows = [(os.path.join(path, name), name.split("/", 1)[0]) for name in list_folder(path).images if "/" in name]
     elif path.suffix.lower() == ".csv" and path.exists():
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
+        try:
+            reader = csv.DictReader(io.StringIO(read_limited(path, MOST_TEXT).decode("utf-8-sig"), newline=""))
             if not {"path", "label"} <= set(reader.fieldnames or ()):
                 found = ", ".join(reader.fieldnames or ()) or "none"
                 raise LongshiftError(f"{path}: expected the columns path and label, got {found}")
             rows = [(from_csv_cell(row["path"] or ""), from_csv_cell((row["label"] or "").strip())) for row in reader]
+        except UnicodeDecodeError as error:
+            raise LongshiftError(f"{path} is not UTF-8 ({error}). Save it as UTF-8.") from error
+        except (OSError, csv.Error) as error:
+            raise LongshiftError(f"cannot read {path}: {error}") from error
         rows = [(name, label) for name, label in rows if name and label]
     else:
         raise UsageError(f"Expected a .csv file with the columns path and label, or a folder class/image, got {path}")
@@ -155,7 +169,6 @@ def _write(model: LoadedModel, head: Head, temperature: float, target: Path) -> 
     for name, value in (("weight", head.weight), ("bias", head.bias)):
         key = f"network.classifier.{name}"
         weights[key] = torch.from_numpy(np.ascontiguousarray(value)).to(weights[key].dtype)
-    target.mkdir(parents=True)
     for file in (source.config, source.network):
         if file.exists():
             shutil.copy2(file, target / file.name)

@@ -32,6 +32,10 @@ class TimeLimit:
         """Seconds that are left."""
         return self._end - self._clock()
 
+    def spend(self, seconds: float) -> None:
+        """Time that an earlier command has used."""
+        self._end -= seconds
+
     def begin(self, steps: int, runs: int) -> None:
         """A run of this many steps begins; `runs` are left, this one included."""
         self._steps, self._runs, self._done = steps, runs, -1

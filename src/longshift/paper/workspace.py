@@ -125,7 +125,7 @@ class Workspace:
 
 
 def open_workspace(
-    data: str,
+    data: str | OpenDataset,
     scale: Scale,
     out: Path | None = None,
     benchmark: str | None = None,
@@ -134,14 +134,14 @@ def open_workspace(
     run: Mapping[str, Any] | None = None,
 ) -> Workspace:
     """Load the dataset and resolve names; nothing is written."""
-    dataset = OpenDataset(data)
+    dataset = OpenDataset(data) if isinstance(data, str) else data
     manifest, known = dataset.manifest, dataset.recognized_as(benchmark)
     if len(manifest.domain_names) < 3:
         raise UsageError(
             f"the recipes compare source domains and need 3 domains at least, found {len(manifest.domain_names)} "
             f"in {manifest.name}"
         )
-    place = known or (DIGITS if data == DIGITS else Path(data).stem)
+    place = known or (DIGITS if dataset.data == DIGITS else Path(dataset.data).stem)
     names = order_methods(get_method(name).info.name for name in methods or methods_without_presets())
     wanted = [find_target(manifest, name, known) for name in targets] or list(manifest.domain_names)
     if not targets and scale.targets:

@@ -23,7 +23,7 @@ RunResult = Mapping[str, Any]
 Read = Callable[[RunResult], object]
 ColumnType = Literal["text", "integer", "number", "json"]
 
-FIRST = "0.1"  # tables of any version have the columns of the first
+FIRST = "0.1"  # version
 SETS = {"validation": "validation set", "test": "test set", "target": "target"}
 METRICS = {
     "accuracy": "accuracy",
@@ -57,7 +57,8 @@ class RunColumn:
         meaning: One phrase for the documentation.
         read: Function from a run's result to the value; None for what only the sweep knows.
         since: First version that wrote the column; empty for a column that a plugin registered.
-        machine: Whether the value depends on the machine or the moment.
+        required: Whether a table must have the column.
+        machine: Whether the value depends on the machine or the moment; a table need not have it.
         version: Hash of the code that reads a plugin's column; empty for a built-in column.
     """
 
@@ -66,13 +67,14 @@ class RunColumn:
     meaning: str
     read: Read | None = None
     since: str = FIRST
+    required: bool = True
     machine: bool = False
     version: str = ""
 
     @property
     def optional(self) -> bool:
         """Whether a table without this column can be read; its values are then missing."""
-        return self.machine or self.since != FIRST
+        return self.machine or not self.required
 
     def value(self, result: RunResult) -> str | int | float | None:
         """The checked value for a run."""
@@ -170,7 +172,7 @@ _COLUMNS = (
     RunColumn("fingerprint", "text", "hash of all choices that can change the numbers", lambda r: r["fingerprint"]),
     RunColumn("dataset", "text", "name of the dataset in the sweep"),
     RunColumn("benchmark", "text", "published benchmark that the data are, if any", _run("benchmark")),
-    RunColumn("data_version", "text", "hash of the content of the data", lambda r: r.get("data_version"), "0.2"),
+    RunColumn("data_version", "text", "hash of the data's content", lambda r: r.get("data_version"), required=False),
     RunColumn("setting", "text", "imbalance setting", _run("setting")),
     RunColumn("target", "text", "domain that is held out", _run("target")),
     RunColumn("method", "text", "method or variant; `+ema` or `+swa` for averaged weights", _run("method")),
@@ -240,7 +242,7 @@ def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> No
         raise UsageError(f"Expected a column name of lower-case letters, digits and underscores, got {name!r}.")
     if name in RESERVED or any(column.name == name for column in _COLUMNS):
         raise UsageError(f"Expected a new column name, got {name!r}, which is built in or reserved.")
-    _plugins[name] = RunColumn(name, type, meaning, read, since="", version=code_version(read))
+    _plugins[name] = RunColumn(name, type, meaning, read, since="", required=False, version=code_version(read))
 
 
 def unregister_column(name: str) -> None:

@@ -16,6 +16,7 @@ from longshift.settings.shots import terciles
 
 COLUMNS = ("domain", "class", "count")
 _OPTIONS = ("name", "many", "few", "validation")
+MOST = 10**12  # more samples than any dataset has, and sums of them still fit into 64 bits
 
 
 def explicit_setting(
@@ -99,7 +100,7 @@ def _read_csv(path: Path) -> dict[str, dict[str, int]]:
                 )
             for row in reader:
                 domain, label, count = (row[column] or "" for column in COLUMNS)
-                if not count.strip().isdecimal():
+                if not count.strip().isdecimal() or len(count) > len(str(MOST)):
                     mistakes.append(f"line {reader.line_num}: expected a whole number as count, got {count!r}")
                 elif label in counts.setdefault(domain, {}):
                     mistakes.append(f"line {reader.line_num}: {domain}, {label} is there twice")
@@ -122,11 +123,15 @@ def _mistakes(counts: Any) -> Iterator[str]:
             continue
         for name, n in row.items():
             if not _is_count(n):
-                yield f"{domain}, {name}: expected a whole number that is not negative, got {n!r}"
+                yield f"{domain}, {name}: expected a whole number that is not negative, got {_shown(n)}"
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 0
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) <= MOST
+
+
+def _shown(value: object) -> str:
+    return f"more than {MOST:,}" if isinstance(value, (int, np.integer)) and value > MOST else repr(value)
 
 
 def _is_number(value: object) -> bool:
