@@ -43,7 +43,7 @@ test-gpu: $(STAMP)
 
 # The table of faults that are tried and survived. FAULTS=--short leaves out slow tests and writes nothing.
 faults: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.faults $(FAULTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.faults --jobs $(JOBS) $(FAULTS)
 	$(BIN)/python -m results.docs_tables
 
 tables: $(STAMP)

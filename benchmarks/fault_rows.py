@@ -89,7 +89,18 @@ FAULT_ROWS = (
         "SIGKILL at random moments of every verb that writes: train, sweep run, collect, best, fit, embed, split, "
         "predict, export, report, reproduce, demo, adapt, suggest, data prepare; finished jobs present",
         "The same command then writes what it writes without a kill; finished work is untouched.",
-        (f"{F}test_killed_commands.py::test_",),
+        (f"{F}test_every_verb.py::test_a_killed",),
+    ),
+    FaultRow(
+        "Two commands at once that write to one place, for each of these verbs",
+        "Both succeed with the same result, or the second is refused.",
+        (f"{F}test_every_verb.py::test_two",),
+    ),
+    FaultRow(
+        "Edits that keep the meaning: files formatted anew, moved, touched, with other files next to them; sweeps that "
+        "gain or lose rows",
+        "Nothing: finished runs count as before.",
+        (f"{F}test_valid_edits.py::test_",),
     ),
     FaultRow(
         "Memory limits from 120 MiB to 4 GiB",

@@ -1,6 +1,6 @@
 """Try the faults and count how many were survived.
 
-    python -m benchmarks.faults [--short] [--out results/faults.csv]
+    python -m benchmarks.faults [--short] [--jobs 2] [--out results/faults.csv]
 
 Runs the tests of `FAULT_ROWS` and writes one line per row: tried, survived, skipped. Some tests have more cases here
 than in `make test`. --short leaves those and slow tests out and writes nothing. The exit code is 1 if a fault was not
@@ -24,12 +24,20 @@ from benchmarks.common import machine
 from benchmarks.fault_rows import FAULT_ROWS, FaultRow
 
 OUT = Path(__file__).parents[1] / "results" / "faults.csv"
-_LINE = re.compile(r"^(tests/\S+?\.py::.*?) (PASSED|FAILED|ERROR|SKIPPED)\b")
+_WORD = "(PASSED|FAILED|ERROR|SKIPPED)"
+_LINE = re.compile(rf"^(tests/\S+?\.py::.*?) {_WORD}\b")
+_LINE_OF_SEVERAL = re.compile(rf"^\[gw\d+\] \[ *\d+%\] {_WORD} (tests/\S+?\.py::.*?) *$")  # processes
 
 
 def outcomes(lines: Iterable[str]) -> dict[str, str]:
-    """Test -> outcome, from the lines of `pytest -v`."""
-    return {found[1]: found[2] for line in lines if (found := _LINE.match(line))}
+    """Test -> outcome, from the lines of `pytest -v`, also of several processes."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if one := _LINE.match(line):
+            found[one[1]] = one[2]
+        elif several := _LINE_OF_SEVERAL.match(line):
+            found[several[2]] = several[1]
+    return found
 
 
 def count(row: FaultRow, found: dict[str, str]) -> dict[str, int]:
@@ -56,11 +64,13 @@ def main() -> None:
     """Run, count, write."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", type=Path, default=OUT)
     options = parser.parse_args()
     files = sorted({test.partition("::")[0] for row in FAULT_ROWS for test in row.tests})
     command = [sys.executable, "-m", "pytest", "-v", "--no-header", *files]
     command += ["-m", "not slow"] if options.short else []
+    command += ["-n", str(options.jobs), "--dist", "worksteal"] if options.jobs > 1 else []
     environment = {**os.environ, **({} if options.short else {"LONGSHIFT_FAULTS": "long"})}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert process.stdout is not None

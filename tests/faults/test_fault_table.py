@@ -33,4 +33,5 @@ def test_every_test_of_the_suite_is_counted() -> None:
 def test_outcomes_are_counted() -> None:
     row = FAULT_ROWS[0]
     lines = [f"{row.tests[0]}a PASSED [ 1%]", f"{row.tests[0]}b[x y] FAILED", f"{row.tests[0]}c SKIPPED (no)", "noise"]
-    assert count(row, outcomes(lines)) == {"tried": 2, "survived": 1, "skipped": 1}
+    lines += [f"[gw1] [  7%] PASSED {row.tests[0]}d[x y] "]
+    assert count(row, outcomes(lines)) == {"tried": 3, "survived": 2, "skipped": 1}

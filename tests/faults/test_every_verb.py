@@ -1,4 +1,7 @@
-"""Every verb that writes, killed at a random moment: what was finished stays, and the same command then succeeds."""
+"""Every verb that writes, killed at a random moment, and twice at once.
+
+After a kill, what was finished stays, and the same command succeeds. Of two at once, each succeeds or refuses in words.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from tests.commands import Command
 from tests.faults.tools import LONG, outcome, tiny_sites
 from tests.sweep.small import write_sweep
 
-KILLS = 4 if LONG else 1
+KILLS = 2 if LONG else 1
 FIT = (
     "--method", "erm", "--steps", "4", "--set", "batch_size=4", "--backbone", "small_conv", "--image-size", "16",
     "--device", "cpu", "-q",
@@ -203,3 +206,18 @@ def test_a_killed_command_can_be_repeated(name: str, kill: int, here: Path, stag
     assert "Traceback" not in said
     assert verb.made() == expected, f"killed after {moment:.2f} of {seconds:.2f} s"
     assert not list(here.rglob("jobs/*/.*.part"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHOSEN if LONG else ["sweep collect"])
+def test_two_at_once_do_not_disturb_each_other(name: str, here: Path, stage: Path) -> None:
+    verb = VERBS[name]
+    _, expected = calm(name, here, stage)
+    pair = [Command(*verb.words) for _ in range(2)]
+    said = [process.communicate(timeout=400)[1] for process in pair]
+    codes = [process.returncode for process in pair]
+    assert 0 in codes, said
+    for code, text in zip(codes, said, strict=True):
+        assert "Traceback" not in text, text
+        assert code == 0 or "another command is at work" in text or "exists" in text or "finished run" in text, text
+    assert verb.made() == expected
