@@ -73,7 +73,7 @@ FAULT_ROWS = (
         "An error that names the file and the next command; the run then ends with the same numbers.",
         (
             f"{F}test_train_faults.py::test_", f"{F}test_fit_faults.py::test_damage",
-            f"{F}test_fit_faults.py::test_one_changed",
+            f"{F}test_fit_faults.py::test_one_changed", f"{F}test_fit_faults.py::test_edited",
         ),
     ),
     FaultRow(

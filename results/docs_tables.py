@@ -670,8 +670,27 @@ def faults() -> str:
     return markdown(["fault", "tried", "survived", "what you see"], rows)
 
 
+def load() -> str:
+    """CPU seconds and peak memory of commands on 1x, 2x and 4x of a load, and how both grow."""
+    with (RESULTS / "load.csv").open(encoding="utf-8", newline="") as file:
+        measured = list(csv.DictReader(file))
+    kinds = dict.fromkeys((row["load"], row["command"]) for row in measured)
+    rows = []
+    for unit, command in kinds:
+        found = {int(row["factor"]): row for row in measured if (row["load"], row["command"]) == (unit, command)}
+        first, last = found[min(found)], found[max(found)]
+        seconds, memory = ([float(row[key]) for row in found.values()] for key in ("cpu_seconds", "peak_mib"))
+        rows.append([
+            f"{int(first['n']):,} to {int(last['n']):,} {unit}", f"`{command}`" if "," not in command else command,
+            " / ".join(f"{value:.0f}" for value in seconds), " / ".join(f"{value:,.0f}" for value in memory),
+            f"{seconds[-1] / seconds[0]:.1f} for {int(last['n']) // int(first['n'])} x",
+        ])  # fmt: skip
+    return markdown(["load", "command", "CPU seconds", "peak memory, MiB", "growth of time"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "faults": faults,
+    "load": load,
     "new-site-coverage": new_site.coverage_table,
     "new-site-errors": new_site.error_table,
     "new-site-labels": new_site.label_table,

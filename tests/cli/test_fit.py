@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from longshift.files import read_sealed, write_sealed
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
 from tests.data.trees import make_tree
+from tests.faults.tools import tiny_sites
 
 runner = CliRunner()
 
@@ -214,3 +217,34 @@ def test_mistakes(vectors: Path, tmp_path: Path, flags: list[str], message: str)
     assert isinstance(failed.exception, UsageError)
     assert message in str(failed.exception)
     assert not (tmp_path / "f").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["/nowhere/sites"], "no dataset at"),
+        (["digits", "--method", "ndlc"], "did you mean ndcl"),
+        (["digits", "--minutes", "0"], "expected a positive number"),
+    ],
+)
+def test_a_typo_is_told_before_heavy_packages_are_imported(words: list[str], message: str) -> None:
+    code = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('torch' in sys.modules))\n"
+        f"sys.argv = ['longshift', 'fit', *{words!r}]\n"
+        "from longshift.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert message in done.stderr
+    assert (done.returncode, done.stdout) == (2, "False\n")
+
+
+def test_quiet_does_not_hide_warnings_about_the_data(tmp_path: Path) -> None:
+    data = tiny_sites(tmp_path / "sites")
+    (data / "south" / "red" / "0.png").write_bytes((data / "north" / "blue" / "0.png").read_bytes())
+    flags = ["--method", "erm", "--steps", "2", "--set", "batch_size=2", "--device", "cpu", "-q"]
+    done = runner.invoke(app, ["fit", str(data), *flags, "--out", str(tmp_path / "fit")])
+    assert done.exit_code == 0, done.output
+    assert "warning: " in done.stderr
+    assert "two labels" in done.stderr or "the same" in done.stderr

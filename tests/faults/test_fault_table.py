@@ -30,6 +30,16 @@ def test_every_test_of_the_suite_is_counted() -> None:
     assert left in ([], ["tests/faults/test_checked_files.py::test_no_contradiction_in_real_results"])
 
 
+def test_the_page_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "explanation" / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", page)
+    assert len(named) > 20
+    for name in named:
+        file = ROOT / name.partition("::")[0]
+        assert file.exists(), name
+        assert "::" not in name or name in names_in(file), name
+
+
 def test_outcomes_are_counted() -> None:
     row = FAULT_ROWS[0]
     lines = [f"{row.tests[0]}a PASSED [ 1%]", f"{row.tests[0]}b[x y] FAILED", f"{row.tests[0]}c SKIPPED (no)", "noise"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import longshift
-from longshift.files import read_json
+from longshift.files import read_json, read_sealed, write_sealed
 from longshift.inference.loading import load_model
 from tests.commands import Command, wait_for
 from tests.faults.tools import (
@@ -128,6 +128,19 @@ def test_one_changed_number_in_a_plan_is_noticed(data: Path, calm: Path, tmp_pat
     (copy / "plan.json").write_text(text.replace('"eval_every": 1', '"eval_every": 3'))
     error = outcome("fit", str(data), *FLAGS, "--out", str(copy))
     assert "expected the values that were saved" in str(error)
+
+
+def test_edited_numbers_of_a_site_are_noticed(data: Path, calm: Path, tmp_path: Path) -> None:
+    """Also with a checksum that fits: accuracies of single classes must agree with the confusion matrix."""
+    copy = shutil.copytree(calm, tmp_path / "fit")
+    file = copy / RUNS[0] / "result.json"
+    value = read_sealed(file)
+    classes = value["selected"]["target"]["per_class"]
+    classes[next(iter(classes))] = 0.123
+    write_sealed(file, value)
+    error = outcome("fit", str(data), *FLAGS, "--out", str(copy))
+    assert "is 0.123, but the confusion matrix gives" in str(error) or "but the other numbers give" in str(error)
+    assert str(file) in str(error)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Command, wait_for
-from tests.faults.tools import PROGRAM
+from tests.faults.tools import PROGRAM, tiny_sites
 from tests.sweep.small import write_sweep
 
 TRAIN = (
@@ -57,6 +57,17 @@ def test_train_outlives_a_full_log_disk(tmp_path: Path, stream: str) -> None:
     else:  # the run is whole, but whoever wanted its table in a file must know
         assert process.returncode == 1
         assert b"cannot write standard output: the disk is full" in said
+
+
+@pytest.mark.slow
+def test_fit_outlives_a_full_log_disk(tmp_path: Path) -> None:
+    data, out = tiny_sites(tmp_path / "sites"), tmp_path / "fit"
+    flags = ("--method", "erm", "--steps", "3", "--set", "batch_size=2", "--device", "cpu")
+    with Path("/dev/full").open("wb") as full:
+        process = popen("fit", data, *flags, "--out", out, stdout=subprocess.PIPE, stderr=full)
+        process.communicate(timeout=200)
+    assert process.returncode == 0
+    assert (out / "fit.json").exists()
 
 
 def test_a_reader_that_had_enough_is_no_error() -> None:

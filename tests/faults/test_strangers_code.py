@@ -133,7 +133,14 @@ def test_a_fit(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(out)
     call("fit", data, *flags)
     call("fit", data, "--method", "evil.py:Method", "--out", out)
-    for words in (("predict", out, data), ("evaluate", out), ("export", out), ("report", out / "sites")):
+    labels = tmp_path / "labels.csv"
+    lines = [f"{path},{path.parent.name}" for path in sorted(data.rglob("*.png"))]
+    labels.write_text("\n".join(["path,label", *lines]))
+    for words in (
+        ("predict", out, data, "--page", tmp_path / "p.html"), ("evaluate", out), ("evaluate", out, data),
+        ("export", out), ("report", out / "sites"), ("suggest", out, data, "--out", tmp_path / "ask.csv"),
+        ("adapt", out, labels, "--out", tmp_path / "adapted"),
+    ):  # fmt: skip
         call(*words)
     assert not trace.exists()
 
@@ -145,10 +152,15 @@ def test_the_other_verbs(tmp_path: Path, trace: Path, monkeypatch: pytest.Monkey
     call("methods", "evil.py:Method")
     call("methods")
     call("reproduce", "--list")
-    call("demo", "--help")
+    call("reproduce", "evil.py:Method")
+    call("reproduce", "ratios", "--data", "evil.py", "--quick")
+    call("reproduce", "ratios", "--quick", "--out", folder)
+    call("demo", "--data", "evil.py")
+    with_code(write_sweep(folder, methods=["evil.py:Method"]), trace)
+    call("demo", "--data", "digits", "--out", folder)  # another sweep is there: refused
     assert not trace.exists()
     tried = {"data", "split", "train", "embed", "fit", "evaluate", "export", "predict", "report", "sweep", "methods"}
-    assert set(VERBS) - tried <= {"reproduce", "demo", "suggest", "adapt", "estimate"}, "call the new verb above, too"
+    assert set(VERBS) == tried | {"reproduce", "demo", "suggest", "adapt"}, "call the new verb above, too"
 
 
 def test_a_file_that_the_user_names_does_run(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

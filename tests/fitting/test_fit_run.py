@@ -141,6 +141,23 @@ def test_only_damaged_weights_are_trained_again(data: Path, tmp_path: Path) -> N
     assert len(predict(tmp_path / "fit", [data], device="cpu").rows) == 72
 
 
+def test_a_resumed_fit_counts_the_minutes_of_its_finished_runs(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    options = {**QUICK, "minutes": 60, "target": "west", "out": tmp_path / "fit"}
+    fit(data, **options)
+    spent: list[float] = []
+    monkeypatch.setattr("longshift.fitting.time_limit.TimeLimit.spend", lambda limit, seconds: spent.append(seconds))
+    fit(data, say=said.append, **options)
+    assert not any("(--minutes)" in text for text in said)  # nothing was left to train
+    (tmp_path / "fit" / "final" / "result.json").unlink()
+    fit(data, say=said.append, **options)
+    assert "They took 1 minute of the 60 (--minutes); the rest is for the other runs." in said
+    (site,) = (tmp_path / "fit" / "sites").iterdir()
+    assert spent[-1] == read_json(site / "result.json")["seconds"]["total"]
+
+
 def test_the_card_of_one_held_out_site_does_not_speak_of_all(data: Path, tmp_path: Path) -> None:
     card = fit(data, target="west", out=tmp_path / "fit", **QUICK).card.read_text()
     assert "Only west was held out" in card

@@ -32,6 +32,15 @@ def test_without_minutes_there_is_always_time() -> None:
     assert late_at(limit, clock, 100, 1e6) == 0
 
 
+def test_time_of_an_earlier_command_counts() -> None:
+    limit = TimeLimit(10, Clock())
+    limit.spend(450)
+    assert limit.left == 150
+    without = TimeLimit(None, Clock())
+    without.spend(450)
+    assert without.left == float("inf")
+
+
 def test_a_run_as_fast_as_planned_goes_through() -> None:
     clock = Clock()
     limit = TimeLimit(10, clock)  # 600 s

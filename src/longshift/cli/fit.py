@@ -10,7 +10,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say, tell
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
-from longshift.errors import UsageError
+from longshift.errors import UsageError, unknown_name
 
 # Options of a fit; it chooses the rest itself, so the defaults of `train` do not apply.
 RUN = run_fields(
@@ -73,9 +73,11 @@ def fit(
         raise UsageError(f"--minutes: expected a positive number, got {minutes:g}")
     require_dataset(data)
     if "method" in run:
-        from longshift.methods import get_method
+        from longshift.methods import method_infos
 
-        get_method(run["method"])
+        names = {info.name: info.title for info in method_infos()}
+        if run["method"].casefold() not in {name.casefold() for pair in names.items() for name in pair}:
+            raise UsageError(f"{unknown_name('method', run['method'], names)}; `longshift methods` lists them all")
 
     from longshift.fitting import fit as run_fit
     from longshift.training import graceful_stop, parse_runtime

@@ -1,0 +1,64 @@
+"""Places that cannot be written to are refused before the work, and reading many files shows progress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from longshift.cli.main import app
+from tests.faults.tools import outcome, tiny_sites
+from tests.sweep.small import write_sweep
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("demo", "--data", "digits", "--out", "{file}/x"),
+        ("reproduce", "totalheavytail", "--quick", "--out", "{file}/x"),
+        ("sweep", "best", "{sweep}", "--out", "{file}/x"),
+        ("suggest", "{run}", "{run}", "--out", "{file}/x.csv"),
+        ("adapt", "{run}", "{run}", "--out", "{file}/x"),
+    ],
+)
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(
+    words: tuple[str, ...], tmp_path: Path, digits_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*arguments: object, **options: object) -> None:
+        raise AssertionError("the work began")
+
+    for name in ("sweep.run_job.execute", "sweep.collecting.collect_plan", "inference.loading.load_model"):
+        monkeypatch.setattr(f"longshift.{name}", work)
+    (tmp_path / "file").write_text("")
+    write_sweep(tmp_path / "sweep", draws=1)
+    places = {"file": tmp_path / "file", "sweep": tmp_path / "sweep", "run": digits_run}
+    error = outcome(*(word.format(**places) for word in words))
+    assert f"cannot write {tmp_path / 'file' / 'x'}" in str(error)
+
+
+def test_a_page_that_is_a_folder_is_refused_before_the_demo_runs(tmp_path: Path) -> None:
+    (tmp_path / "demo" / "index.html").mkdir(parents=True)
+    assert "it is a folder" in str(outcome("demo", "--data", "digits", "--out", str(tmp_path / "demo")))
+    assert not (tmp_path / "demo" / "sweep.toml").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("data", "prepare", "{data}", "--size", "8"),
+        ("reproduce", "totalheavytail", "--data", "{data}", "--dry-run", "--quick", "--method", "erm"),
+    ],
+)
+def test_reading_many_files_shows_progress(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("longshift.data.content_version.MANY", 1)
+    data = tiny_sites(tmp_path / "sites", each=8)
+    for label in ("red", "blue"):  # the recipes need three domains
+        (data / "west" / label).mkdir(parents=True)
+        for path in (data / "north" / label).iterdir():
+            (data / "west" / label / path.name).write_bytes(path.read_bytes())
+    found = CliRunner().invoke(app, [word.format(data=data) for word in words])
+    assert "hashing sites" in found.stderr
