@@ -2,7 +2,7 @@
 
     python tools/absolute_links.py README.md https://github.com/OWNER/NAME v1.2.3
 
-The release workflow does this before it builds. In the repository, links stay relative, so that they work in every copy.
+The release workflow does this before it builds. In the repository, links stay relative: they work in every copy.
 """
 
 from __future__ import annotations
