@@ -273,7 +273,23 @@ C = TypeVar("C", bound="MethodConfig")
 
 @dataclass(frozen=True)
 class MethodConfig:
-    """The hyper-parameters that all methods have; the config of a method adds its own fields."""
+    """The hyper-parameters that all methods have; the config of a method adds its own fields.
+
+    Attributes:
+        lr: Learning rate of Adam.
+        weight_decay: L2 penalty added to the gradient.
+        batch_size: Samples per source domain and step.
+        dropout: Dropout probability before the classifier.
+        style: Mix image styles: "none", "amplitude", "convolution", "both" or "statistics".
+        style_amount: Largest mixing coefficient of styles, which are drawn from U(0, style_amount).
+        style_share: Share of the images of a step whose style is mixed.
+        style_partner: Partner from another domain: "any", or of the same "class" if there is one.
+        style_views: 1: styled images replace plain ones; 2: a batch has both.
+
+    Example:
+        >>> MethodConfig.make({"lr": 1e-3}).lr
+        0.001
+    """
 
     lr: float = hp(
         5e-5,
