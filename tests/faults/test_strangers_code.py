@@ -144,7 +144,7 @@ def test_the_other_verbs(tmp_path: Path, trace: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(with_code(folder, trace))
     call("methods", "evil.py:Method")
     call("methods")
-    call("reproduce", "--list")
+    call("reproduce", "--list", "--no-measure")
     call("demo", "--help")
     assert not trace.exists()
     tried = {"data", "split", "train", "embed", "fit", "evaluate", "export", "predict", "report", "sweep", "methods"}

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig
 from longshift.methods.info import MethodInfo
+from longshift.methods.method_config import MethodConfig
 from longshift.nn import Network, optim
 from longshift.rng import Draws, HostDraws
 
