@@ -135,4 +135,4 @@ def cost_note() -> str:
     hardware = _hardware()
     if not hardware:
         return "Step cost: not measured yet (benchmarks/methods.py)."
-    return f"Step cost: time of a step relative to ERM on {' / '.join(hardware)} (benchmarks/methods.py)."
+    return f"Step cost: time per step as a multiple of that of ERM, on {' / '.join(hardware)} (benchmarks/methods.py)."
