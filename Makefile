@@ -12,6 +12,9 @@
 # Without an NVIDIA driver, CPU-only PyTorch is installed (2 GB instead of 7) if its index answers; make install-cpu
 # installs it in any case. JOBS=8 runs tests in 8 processes.
 
+# Compiled tests and modules are kept: without them, each process that a test starts compiles the package again.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
 JOBS   ?= 2
 VENV   := .venv
@@ -28,10 +31,11 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
 
-# mypy runs beside the tests (it uses one core for a minute on a new clone); its report comes after theirs.
+# mypy runs while the tests do (it uses one core for a minute on a new clone); its report comes after theirs. One process
+# more than JOBS: some tests wait for clusters and killed commands, and the others compute meanwhile.
 test: lint schemas
 	$(BIN)/mypy > $(TYPES) 2>&1 & types=$$!; \
-	$(PYTEST) -n $(JOBS) --dist worksteal; failed=$$?; \
+	$(PYTEST) -n $$(($(JOBS) + 1)) --dist worksteal; failed=$$?; \
 	wait $$types || failed=1; cat $(TYPES); exit $$failed
 
 test-fast: $(STAMP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,36 @@ def made_up_task(classes: int, size: int, domains: int = 4, per_cell: int = 40) 
     )
     split = make_split(manifest, setting_for(manifest, "TotalHeavyTail", names[0]), 0, shrink=True)
     return Task(manifest, split, Store(manifest, pixels, size, f"made-up {pixels.shape}"))
+
+
+def step_parser(description: str | None, **defaults: object) -> argparse.ArgumentParser:
+    """The options of benchmarks that time training steps; by default ResNet-50 on a GPU, a small network elsewhere."""
+    cuda = torch.cuda.is_available()
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backbone", default="resnet50" if cuda else "small_conv")
+    parser.add_argument("--size", type=int, default=224 if cuda else 32, help="side of the images in pixels")
+    parser.add_argument("--batch", type=int, default=32, help="images per domain; three source domains")
+    parser.add_argument("--warm", type=int, default=10 if cuda else 3, help="steps before the timed ones")
+    parser.add_argument("--steps", type=int, default=50 if cuda else 10, help="timed steps")
+    parser.add_argument("--compile", default="off", choices=("on", "off"))
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path, help="CSV file to write")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def warm_timer(
+    method: str, task: Task, args: argparse.Namespace, steps: int, hparams: Mapping[str, Any], out: str | Path
+) -> StepTimer:
+    """A run of `steps` steps after those of `--warm`, which are done."""
+    config = RunConfig(
+        data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
+        steps=args.warm + steps, augment="on" if args.augment else "off",
+        hparams={"batch_size": args.batch, **hparams},
+    )  # fmt: skip
+    found = StepTimer(Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile)))
+    found.seconds(args.warm)
+    return found
 
 
 def seconds_per_step(trainer: Trainer, warm: int, steps: int) -> tuple[float, float]:
@@ -88,6 +119,8 @@ __all__ = [
     "made_up_task",
     "median_time",
     "seconds_per_step",
+    "step_parser",
     "synchronize",
+    "warm_timer",
     "write_rows",
 ]

@@ -140,7 +140,7 @@ FAULT_ROWS = (
     ),
     FaultRow(
         "The reader of the log goes, the log disk is full, the terminal closes, SIGHUP, SIGTERM 60 times",
-        "Work goes on without a log; a signal saves everything and ends with exit code 130.",
+        "Work continues without a log; a signal saves everything and ends with exit code 130.",
         (f"{F}test_lost_terminals.py::test_", "tests/training/test_interrupt.py::test_"),
     ),
     FaultRow(

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 import longshift.methods
-from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
+from benchmarks.common import machine, made_up_task, step_parser, warm_timer, write_rows
 from longshift.methods import all_methods, get_method
 from longshift.paper.published_tables import paper_table
 from longshift.training.device import resolve_device
@@ -36,22 +36,10 @@ def schedules_over(method: str) -> dict[str, Any]:
     return {name: 0 for name, info in known.items() if info.steps and info.at_least == 0}
 
 
-def timer(method: str, task: Task, args: argparse.Namespace, steps: int, out: str, cuda: bool) -> StepTimer:
-    """A warm run of `steps` steps."""
-    config = RunConfig(
-        data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
-        steps=args.warm + steps, augment="on" if cuda else "off",
-        hparams={"batch_size": args.batch, **schedules_over(method)},
-    )  # fmt: skip
-    found = StepTimer(Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile)))
-    found.seconds(args.warm)
-    return found
-
-
-def measure(method: str, task: Task, args: argparse.Namespace, cuda: bool) -> float:
-    """Seconds a step."""
+def measure(method: str, task: Task, args: argparse.Namespace) -> float:
+    """Seconds per step."""
     with tempfile.TemporaryDirectory() as out:
-        found = timer(method, task, args, args.steps, out, cuda)
+        found = warm_timer(method, task, args, args.steps, schedules_over(method), out)
         seconds: float = found.seconds(args.steps) / args.steps
         found.close()
     return seconds
@@ -67,18 +55,9 @@ def paper_ratios() -> dict[str, float]:
 
 def main() -> None:
     """Measure, print a line each, write a CSV."""
-    cuda = torch.cuda.is_available()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backbone", default="resnet50" if cuda else "small_conv")
-    parser.add_argument("--size", type=int, default=224 if cuda else 32)
-    parser.add_argument("--batch", type=int, default=32, help="images per domain; three source domains")
+    parser = step_parser(__doc__, augment=torch.cuda.is_available())
     parser.add_argument("--classes", type=int, default=7)
-    parser.add_argument("--warm", type=int, default=10 if cuda else 3)
-    parser.add_argument("--steps", type=int, default=50 if cuda else 10)
     parser.add_argument("--methods", default="all")
-    parser.add_argument("--compile", default="off", choices=("on", "off"))
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path)
     parser.add_argument(
         "--write", action="store_true", help="replace their rows on this hardware in the package's cost.csv"
     )
@@ -90,11 +69,11 @@ def main() -> None:
     who = machine(resolve_device(args.device))
     hardware = who["device"] if who["device"] != "cpu" else who["cpu"]
     scratch = tempfile.TemporaryDirectory()
-    erm = timer("erm", task, args, args.steps * (len(names) + 1), scratch.name, cuda)
+    erm = warm_timer("erm", task, args, args.steps * (len(names) + 1), schedules_over("erm"), scratch.name)
     before = erm.seconds(args.steps) / args.steps
     rows: list[dict[str, Any]] = []
     for name in names:
-        seconds = measure(name, task, args, cuda)
+        seconds = measure(name, task, args)
         after = erm.seconds(args.steps) / args.steps
         row = {
             "method": name,

@@ -17,7 +17,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
+from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, step_parser, write_rows
 from longshift.training.device import resolve_device
 
 
@@ -44,18 +44,10 @@ def work(number: int, counts: list[int], args: argparse.Namespace, barrier: Barr
 
 def main() -> None:
     """Measure, print a line each, write a CSV."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backbone", default="mobilenetv2_100")
+    parser = step_parser(__doc__, backbone="mobilenetv2_100", size=224, warm=10, steps=300, compile="on")
     parser.add_argument("--method", default="erm")
-    parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--warm", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--jobs", default="1,2,4")
     parser.add_argument("--run-steps", type=int, default=5000, help="length of the run that is counted an hour")
-    parser.add_argument("--compile", default="on", choices=("on", "off"))
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     rows = []

@@ -8,48 +8,29 @@ ratio is that of the medians.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, write_rows
+from benchmarks.common import machine, made_up_task, step_parser, warm_timer, write_rows
 from longshift.training.device import resolve_device
-from longshift.training.task import Task
 
 
-def timer(method: str, style: str, share: float, task: Task, args: argparse.Namespace, out: Path) -> StepTimer:
-    """A warm run."""
-    styled: dict[str, float | int | str] = (
-        {"style": style} if style == "none" else {"style": style, "style_share": share}
-    )
-    config = RunConfig(
-        data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
-        steps=args.warm + args.rounds * args.steps, augment="on", hparams={"batch_size": args.batch, **styled},
-    )  # fmt: skip
-    found = StepTimer(Trainer(config, task, out, Runtime(device=args.device, compile=args.compile)))
-    found.seconds(args.warm)
-    return found
+def styled(style: str, share: float) -> dict[str, float | str]:
+    """The hyper-parameters of a style."""
+    return {"style": style} if style == "none" else {"style": style, "style_share": share}
 
 
 def main() -> None:
     """Measure, print one line per method and style, write a CSV."""
     cuda = torch.cuda.is_available()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backbone", default="resnet50" if cuda else "small_conv")
-    parser.add_argument("--size", type=int, default=224 if cuda else 32)
-    parser.add_argument("--batch", type=int, default=32, help="images per domain; three source domains")
+    parser = step_parser(__doc__, steps=20 if cuda else 5, compile="on" if cuda else "off", augment=True)
     parser.add_argument("--methods", default="ndcl_plus,erm")
     parser.add_argument("--styles", default="both,amplitude,convolution,statistics")
     parser.add_argument("--share", type=float, default=0.5, help="share of the images that is styled")
-    parser.add_argument("--warm", type=int, default=10 if cuda else 3)
-    parser.add_argument("--steps", type=int, default=20 if cuda else 5, help="steps per round")
-    parser.add_argument("--rounds", type=int, default=10 if cuda else 3)
-    parser.add_argument("--compile", default="on" if cuda else "off", choices=("on", "off"))
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--rounds", type=int, default=10 if cuda else 3, help="times that the timed steps are repeated")
     args = parser.parse_args()
     device = resolve_device(args.device)
     task = made_up_task(7, args.size)
@@ -57,7 +38,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for method in args.methods.split(","):
             styles = ["none", *args.styles.split(",")]
-            runs = {s: timer(method, s, args.share, task, args, Path(folder) / f"{method}-{s}") for s in styles}
+            steps = args.rounds * args.steps
+            runs = {
+                s: warm_timer(method, task, args, steps, styled(s, args.share), Path(folder) / f"{method}-{s}")
+                for s in styles
+            }
             times: dict[str, list[float]] = {s: [] for s in styles}
             for _ in range(args.rounds):
                 for style, run in runs.items():

@@ -51,9 +51,11 @@ def _description(text: str) -> str:
     before, mark, examples = text.partition("Examples:")
     if not mark:
         before, mark, examples = text.partition("Example:")
-    lines = [line.strip() for line in examples.splitlines() if line.strip()]
-    block = "\n\n```sh\n" + "\n".join(lines) + "\n```" if lines else ""
-    return before.strip() + block
+    lines = [line for line in examples.splitlines() if line.strip()]
+    commands = [line.strip() for line in lines if line.startswith(" ")]
+    after = [line.strip() for line in lines if not line.startswith(" ")]
+    block = "```sh\n" + "\n".join(commands) + "\n```" if commands else ""
+    return "\n\n".join(filter(None, (before.strip(), block, " ".join(after))))
 
 
 def _tables(command: Any, context: Any) -> Iterator[str]:
@@ -71,7 +73,7 @@ def _tables(command: Any, context: Any) -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    return re.sub(r"<(?:list\[)?(\w+)\]?>", lambda match: match[1].upper(), text).replace("|", "\\|")
+    return re.sub(r"<(?:list\[)?(\w+)(?: range)?\]?>", lambda match: match[1].upper(), text).replace("|", "\\|")
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -33,5 +34,5 @@ def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, file
 
 
 def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Replace formulas by drawings, which need no script."""
-    return draw_formulas(html)
+    """Replace formulas by drawings, which need no script, and keep a number and its error on one line."""
+    return draw_formulas(re.sub(r"(?<=\d) ± (?=\d)", "\u00a0±\u00a0", html))

@@ -98,7 +98,7 @@ def _sections(cls: type[Method]) -> list[str]:
     file = Path(inspect.getfile(cls))
     facts = [
         f"- **Use it**: {info.use}",
-        f"- **Step cost**: {cost_cell(method_summary(info)['step_cost'])} of ERM's",
+        f"- **Step cost**: {cost_cell(method_summary(info)['step_cost'])} times that of ERM",
         f"- **PACS**: {accuracies(info.name)}",
         f"- **Paper**: {info.paper}",
         f"- **Code**: `{info.name}`, [{file.name}](../../src/longshift/methods/{file.name})",

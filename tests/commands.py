@@ -13,19 +13,26 @@ import tempfile
 import time
 import types
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
+FORK = multiprocessing.get_context("fork")
 CONTEXT.set_forkserver_preload(["tests.commands", "tests.preloaded"])
 
 
 class Command:
-    """A running command, with the part of `subprocess.Popen` that tests use. It leads a process group of its own."""
+    """A running command, with the part of `subprocess.Popen` that tests use. It leads a process group of its own.
 
-    def __init__(self, *arguments: str | Path, cwd: Path | None = None) -> None:
+    `files` receive its standard output and standard error. Workers of a sweep are forked from the command.
+    """
+
+    def __init__(
+        self, *arguments: str | Path, cwd: Path | None = None, files: tuple[Path | None, Path | None] = (None, None)
+    ) -> None:
         folder = Path(tempfile.mkdtemp(prefix="command-"))
-        self._files = (folder / "stdout", folder / "stderr")
+        self._files = (files[0] or folder / "stdout", files[1] or folder / "stderr")
         for file in self._files:
             file.touch()
         words = [str(argument) for argument in arguments]
@@ -57,8 +64,8 @@ class Command:
         self._process.join(timeout)
         if self.poll() is None:
             self.kill()
-            raise subprocess.TimeoutExpired("longshift", timeout, *(file.read_bytes() for file in self._files))
-        out, error = (file.read_text(encoding="utf-8") for file in self._files)
+            raise subprocess.TimeoutExpired("longshift", timeout)
+        out, error = (file.read_text(encoding="utf-8") if file.is_file() else "" for file in self._files)
         return out, error
 
 
@@ -73,6 +80,28 @@ class WarmContext:
         return CONTEXT.Process(target=_work, args=(dict(os.environ), target, args), daemon=daemon)
 
 
+class ForkContext:
+    """Starts the workers of a command's sweep: copies of the command, which has imported torch."""
+
+    def __init__(self) -> None:
+        self._ours: list[Connection] = []
+
+    def Pipe(self) -> tuple[Connection, Connection]:
+        """A pipe, of which workers must not keep the command's end: they would not notice its death."""
+        ours, theirs = FORK.Pipe()
+        self._ours.append(ours)
+        return ours, theirs
+
+    def Process(self, target: Callable[..., None], args: tuple[object, ...], daemon: bool) -> BaseProcess:
+        """A process that has only its own end of its pipe."""
+        return FORK.Process(target=self._work, args=(target, args), daemon=daemon)
+
+    def _work(self, target: Callable[..., None], args: tuple[object, ...]) -> None:
+        for connection in self._ours:
+            connection.close()
+        target(*args)
+
+
 def _work(environment: dict[str, str], target: Callable[..., None], args: tuple[object, ...]) -> None:
     os.environ.clear()
     os.environ.update(environment)
@@ -84,7 +113,9 @@ def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, 
     import torch
 
     from longshift.cli.main import main
+    from longshift.sweep import local_launcher
 
+    local_launcher.CONTEXT = ForkContext()  # type: ignore[assignment]
     os.setsid()
     os.environ.clear()
     os.environ.update(environment)
@@ -93,7 +124,7 @@ def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, 
         os.chdir(cwd)
     for descriptor, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), descriptor)
-    sys.modules["__main__"] = types.ModuleType("__main__")  # or its own children would import pytest
+    sys.modules["__main__"] = types.ModuleType("__main__")  # or processes that it spawns would import pytest
     sys.argv = ["longshift", *arguments]
     try:
         main()

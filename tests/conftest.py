@@ -18,9 +18,25 @@ from tests.training.runs import digits_config, train
 # A console takes its width from COLUMNS when it is made, at import; then tests could not choose one.
 os.environ.pop("COLUMNS", None)
 
+# Sums depend on the number of threads in the last digit, and the workers of sweeps have one.
+torch.set_num_threads(1)
 
+# Nothing that tests import is ever freed: looking for garbage would take a third of the time until the first test.
+gc.disable()
+
+# These tests wait for other processes most of the time. They start first, one after another in the first worker of
+# pytest-xdist, while the other workers compute.
+WAITING = (
+    "tests/sweep/test_ray_cluster.py",
+    "tests/sweep/test_local_launcher.py",
+    "tests/faults/test_lost_terminals.py",
+)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests marked `gpu` on a machine without CUDA."""
+    """Put waiting tests first; skip the tests marked `gpu` on a machine without CUDA."""
+    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
     if not torch.cuda.is_available():
         skip = pytest.mark.skip(reason="needs a CUDA GPU")
         for item in items:
@@ -30,8 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Leave what is imported by now out of garbage collections: a full one takes half a second otherwise."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:
@@ -41,9 +57,17 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def warm_workers() -> Iterator[None]:
-    """Sweeps in this process have workers that need not import torch; those of commands are started as users do."""
+    """Sweeps in this process have workers that need not import torch."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_launcher, "CONTEXT", WarmContext())
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_disks() -> Iterator[None]:
+    """Tests end processes, not the machine: what was written can be read without `fsync`, which takes milliseconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 

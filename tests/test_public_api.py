@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import re
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,41 @@ def test_examples_in_docstrings_run(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0
 
 
+def sections(text: str) -> set[str]:
+    """The sections of a Google-style docstring."""
+    return set(re.findall(r"^(Args|Attributes|Returns|Yields|Raises|Example):", text, re.MULTILINE))
+
+
+def described(value: Any) -> set[str]:
+    """Parameters that the docstring of a function, or of a class and its bases, or their own text describes."""
+    owners = value.__mro__ if inspect.isclass(value) else (value,)
+    texts = [inspect.cleandoc(owner.__doc__ or "") for owner in owners]
+    blocks = [
+        block
+        for text in texts
+        for block in re.findall(r"^(?:Args|Attributes):\n((?:(?: .*)?\n?)*)", text, re.MULTILINE)
+    ]
+    named = {name for block in blocks for name in re.findall(r"^ {4}\*{0,2}(\w+):", block, re.MULTILINE)}
+    fields = getattr(value, "__pydantic_fields__", {})
+    return named | {name for name, field in fields.items() if field.description}
+
+
+def parameters(value: Any) -> set[str]:
+    """The parameters that a user may pass."""
+    if inspect.isclass(value) and (issubclass(value, Enum) or getattr(value, "_is_protocol", False)):
+        return set()
+    return {name for name in inspect.signature(value).parameters if not name.startswith("_")}
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_a_public_name_is_documented(name: str) -> None:
     value = resolve(name)
     text = inspect.getdoc(value) or ""
     assert text
+    assert "Example" in sections(text), "no Example section"
+    assert parameters(value) <= described(value), "parameters that the docstring does not describe"
     if inspect.isfunction(value):
-        signature = inspect.signature(value)
-        assert "Args:" in text or not signature.parameters, "no Args section"
-        result = signature.return_annotation
-        assert "Returns:" in text or result in (None, "None"), "no Returns section"
+        found, source = sections(text), inspect.getsource(value)
+        result = inspect.signature(value).return_annotation
+        assert found & {"Returns", "Yields"} or result in (None, "None"), "no Returns section"
+        assert "Raises" in found or not re.search(r"^    raise ", source, re.MULTILINE), "no Raises section"

@@ -43,6 +43,7 @@ def test_published_runs_are_of_their_sweep(file: Path) -> None:
     assert frame.commit.notna().all()
 
 
+@pytest.mark.slow
 def test_tables_on_the_pages_are_those_of_the_runs() -> None:
     texts = {page: page.read_text(encoding="utf-8") for page in pages()}
     stale = [page.relative_to(ROOT).as_posix() for page, text in texts.items() if filled(text) != text]
@@ -87,6 +88,7 @@ def assert_cell(cell: str, values: pd.Series[float]) -> None:
         assert float(text) == pytest.approx(100 * value, abs=0.51 * 10 ** -len(text.partition(".")[2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "folder", "columns"),
     [
@@ -104,6 +106,7 @@ def test_means_by_another_route(name: str, folder: str, columns: dict[str, int])
             assert_cell(cells[place + 1], part.target_few.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "folder", "measures"),
     [

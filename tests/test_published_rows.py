@@ -43,6 +43,7 @@ def fine_tuned() -> pd.DataFrame:
     return pd.concat(pd.read_parquet(file).assign(folder=file.parent.name) for file in FINE_TUNED.rglob("runs.parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "folder", [".", "study", "long", "five-at-224px", "style-choice", "style-choice/finalists", "style-confirm"]
 )
@@ -57,6 +58,7 @@ def test_a_sweep_file_plans_the_published_runs(clone: Path, folder: str) -> None
     assert set(made) <= planned
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_run_published_rows(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "docs" / "results" / "reproducing.md").read_text(encoding="utf-8").replace("\\\n", " ")
     commands = [line for line in re.findall(r"^    longshift train .*$", text, re.MULTILINE) if "PACS.zip" in line]

@@ -23,7 +23,7 @@ import sys
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, ValuesView
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,6 +87,11 @@ class Registry(Mapping[str, T]):
     def __len__(self) -> int:
         load_plugins()
         return len(self._entries)
+
+    def values(self) -> ValuesView[T]:
+        """The entries; plugins are looked for once, not once per entry."""
+        load_plugins()
+        return dict(self._entries).values()
 
 
 def _origin(value: object) -> object:

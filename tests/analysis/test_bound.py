@@ -57,6 +57,7 @@ def value(term: Term) -> float:
     return term.value
 
 
+@pytest.mark.slow
 def test_the_papers_example_of_a_changed_prior() -> None:
     # Source 0.1 / 0.9, target 0.9 / 0.1, the same class-conditional Gaussians: every term has a closed form.
     source, target = two_gaussians("s", 0.9, 4000, 0), two_gaussians("t", 0.1, 4000, 1)

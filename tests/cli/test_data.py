@@ -6,36 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from longshift.cli.main import main
 from longshift.data import benchmarks, load_dataset
 from longshift.data.image_cache import open_store
+from tests.cli.main_calls import Run
 from tests.data.trees import encoded, make_tree, pacs, picture
-
-Result = tuple[int, str, str]
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """`run("data", "inspect", ...)` gives exit code, standard output and standard error."""
-    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["longshift", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_inspect_json_is_domain_class_count(run: Run, tmp_path: Path) -> None:
@@ -232,6 +211,7 @@ def test_pacs_counts(run: Run) -> None:
     assert np.sum([list(row.values()) for row in found.values()], axis=1).tolist() == [2048, 2344, 1670, 3929]
 
 
+@pytest.mark.slow
 def test_names_in_any_script_on_a_terminal_that_knows_ascii_only(tmp_path: Path) -> None:
     root = make_tree(tmp_path / "data", ("S\u00fcd", "\u5317\u9662"), ("\u03c8", "\U0001f600"), 1)
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}

@@ -36,6 +36,7 @@ def test_train_evaluate_and_predict_take_the_word(tmp_path: Path) -> None:
     assert len(lines) == 9992
 
 
+@pytest.mark.slow
 def test_sweep_and_report_take_the_word(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(
         'settings = ["Duality"]\ntargets = ["P"]\nmethods = ["erm"]\ntrials = 1\ndraws = 1\n'

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
@@ -26,6 +27,7 @@ def test_export(digits_run: Path, tmp_path: Path) -> None:
     assert "100 random inputs and 100 images of the training data" in shown.output
 
 
+@pytest.mark.slow
 def test_a_model_that_only_guesses_is_exported_with_a_warning(digits_run: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(digits_run, model)
@@ -37,6 +39,7 @@ def test_a_model_that_only_guesses_is_exported_with_a_warning(digits_run: Path, 
     assert json.loads(Path(value["description"]).read_text())["warning"] == value["warning"]
 
 
+@pytest.mark.slow
 def test_the_ending_names_the_format(digits_run: Path, tmp_path: Path) -> None:
     done = runner.invoke(app, ["export", str(digits_run), "--out", str(tmp_path / "m.pt2"), "--json"])
     assert json.loads(Path(json.loads(done.stdout)["description"]).read_text())["format"] == "torch"

@@ -106,6 +106,7 @@ def test_averaged_weights_have_a_record_of_their_own(contrary: Path, tmp_path: P
     assert "do not use this model" not in averaged.stderr
 
 
+@pytest.mark.slow
 def test_a_good_model_has_no_warning(vectors: Path, tmp_path: Path) -> None:
     out = tmp_path / "fit"
     arguments = ["fit", str(vectors), "--steps", "20", "--out", str(out), "--device", "cpu", "-q"]
@@ -117,6 +118,7 @@ def test_a_good_model_has_no_warning(vectors: Path, tmp_path: Path) -> None:
     assert "warning" not in json.loads(asked.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
 def test_an_incomplete_final_model_is_trained_again(vectors: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "fit"
@@ -144,6 +146,7 @@ def test_the_two_accuracies_at_known_sites_are_told_apart(contrary: Path, tmp_pa
         assert said[-1].endswith("so this number does not predict the accuracy at a new site.")
 
 
+@pytest.mark.slow
 def test_predict_says_what_to_expect_at_the_site(tmp_path: Path) -> None:
     """Three sites along a line, and two new ones: one among them, and one far beyond."""
     rng = np.random.default_rng(0)
@@ -182,6 +185,7 @@ def test_predict_says_what_to_expect_at_the_site(tmp_path: Path) -> None:
     assert "site" not in json.loads(runner.invoke(app, ["predict", str(out), str(few), "-q", "--json"]).stdout)
 
 
+@pytest.mark.slow
 def test_the_next_command_can_be_pasted(vectors: Path, tmp_path: Path) -> None:
     out = tmp_path / "my fits" / "a b"
     arguments = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(out), "--device", "cpu", "-q"]
@@ -195,6 +199,7 @@ def test_one_site_is_told_which_folder_is_meant(tmp_path: Path) -> None:
     assert f"give the folder above it, {str(hospitals)!r}, which also has south" in str(failed.exception)
 
 
+@pytest.mark.slow
 def test_it_says_what_it_sees(vectors: Path, tmp_path: Path) -> None:
     arguments = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(tmp_path / "f"), "--device", "cpu"]
     shown = runner.invoke(app, arguments)

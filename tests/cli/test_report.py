@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from longshift.cli.main import main
 from longshift.results import as_frame, write_runs
+from tests.cli.main_calls import Run
 from tests.report.fake import frame, row, rows
 from tests.report.folders import write_runs as write_run_folders
-
-Result = tuple[int, str, str]
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """`run("report", ...)` gives exit code, standard output and standard error."""
-    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["longshift", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        captured = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -146,6 +124,7 @@ def test_theory_beside_the_paper_and_length(run: Run, measured: Path, tmp_path: 
     assert "NDCL + EMA comes first of 4 methods" in html  # by two trials, which may be chance
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_said_in_every_form(run: Run, runs: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     code, _, err = run("report", runs, "--html", page, "--out", tmp_path / "tables")
@@ -185,6 +164,7 @@ def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str],
     assert words in err
 
 
+@pytest.mark.slow
 def test_against_adds_a_table_and_draws_and_settings_narrow_all_of_them(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     write_runs(frame(settings=("Duality", "Cross")), path)
@@ -216,6 +196,7 @@ def test_html_from_a_folder_of_runs(run: Run, tmp_path: Path) -> None:
     assert "../runs/ndcl-0-Duality-0/result.json" in html
 
 
+@pytest.mark.slow
 def test_html_from_a_csv_has_tables_but_no_figures_of_runs(run: Run, runs: Path, tmp_path: Path) -> None:
     code, _, _ = run("report", runs, "--html", tmp_path / "page.html")
     assert code == 0

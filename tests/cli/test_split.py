@@ -57,6 +57,7 @@ def test_show_gives_the_same_from_the_data_and_from_the_file(tmp_path: Path) -> 
         assert part in text
 
 
+@pytest.mark.slow
 def test_plot_draws_one_target_all_targets_and_a_file(tmp_path: Path) -> None:
     run("make", "digits", "-s", "Duality", "-t", "ink", "-o", tmp_path / "s.json")
     sizes = []

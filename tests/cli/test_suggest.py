@@ -55,6 +55,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_the_page_of_a_site(fitted: Path, tmp_path: Path) -> None:
     site = images(tmp_path / "new <site>", 40, 10, flat=True)
     (site / "broken.png").write_bytes(b"no image")

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from typer.testing import CliRunner, Result
 
 from longshift.cli.main import app
@@ -37,7 +36,6 @@ def half_done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four jobs, of which two are finished and one failed."""
     folder = tmp_path_factory.mktemp("cli") / "s"
     plan = small_plan(folder)
-    torch.set_num_threads(1)
     for job in plan.jobs[:2]:
         assert execute(job, plan.folder.store, Runtime(device="cpu", keep_model=False), TaskCache()).kind == "done"
     write_failure(plan.folder.store, plan.jobs[2].fingerprint, "out of luck\nsecond line")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from longshift.data import load_dataset
@@ -38,6 +39,7 @@ def full(tree: Tree) -> Tree:
     return {domain: {label: tree[domain].get(label, 0) for label in labels} for domain in sorted(tree)}
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(trees("/\0"))
 def test_folder_names_round_trip(tree: Tree) -> None:

@@ -38,6 +38,7 @@ def test_a_tie_has_no_sign() -> None:
     assert "recognizes 50 % (0.0 points)" in text
 
 
+@pytest.mark.slow
 def test_the_page_opens_with_the_sentence_and_the_picture(tmp_path: Path) -> None:
     root = write_runs(tmp_path / "runs", ("erm", "ndcl"), settings=("TotalHeavyTail", "Duality"))
     found = read_demo(root)

@@ -65,6 +65,7 @@ def test_each_plugin_has_commands_that_use_it() -> None:
         assert all(line.startswith(f"longshift --plugin {name} ") for line in commands.splitlines()), title
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", PLUGINS)
 def test_the_commands_of_the_page_succeed(title: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     restore_registries(monkeypatch)

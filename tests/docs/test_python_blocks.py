@@ -66,9 +66,12 @@ FILES: dict[str, Callable[[Path, Path], None]] = {
 }
 
 
+SLOW_PAGES = {f"docs/guides/{name}.md" for name in ("export", "own-data", "scikit-learn", "training")}
+
+
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=pytest.mark.slow) if page == "docs/guides/export.md" else page for page in PAGES],
+    [pytest.param(page, marks=pytest.mark.slow) if page in SLOW_PAGES else page for page in PAGES],
 )
 def test_the_python_of_a_page_runs(
     page: str, digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ import pytest
 import typer
 from docs_build.check_site import find_problems
 from docs_build.cli_page import cli_page
+from docs_build.example_sections import rename_examples
 from docs_build.formulas import draw_formulas
 from docs_build.rendered_notebooks import render
 from docs_build.repository_links import adapt_links, repository_pages
@@ -19,6 +20,11 @@ from longshift.cli.main import VERBS, app
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
+
+
+def test_examples_are_shown_as_code() -> None:
+    text = "Do it.\n\nExample:\n    >>> f()  # Example: none\n"
+    assert rename_examples(text) == text.replace("\nExample:", "\nExamples:")
 
 
 def test_formulas_become_drawings() -> None:

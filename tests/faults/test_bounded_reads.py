@@ -36,6 +36,7 @@ def kinds(path: Path) -> dict[str, str]:
     return {problem.path: f"{problem.kind}: {problem.detail}" for problem in verify(load_dataset(path))}
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path) -> None:
     file = tmp_path / "bomb.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -175,6 +176,7 @@ def test_a_text_called_npz_is_told_as_it_is(tmp_path: Path) -> None:
         load_dataset(tmp_path / "v.npz")
 
 
+@pytest.mark.slow
 def test_two_bad_vectors_do_not_cost_the_others(tmp_path: Path) -> None:
     from tests.faults.tools import outcome as run
 

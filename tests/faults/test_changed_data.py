@@ -110,6 +110,7 @@ def test_a_run_is_not_resumed_on_other_data(tmp_path: Path) -> None:
     assert "the data have changed, 12 files changed" in str(other)
 
 
+@pytest.mark.slow
 def test_a_fit_is_not_resumed_on_other_data(tmp_path: Path) -> None:
     data, out = tiny_sites(tmp_path / "sites"), tmp_path / "fit"
     flags = ("fit", str(data), "--method", "erm", "--steps", "2", "--set", "batch_size=2", "--device", "cpu", "--quiet")

@@ -231,6 +231,7 @@ def _state() -> dict[str, Any]:
     return {"progress": {"step": 3}, "best": {"w": torch.arange(6.0)}, "method": {"module": {}, "optimizers": {}}}
 
 
+@pytest.mark.slow
 @QUICK
 @given(st.data())
 def test_any_checkpoint(tmp_path: Path, data: st.DataObject) -> None:

@@ -45,18 +45,17 @@ def test_a_sweep_outlives_the_reader_of_its_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stream", ["stderr", "stdout"])
 def test_train_outlives_a_full_log_disk(tmp_path: Path, stream: str) -> None:
     """/dev/full gives "no space left on device" to whoever writes."""
-    out = tmp_path / "run"
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with Path("/dev/full").open("wb") as full:
-        process = popen(*TRAIN, "--steps", "4", "--out", out, **{**streams, stream: full})
-        _, said = process.communicate(timeout=200)
+    out, full = tmp_path / "run", Path("/dev/full")
+    files = (full, None) if stream == "stdout" else (None, full)
+    process = Command(*TRAIN, "--steps", "4", "--out", out, files=files)
+    _, text = process.communicate()
     assert (out / "result.json").exists()
     assert not (out / "resume.pt").exists()
     if stream == "stderr":
         assert process.returncode == 0
     else:  # the run is whole, but whoever wanted its table in a file must know
         assert process.returncode == 1
-        assert b"cannot write standard output: the disk is full" in said
+        assert "cannot write standard output: the disk is full" in text
 
 
 @pytest.mark.slow
@@ -79,6 +78,7 @@ def test_a_reader_that_had_enough_is_no_error() -> None:
     assert (process.returncode, said) == (0, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_signal_saves_the_run_however_often_it_comes(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "run"

@@ -151,7 +151,7 @@ def test_the_other_verbs(tmp_path: Path, trace: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(with_code(folder, trace))
     call("methods", "evil.py:Method")
     call("methods")
-    call("reproduce", "--list")
+    call("reproduce", "--list", "--no-measure")
     call("reproduce", "evil.py:Method")
     call("reproduce", "ratios", "--data", "evil.py", "--quick")
     call("reproduce", "ratios", "--quick", "--out", folder)

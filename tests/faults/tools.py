@@ -86,7 +86,7 @@ def on_small_disk(folder: Path, kib: int, before: Path | None, after: Path, argu
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     found = subprocess.run(
         [*unshare, "sh", "-c", script, "sh", *arguments],
-        capture_output=True, text=True, check=False, timeout=120, env=environment,
+        capture_output=True, text=True, check=False, timeout=400, env=environment,
     )  # fmt: skip
     return found.returncode, found.stderr
 

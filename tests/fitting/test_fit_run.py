@@ -15,7 +15,7 @@ from PIL import Image
 from longshift.data import load_dataset
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import read_json
-from longshift.fitting import fit
+from longshift.fitting import FitResult, fit
 from longshift.fitting.data_summary import summarize_data
 from longshift.fitting.fit_run import folder_name
 from longshift.fitting.fit_summary import cost_of_a_new_site, hardest, name_weak, unlearned
@@ -67,6 +67,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sites(tmp_path_factory.mktemp("data") / "colours", COUNTS)
 
 
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[FitResult, list[str]]:
+    """A fit that nothing happens to, and what it said; copy the folder before you change it."""
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return fit(data, out=tmp_path_factory.mktemp("whole") / "fit", say=said.append, **QUICK), said
+
+
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
@@ -111,22 +120,23 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_broken_off_it_goes_on_and_ends_the_same(data: Path, tmp_path: Path) -> None:
-    whole = fit(data, out=tmp_path / "whole", **QUICK)
+def test_broken_off_it_goes_on_and_ends_the_same(
+    data: Path, whole: tuple[FitResult, list[str]], tmp_path: Path
+) -> None:
     asked = iter([False] * (72 + 18))  # once an image that is looked at, then once a step: it stops in run 2 of 4
     with pytest.raises(Interrupted, match="stopped in run 2 of 4; everything is saved"):
         fit(data, out=tmp_path / "broken", stop=lambda: next(asked, True), **QUICK)
     first = (tmp_path / "broken" / "sites" / "erm-1-north" / "result.json").read_bytes()
     resumed = fit(data, out=tmp_path / "broken", **QUICK)
     assert (tmp_path / "broken" / "sites" / "erm-1-north" / "result.json").read_bytes() == first
-    assert resumed.summary.to_json() == whole.summary.to_json()
-    weights = [(tmp_path / name / "final" / "model.safetensors").read_bytes() for name in ("whole", "broken")]
+    assert resumed.summary.to_json() == whole[0].summary.to_json()
+    weights = [(folder / "final" / "model.safetensors").read_bytes() for folder in (whole[0].folder, resumed.folder)]
     assert weights[0] == weights[1]
 
 
-def test_only_damaged_weights_are_trained_again(data: Path, tmp_path: Path) -> None:
-    fit(data, out=tmp_path / "fit", **QUICK)
-    final = tmp_path / "fit" / "final"
+@pytest.mark.slow
+def test_only_damaged_weights_are_trained_again(data: Path, whole: tuple[FitResult, list[str]], tmp_path: Path) -> None:
+    final = shutil.copytree(whole[0].folder, tmp_path / "fit") / "final"
     numbers, result = (final / "new_site.json").read_bytes(), (final / "result.json").read_bytes()
     (final / "new_site.json").write_bytes(b"{}")
     fit(data, out=tmp_path / "fit", **QUICK)
@@ -141,6 +151,7 @@ def test_only_damaged_weights_are_trained_again(data: Path, tmp_path: Path) -> N
     assert len(predict(tmp_path / "fit", [data], device="cpu").rows) == 72
 
 
+@pytest.mark.slow
 def test_a_resumed_fit_counts_the_minutes_of_its_finished_runs(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +169,7 @@ def test_a_resumed_fit_counts_the_minutes_of_its_finished_runs(
     assert spent[-1] == read_json(site / "result.json")["seconds"]["total"]
 
 
+@pytest.mark.slow
 def test_the_card_of_one_held_out_site_does_not_speak_of_all(data: Path, tmp_path: Path) -> None:
     card = fit(data, target="west", out=tmp_path / "fit", **QUICK).card.read_text()
     assert "Only west was held out" in card
@@ -180,6 +192,7 @@ def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -
         fit(copy, out=tmp_path / "other", target="west", **QUICK)
 
 
+@pytest.mark.slow
 def test_embeddings(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     y, d = np.arange(120) % 3, np.arange(120) // 3 % 3
@@ -461,6 +474,7 @@ def test_a_site_that_has_nothing_but_classes_of_its_own() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_class_of_one_site(tmp_path: Path) -> None:
     root = sites(tmp_path / "d", {"a": {"red": 6, "green <b>": 6, "blue|x": 4}, "b": {"red": 6, "green <b>": 6}})
     done = fit(root, out=tmp_path / "fit", **QUICK)
@@ -499,14 +513,13 @@ def test_the_page_opens_in_a_browser_without_a_word_of_complaint(data: Path, tmp
 
 
 @pytest.mark.slow
-def test_the_page_the_card_and_the_console_agree_on_classes(data: Path, tmp_path: Path) -> None:
+def test_the_page_the_card_and_the_console_agree_on_classes(whole: tuple[FitResult, list[str]]) -> None:
     """One definition of a class's accuracy: right over all its samples at the held-out sites."""
-    said: list[str] = []
-    done = fit(data, out=tmp_path / "fit", say=said.append, **QUICK)
+    done, said = whole
     assert "Each site was held out in turn" in done.card.read_text()
     right, n = dict.fromkeys(COLOURS, 0), dict.fromkeys(COLOURS, 0)
     for number, site in enumerate(COUNTS, start=1):
-        target = read_json(tmp_path / "fit" / "sites" / f"erm-{number}-{site}" / "result.json")["selected"]["target"]
+        target = read_json(done.folder / "sites" / f"erm-{number}-{site}" / "result.json")["selected"]["target"]
         for k, name in enumerate(sorted(COLOURS)):
             right[name] += target["confusion"][k][k]
             n[name] += sum(target["confusion"][k])

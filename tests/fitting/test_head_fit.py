@@ -111,7 +111,7 @@ def test_a_fit_that_turns_out_slow_is_shortened_and_resumes(
         return limits[-1]
 
     monkeypatch.setattr("longshift.fitting.fit_run.TimeLimit", limit)
-    monkeypatch.setattr("longshift.fitting.fit_run.seconds_per_step", lambda *args: 0.001)
+    monkeypatch.setattr("longshift.fitting.plan_making.seconds_per_step", lambda *args: 0.001)
     train_one = JobRunner._train_one
 
     def slow(self: JobRunner, job: Any, remaining: int, tick: Any) -> Any:

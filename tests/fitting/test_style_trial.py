@@ -94,6 +94,7 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
     assert resumed.plan.style_reason == done.plan.style_reason
 
 
+@pytest.mark.slow
 def test_a_given_style_is_used_and_not_that_of_compared_methods(data: Path, tmp_path: Path) -> None:
     options = {**LARGE, "hparams": {"batch_size": 4, "style": "amplitude"}}
     done = fit(data, out=tmp_path / "fit", target="west", compare=True, runtime=CPU, **options)
@@ -147,6 +148,7 @@ def test_a_style_that_diverges_loses_and_the_user_is_told(
     assert read_json(tmp_path / "fit" / "final" / "result.json")["hparams"]["style"] == kept
 
 
+@pytest.mark.slow
 def test_where_all_styles_diverge_the_error_names_a_run(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

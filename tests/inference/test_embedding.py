@@ -54,6 +54,7 @@ def test_a_file_of_others_does_not_tell(tmp_path: Path) -> None:
     assert read_vector_source(tmp_path / "y.npz") is None
 
 
+@pytest.mark.slow
 def test_vectors_of_another_network_are_an_error(tmp_path: Path) -> None:
     write_table(tmp_path / "train.npz", digits(tmp_path))
     plain = {"data": str(tmp_path / "train.npz"), "weights": None, "backbone": "auto", "trainable": "all"}

@@ -82,6 +82,7 @@ def test_vectors(tmp_path: Path) -> None:
     assert description["preprocessing_outside"] == []
 
 
+@pytest.mark.slow
 def test_a_graph_that_differs_is_not_kept(digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = exporting._torch
 
@@ -123,6 +124,7 @@ def test_where_float32_is_the_weaker_side_float64_decides(digits_run: Path) -> N
     assert compare(exact, lambda x: (good(x)[0] + 1e-2, good(x)[1]), inputs) > 1e-3
 
 
+@pytest.mark.slow
 def test_without_its_data_only_random_inputs_are_checked(
     digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fit(data, out=root / "fit", steps=40, method="erm", runtime=CPU).folder
 
 
+@pytest.mark.slow
 def test_numbers_agree_with_predict_and_the_interval_is_compared(fitted: Path, tmp_path: Path) -> None:
     new = vectors(tmp_path / "new.npz", {"east": 1.5, "far": 3.0})
     first, second = evaluate_site(fitted, new, device="cpu")

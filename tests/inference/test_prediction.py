@@ -16,7 +16,8 @@ from PIL import Image
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, load_model
-from longshift.inference.prediction import Predictions, expand_inputs, predict
+from longshift.inference.prediction import Predictions, predict
+from longshift.inference.prediction_inputs import expand_inputs
 from longshift.nn import Network
 from longshift.training.run_config import RunConfig
 from longshift.training.task import Task, make_task

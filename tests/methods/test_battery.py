@@ -42,6 +42,7 @@ def test_same_seed_same_result(name: str) -> None:
     assert_same(Tiny().trained(name).state(), Tiny().trained(name).state(), name)
 
 
+@pytest.mark.slow
 def test_no_two_methods_are_the_same() -> None:
     ended: dict[bytes, str] = {}
     for name in ALL:

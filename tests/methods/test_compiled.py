@@ -61,6 +61,7 @@ def test_a_compiled_network_ends_where_a_plain_one_does(name: str) -> None:
         assert torch.allclose(found[key], value, rtol=1e-4, atol=1e-5), f"{key} differs"
 
 
+@pytest.mark.slow
 def test_several_gradients_of_one_pass_may_be_taken_in_another_thread() -> None:
     """As for a GPU, where autograd has a thread of its own: options that count in one thread would not reach it."""
     network = Deeper().network()

@@ -16,8 +16,9 @@ from longshift.losses.ndcl_loss import RELEASED
 from longshift.methods import get_method
 from longshift.methods.base import Problem
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import choice, hp
+from longshift.methods.hyper_parameters import hp
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
+from longshift.methods.search_spaces import choice
 from longshift.nn.network import Network
 from longshift.rng import GivenDraws, HostDraws
 

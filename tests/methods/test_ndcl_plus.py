@@ -64,6 +64,7 @@ def test_without_alignment_it_trains_the_weights_of_balanced_softmax() -> None:
         torch.testing.assert_close(plus[name], value, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_is_a_run_of_ndcl_under_its_fingerprint(tmp_path: Path) -> None:
     plus, ndcl = config(method="ndcl_plus"), config(method="ndcl", hparams=VALUES)
     assert plus.fingerprint() == ndcl.fingerprint()
@@ -155,6 +156,7 @@ def test_a_variant_cannot_take_a_name_or_title_of_a_method(tmp_path: Path, name:
         small_plan(tmp_path, methods=["erm"], variants=[{"name": name, "method": "ndcl"}])
 
 
+@pytest.mark.slow
 def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path) -> None:
     plus, ndcl = config(method="ndcl_plus", steps=4), config(method="ndcl", hparams=VALUES, steps=4)
     trainer = Trainer(plus, make_task(plus), tmp_path / "run", CPU, stop=lambda: trainer.progress.step >= 3)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy.spatial.distance import jensenshannon
 from scipy.special import softmax
 from scipy.stats import mannwhitneyu, pearsonr
@@ -50,7 +49,6 @@ def workspace(out: Path, methods: tuple[str, ...] = ("erm", "bsoftmax", "ndcl"),
 
 
 def make(space: Workspace, *names: str) -> ReproduceResult:
-    torch.set_num_threads(1)
     return reproduce(space, find_recipes(names), SLOTS, Runtime(device="cpu"))
 
 
@@ -103,6 +101,7 @@ def test_all_of_the_cut_is_written(cut: tuple[Workspace, ReproduceResult]) -> No
     assert "Not made yet: `longshift reproduce duality`" in overview
 
 
+@pytest.mark.slow
 def test_recipes_share_runs(cut: tuple[Workspace, ReproduceResult]) -> None:
     space, _ = cut
     duality, detailed = (find_recipes([name])[0] for name in ("duality", "detailed"))
@@ -137,6 +136,7 @@ def posterior_by_hand(arrays: dict[str, Any]) -> float:
     return float(np.mean(per_class))
 
 
+@pytest.mark.slow
 def test_quantities_by_hand(cut: tuple[Workspace, ReproduceResult]) -> None:
     space, _ = cut
     found = {(r["setting"], r["method"], r["measure"]): float(r["mean"]) for r in cells(space.out, "quantitative")}
@@ -161,6 +161,7 @@ def test_quantities_by_hand(cut: tuple[Workspace, ReproduceResult]) -> None:
         assert table[name, "p_value"] == pytest.approx(p_value, rel=1e-2, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_prior_distances_are_between_the_right_domains(cut: tuple[Workspace, ReproduceResult]) -> None:
     """Distances between means bound W_2 from below, those and both spreads from above."""
     space, _ = cut
@@ -211,6 +212,7 @@ def drop(arrays: dict[str, Any], part: str, gone: Any) -> dict[str, Any]:
     return {name: values[~gone] if name.startswith(part) else values for name, values in arrays.items()}
 
 
+@pytest.mark.slow
 def test_nan_logits_are_refused_with_the_runs_name(copied: Workspace) -> None:
     def broken(arrays: dict[str, Any]) -> dict[str, Any]:
         arrays["target_logits"][3, 1] = np.nan
@@ -225,6 +227,7 @@ def test_nan_logits_are_refused_with_the_runs_name(copied: Workspace) -> None:
     assert "rows of logits are not finite" in made.failed["quantitative"]
 
 
+@pytest.mark.slow
 def test_a_class_absent_from_the_target(copied: Workspace) -> None:
     for method in ("bsoftmax", "ndcl"):
         spoil(copied, lambda a: drop(a, "target", a["target_labels"] == 4), method)
@@ -253,6 +256,7 @@ def test_a_domain_with_one_sample(copied: Workspace) -> None:
     assert all(np.isfinite(float(r["mean"])) for r in cells(copied.out, "prior"))
 
 
+@pytest.mark.slow
 def test_all_predictions_equal(copied: Workspace) -> None:
     for method in ("bsoftmax", "ndcl"):
         spoil(copied, lambda a: {k: np.zeros_like(v) if k.endswith("logits") else v for k, v in a.items()}, method)
@@ -263,6 +267,7 @@ def test_all_predictions_equal(copied: Workspace) -> None:
     assert all(r["mean"] == "" and "does not vary" in r["note"] for r in cells(copied.out, "pearson"))
 
 
+@pytest.mark.slow
 def test_one_method_only(copied: Workspace) -> None:
     alone = replace(copied, methods=("erm",))
     made = make(alone, "friedman", "totalheavytail", "rho", "quantitative", "ablation")

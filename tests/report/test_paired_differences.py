@@ -43,6 +43,7 @@ def test_each_trial_on_each_target_is_a_pair() -> None:
         assert cell.runs == len(gaps)
 
 
+@pytest.mark.slow
 def test_differences_change_their_sign_with_the_method() -> None:
     one = next(r for r in paired("erm").rows if r.name == "ndcl")
     other = next(r for r in paired("ndcl").rows if r.name == "erm")
@@ -88,6 +89,7 @@ def test_parts() -> None:
         filter_runs(runs, draws=0)
 
 
+@pytest.mark.slow
 def test_the_row_to_compare_with_may_be_named_as_it_is_printed() -> None:
     for spelt in ("BSoftmax", "bsoftmax", "BSOFTMAX"):
         assert [r.name for r in paired(spelt).rows] == ["erm", "boda", "ndcl"]

@@ -39,6 +39,7 @@ def runs() -> pd.DataFrame:
     return as_frame(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("among", "ranked", "aside"),
     [
@@ -78,6 +79,7 @@ def test_rows_that_are_ranked(among: RankedRows, ranked: set[str], aside: int) -
     assert ("EMA" in words) == (among == "all")
 
 
+@pytest.mark.slow
 def test_variants_with_a_few_cases_do_not_cost_the_methods_any() -> None:
     result = rank_methods(choose(runs()))
     assert (result.cases, result.cases_left_out) == (12, 0)

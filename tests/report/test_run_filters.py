@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
@@ -35,6 +36,7 @@ def test_a_finished_run_replaces_one_without_a_number() -> None:
     assert isinstance(both, pd.DataFrame)
 
 
+@pytest.mark.slow
 def test_a_report_on_several_folders(tmp_path: Path) -> None:
     for trial in range(2):
         for target in ("sketch", "photo"):

@@ -73,6 +73,7 @@ def words(runs: pd.DataFrame) -> str:
     return " ".join(summarise(chosen, rank_methods(chosen), find_missing(runs)))
 
 
+@pytest.mark.slow
 def test_names_from_data_never_become_html(tmp_path: Path) -> None:
     wild: dict[str, Any] = {
         "classes": (WILD, '"><img src=x onerror=alert(1)>', "dog"),
@@ -89,6 +90,7 @@ def test_names_from_data_never_become_html(tmp_path: Path) -> None:
     assert title.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 9
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_outside(tmp_path: Path) -> None:
     write_runs(tmp_path, ("erm", "ndcl"))
     html = page_of(tmp_path)
@@ -109,6 +111,7 @@ def test_links_lead_to_the_records(tmp_path: Path) -> None:
     assert len(links) == 4
 
 
+@pytest.mark.slow
 def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
     write_runs(tmp_path, ("erm", "ndcl"), trials=1)
     runs = collect(tmp_path)
@@ -319,6 +322,7 @@ def test_only_cases_without_gaps_are_ranked() -> None:
     assert "on average over 5 cases that all of them have (1 left out)" in words(as_frame(made))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=3, max_size=3), min_size=1, max_size=6))
 def test_leaving_out_ends_without_gaps_and_keeps_what_is_full(values: list[list[float | None]]) -> None:
     scores = pd.DataFrame(values, columns=list("abc"), dtype=float)

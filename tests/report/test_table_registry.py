@@ -32,6 +32,7 @@ def counting() -> Iterator[str]:
     del _KINDS["counting"]
 
 
+@pytest.mark.slow
 def test_a_kind_from_outside_is_used_like_the_others(counting: str, tmp_path: Path) -> None:
     write_runs(tmp_path / "runs", ("erm", "ndcl"), trials=1)
     run = CliRunner().invoke

@@ -83,6 +83,7 @@ def test_pooled_numbers_are_scipys() -> None:
             assert [found[0], found[1], found[4]] == pytest.approx([30, one.statistic, one.pvalue], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_run_under_two_names_is_one_point() -> None:
     frame = made()
     twin = frame[frame["method"] == "ndcl"].assign(method="NDCL once more")  # a variant that rests on the same runs
@@ -155,6 +156,7 @@ def test_single_points_and_missing_values_do_not_count() -> None:
     assert not any(r.name == "posterior_target: Duality" for t in tables for r in t.rows)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=4, max_size=30))
 def test_one_cell_is_all_runs(pairs: list[tuple[int, int]]) -> None:
     x, y = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
@@ -216,6 +218,7 @@ def test_small_p_values_survive_every_format() -> None:
     assert all(re.search(r",\d[.\d]*(e-\d+)?,,", line) for line in lines)
 
 
+@pytest.mark.slow
 def test_the_picture_has_a_point_a_run_and_a_shape_a_family() -> None:
     runs = theory_runs(choose(made()))
     drawing = theory_scatter(runs, "posterior_target")

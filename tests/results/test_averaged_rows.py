@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from longshift.report.report_tables import build_tables
 from longshift.report.titles import family, method_title, order_methods
 from longshift.results import read_runs, write_runs
@@ -11,6 +13,7 @@ from longshift.sweep.collecting import collect
 from tests.training.small_runs import config, train
 
 
+@pytest.mark.slow
 def test_a_run_with_averaging_is_two_rows(tmp_path: Path) -> None:
     result = train(config(average="ema"), tmp_path / "runs" / "one")
     train(config(method="bsoftmax"), tmp_path / "runs" / "two")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from results.new_site import cases
 
 from longshift.analysis import LEVEL
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_at_their_level_and_the_estimate_beats_the_held_out_mean() -> None:
     found = cases()
     assert len(found) >= 60

@@ -8,7 +8,13 @@ from typing import Any
 
 from longshift.results import drop_machine_columns, write_runs
 from longshift.sweep.collecting import collect
+from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import Plan, make_plan
+from longshift.sweep.run_job import execute
+from longshift.training.run_config import Runtime
+from longshift.training.task import TaskCache
+
+RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)
 
 
 def write_sweep(folder: Path, **changes: Any) -> Path:
@@ -42,6 +48,13 @@ def _toml(value: Any) -> str:
 def small_plan(folder: Path, **changes: Any) -> Plan:
     """The plan of such a sweep."""
     return make_plan(write_sweep(folder, **changes))[1]
+
+
+def run_here(plan: Plan) -> None:
+    """Run all jobs one after another, in this process."""
+    tasks = TaskCache()
+    for job in plan.jobs:
+        assert execute(job, plan.folder.store, RUNTIME, tasks) == Outcome("done")
 
 
 def table_bytes(folder: Path) -> bytes:

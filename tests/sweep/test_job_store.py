@@ -87,6 +87,7 @@ def test_a_corrupt_result_is_noticed(plan: Plan, how: str) -> None:
     assert _states(plan) == ["corrupt", "done"]
 
 
+@pytest.mark.slow
 def test_a_corrupt_result_is_put_aside_and_its_job_runs_again(plan: Plan) -> None:
     place, job = plan.folder.store, plan.jobs[0]
     good = read_summary(place.job(job.fingerprint), job.fingerprint)
@@ -129,6 +130,7 @@ def test_the_index_is_only_a_cache(plan: Plan) -> None:
     assert _states(plan) == ["waiting", "done"]
 
 
+@pytest.mark.slow
 def test_what_a_method_raises_is_kept_and_counted(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     place, job = plan.folder.store, plan.jobs[0]
     shutil.rmtree(place.job(job.fingerprint))

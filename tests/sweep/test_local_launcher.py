@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,17 +18,14 @@ from longshift.plugins import use_plugin
 from longshift.sweep import local_launcher as local
 from longshift.sweep.job_queue import JobQueue, make_queue
 from longshift.sweep.job_store import Outcome
-from longshift.sweep.jobs import Plan, make_plan
+from longshift.sweep.jobs import make_plan
 from longshift.sweep.local_launcher import Slot, make_slots, run_local
-from longshift.sweep.run_job import execute
 from longshift.training import load_resume
-from longshift.training.run_config import Runtime
-from longshift.training.task import TaskCache
 from tests.commands import Command, wait_for
+from tests.faults.tools import command, on_small_disk
 from tests.registries import restore_registries
-from tests.sweep.small import small_plan, table_bytes, write_sweep
+from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes, write_sweep
 
-RUNTIME = Runtime(device="cpu", keep_model=False, checkpoint_every=1)
 TWO = [Slot("cpu", 1)] * 2
 SMALL = {"batch_size": 4}
 EIGHT: dict[str, Any] = {
@@ -42,28 +37,15 @@ LONG: dict[str, Any] = {
     "draws": 1,
     "run": {"steps": 9000, "eval_every": 9000, "hparams": SMALL},
 }
-PROGRAM = "from longshift.cli.main import main; main()"
 pytestmark = pytest.mark.slow
 
 
-def run_here(plan: Plan) -> None:
-    """All jobs one after another, in this process."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        tasks = TaskCache()
-        for job in plan.jobs:
-            assert execute(job, plan.folder.store, RUNTIME, tasks) == Outcome("done")
-    finally:
-        torch.set_num_threads(before)
-
-
-def command(folder: Path, *arguments: str) -> list[str]:
+def words(folder: Path, *arguments: str) -> list[str]:
     return ["sweep", "run", str(folder), "--device", "cpu", "--json", *arguments]
 
 
 def start(folder: Path, *arguments: str) -> Command:
-    return Command(*command(folder, *arguments))
+    return Command(*words(folder, *arguments))
 
 
 def results(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -221,40 +203,11 @@ def _stillborn(*arguments: object) -> None:
 
 
 def test_a_full_disk_stops_with_a_message_and_nothing_is_lost(tmp_path: Path) -> None:
-    mounted = tmp_path / "disk"
-    mounted.mkdir()
-    folder = tmp_path / "disk" / "s"
-    changes: dict[str, Any] = {"draws": 2, "methods": ["erm"], "run": {"steps": 6, "eval_every": 2, "hparams": SMALL}}
-    source = write_sweep(tmp_path / "source", **changes)
-    # In a mount name space of its own: a disk of 2 MB, gone with the process.
-    script = (
-        f"mount -t tmpfs -o size=2m tmpfs {mounted} && cp -r {source} {folder} && "
-        f'dd if=/dev/zero of={mounted}/ballast bs=1k count=1500 2>/dev/null; "$@"; code=$?; '
-        f"rm {mounted}/ballast; cp -r {folder} {tmp_path}/after; exit $code"
-    )
-    if (
-        not shutil.which("unshare")
-        or subprocess.run(
-            ["unshare", "-Urm", "mount", "-t", "tmpfs", "tmpfs", str(mounted)], capture_output=True, check=False
-        ).returncode
-    ):
-        pytest.skip("needs a mount name space (unshare -Urm)")
-    arguments = [
-        "unshare",
-        "-Urm",
-        "sh",
-        "-c",
-        script,
-        "sh",
-        sys.executable,
-        "-c",
-        PROGRAM,
-        *command(folder, "--workers", "1"),
-    ]
-    found = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=200)
-    assert found.returncode == 1, found.stderr
-    assert "the disk is full" in found.stderr
-    after = tmp_path / "after"
+    changes: dict[str, Any] = {"targets": ["ink"], "run": {"steps": 6, "eval_every": 2, "hparams": SMALL}}
+    source, disk, after = write_sweep(tmp_path / "source", **changes), tmp_path / "disk", tmp_path / "after"
+    code, text = on_small_disk(disk, 500, source, after, command(*words(disk, "--workers", "1")))
+    assert code == 1, text
+    assert "the disk is full" in text
     assert not list(after.glob("jobs/*/failure.json"))
     kept = results(after)
     plan = make_plan(after)[1]

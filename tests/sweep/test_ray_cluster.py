@@ -1,4 +1,4 @@
-"""Ray for real: two nodes on one machine, one of them lost in the middle."""
+"""Ray for real: two nodes on one machine, one of which is lost while it runs a job."""
 
 from __future__ import annotations
 
@@ -11,59 +11,54 @@ import pytest
 from longshift.sweep.job_queue import make_queue
 from longshift.sweep.launchers import Launch, LaunchOptions
 from longshift.sweep.ray_launcher import node_store, run_ray
-from longshift.sweep.run_job import execute
-from longshift.training.run_config import Runtime
-from longshift.training.task import TaskCache
-from tests.sweep.small import small_plan, table_bytes
+from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
 pytestmark = pytest.mark.slow
-RUNTIME = Runtime(device="cpu", checkpoint_every=1, keep_model=False)
 
 
 # Long enough that a node that is lost, or a command that stops, is in the middle of a job.
-SIX: dict[str, Any] = {"draws": 3, "run": {"steps": 40, "eval_every": 10, "evaluate": "full"}}
+FOUR: dict[str, Any] = {"run": {"steps": 40, "eval_every": 20, "evaluate": "full"}}
+
+# Ray gives nodes that do not answer up to a minute to come back; those that tests end never do.
+IMPATIENT = {
+    "health_check_initial_delay_ms": "500", "health_check_period_ms": "500", "health_check_failure_threshold": "3",
+    "raylet_rpc_server_reconnect_timeout_base_s": "1", "raylet_rpc_server_reconnect_timeout_max_s": "2",
+}  # fmt: skip
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A head node with one processor, new for each test: one of them kills it."""
+    """A head node with one processor, for all tests: its worker imports torch once. The last test ends it."""
     from ray.cluster_utils import Cluster as Nodes
 
-    nodes: Any = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    ray.init(address=nodes.address, log_to_driver=False)
-    try:
-        yield nodes
-    finally:
-        ray.shutdown()
-        nodes.shutdown()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in IMPATIENT.items():
+            patch.setenv(f"RAY_{name}", value)
+        nodes: Any = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        ray.init(address=nodes.address, log_to_driver=False)
+        try:
+            yield nodes
+        finally:
+            ray.shutdown()
+            nodes.shutdown()
 
 
 def _undisturbed(folder: Path, **changes: Any) -> bytes:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        plan = small_plan(folder, **changes)
-        tasks = TaskCache()
-        for job in plan.jobs:
-            assert execute(job, plan.folder.store, RUNTIME, tasks).kind == "done"
-    finally:
-        torch.set_num_threads(before)
+    run_here(small_plan(folder, **changes))
     return table_bytes(folder)
 
 
 @pytest.fixture(scope="module")
-def six_alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return _undisturbed(tmp_path_factory.mktemp("alone"), **SIX)
+def four_alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return _undisturbed(tmp_path_factory.mktemp("alone"), **FOUR)
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, six_alone: bytes, shared: bool) -> None:
+def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, four_alone: bytes, shared: bool) -> None:
     second = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
-    plan = small_plan(tmp_path / "sweep", **SIX)
+    plan = small_plan(tmp_path / "sweep", **FOUR)
     job_queue = make_queue(plan)
     claims = (plan.folder.store if shared else node_store()).claims
     lost: list[int] = []
@@ -79,14 +74,29 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, six_alone: by
     assert lost, "the two nodes never ran at the same time"
     assert not job_queue.deaths, "a job is blamed for the loss of its node"
     assert (job_queue.done, job_queue.failed, job_queue.trouble) == (job_queue.total, 0, "")
-    assert table_bytes(tmp_path / "sweep") == six_alone
+    assert table_bytes(tmp_path / "sweep") == four_alone
 
 
-def test_a_dead_raylet_fails_no_job(tmp_path: Path, cluster: Any) -> None:
-    """The node of the command itself: nothing can run any more, and `sweep run` goes on later."""
-    changes: dict[str, Any] = {"draws": 4, "run": {"steps": 40, "eval_every": 10, "evaluate": "full"}}
+def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster: Any) -> None:
+    run = {"steps": 60, "eval_every": 30, "evaluate": "full"}
+    changes: dict[str, Any] = {"draws": 1, "targets": ["ink"], "run": run}
     expected = _undisturbed(tmp_path / "alone", **changes)
     plan = small_plan(tmp_path / "sweep", **changes)
+    folder = plan.folder.store.jobs
+    job_queue = make_queue(plan)
+    run_ray(Launch(job_queue, LaunchOptions(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt"))))
+    assert job_queue.done < job_queue.total
+    assert any(folder.glob("*/resume.pt"))
+    again = make_queue(plan)
+    run_ray(Launch(again, LaunchOptions(device="cpu"), RUNTIME))
+    assert (again.done, again.failed) == (1, 0)
+    assert table_bytes(tmp_path / "sweep") == expected
+
+
+# The last test: the cluster is gone afterwards.
+def test_a_dead_raylet_fails_no_job(tmp_path: Path, cluster: Any, four_alone: bytes) -> None:
+    """The node of the command itself: nothing can run any more, and `sweep run` resumes later."""
+    plan = small_plan(tmp_path / "sweep", **FOUR)
     job_queue, killed = make_queue(plan), list[bool]()
 
     def kill_the_raylet() -> bool:
@@ -101,23 +111,5 @@ def test_a_dead_raylet_fails_no_job(tmp_path: Path, cluster: Any) -> None:
     assert job_queue.done < job_queue.total
     assert job_queue.trouble.startswith("the Ray cluster does not run jobs any more")
     assert not list(plan.folder.store.jobs.glob("*/failure.json"))
-    store = plan.folder.store
-    for job in plan.jobs:
-        execute(job, store, RUNTIME, TaskCache())
-    assert table_bytes(tmp_path / "sweep") == expected
-
-
-def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster: Any) -> None:
-    run = {"steps": 120, "eval_every": 40, "evaluate": "full"}
-    changes: dict[str, Any] = {"draws": 1, "targets": ["ink"], "run": run}
-    expected = _undisturbed(tmp_path / "alone", **changes)
-    plan = small_plan(tmp_path / "sweep", **changes)
-    folder = plan.folder.store.jobs
-    job_queue = make_queue(plan)
-    run_ray(Launch(job_queue, LaunchOptions(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt"))))
-    assert job_queue.done < job_queue.total
-    assert any(folder.glob("*/resume.pt"))
-    again = make_queue(plan)
-    run_ray(Launch(again, LaunchOptions(device="cpu"), RUNTIME))
-    assert (again.done, again.failed) == (1, 0)
-    assert table_bytes(tmp_path / "sweep") == expected
+    run_here(plan)
+    assert table_bytes(tmp_path / "sweep") == four_alone

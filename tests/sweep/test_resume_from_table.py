@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import torch
 from typer.testing import CliRunner, Result
 
 from longshift.cli.main import app
@@ -72,7 +71,6 @@ def run(plan: Plan, *methods: str) -> list[str]:
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """all: made in one go. first: three of the four runs, collected. Both are only read."""
-    torch.set_num_threads(1)
     root = tmp_path_factory.mktemp("parts")
     assert run(small_plan(root / "all", **SWEEP)) == ["erm", "mean", "wild", "wide"]
     assert run(small_plan(root / "first", **SWEEP), *EARLY) == list(EARLY)
@@ -133,6 +131,7 @@ def test_four_small_jobs_two_here_two_there(tmp_path: Path) -> None:
     assert table_bytes(tmp_path / "there") == table_bytes(tmp_path / "calm")
 
 
+@pytest.mark.slow
 def test_each_row_comes_back_as_it_was(parts: Path, second: Path) -> None:
     (second / "jobs").mkdir()  # a store that has no result yet
     first, found = collect(parts / "first"), collect(second)

@@ -47,6 +47,7 @@ def test_a_variant_is_drawn_as_its_method_with_its_own_values_fixed(tmp_path: Pa
         assert (config.method, config.steps, config.eval_every) == ("ndcl", 4, 2)
 
 
+@pytest.mark.slow
 def test_the_same_run_under_two_names_is_one_job(tmp_path: Path) -> None:
     wider = {"name": "wide", "method": "erm", "hparams": {"batch_size": 4}}
     same = {"name": "plain", "method": "erm", "hparams": {"lr": get_method("erm").Config.make({}, ("small",)).lr}}
@@ -75,6 +76,7 @@ def test_the_same_run_under_two_names_is_one_job(tmp_path: Path) -> None:
     assert "batch_size = 4" in wide
 
 
+@pytest.mark.slow
 def test_averaged_weights_of_a_variant(tmp_path: Path) -> None:
     plan = small_plan(
         tmp_path, methods=[], targets=["ink"], draws=1,

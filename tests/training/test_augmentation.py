@@ -72,6 +72,7 @@ def test_boxes_lie_inside_the_image_and_have_the_asked_area(values: list[float])
     assert 3 / 4 - 1e-5 <= width / height <= 4 / 3 + 1e-5
 
 
+@pytest.mark.slow
 def test_boxes_are_distributed_like_torchvisions() -> None:
     torch.manual_seed(0)
     n, image = 20_000, torch.empty(3, 1000, 1000)
@@ -111,6 +112,7 @@ def test_share_of_flips_and_greys() -> None:
     assert flipped == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / n))
 
 
+@pytest.mark.slow
 def test_compiled_augmentation_is_one_graph() -> None:
     domainbed = aug.find_augmentation("domainbed")
     found = torch._dynamo.explain(domainbed.apply)(torch.rand(4, 3, 8, 8), torch.rand(4, domainbed.uniforms))

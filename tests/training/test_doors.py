@@ -111,6 +111,7 @@ def test_all_doors_lead_to_the_same_run(data: str, request_fixture: Any, tmp_pat
                 assert result[which][part]["accuracy"] == first[which][part]["accuracy"], (name, which, part)
 
 
+@pytest.mark.slow
 def test_a_fit_is_what_train_makes_of_its_choices(images: str, tmp_path: Path) -> None:
     """A fit chooses network, batch and steps itself; asked for those, `train` gives the same run."""
     longshift.fit(images, target="west", method="erm", steps=5, out=tmp_path / "fit", runtime=CPU)

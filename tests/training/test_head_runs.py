@@ -95,6 +95,7 @@ def test_it_is_measured_again_from_its_folder_alone(run: Path, weights: Path) ->
         moved.rename(weights)
 
 
+@pytest.mark.slow
 def test_measuring_again_computes_no_copies(weights: Path, tmp_path: Path) -> None:
     done = train(head_config(weights, views=2, augment="on"), out=tmp_path / "run", runtime=CPU)
     fresh = type(CPU)(device="cpu", cache=tmp_path / "empty")
@@ -122,6 +123,7 @@ def test_a_linear_head(weights: Path, tmp_path: Path) -> None:
     assert evaluate(done.folder, ["target"], runtime=CPU)["agrees"]
 
 
+@pytest.mark.slow
 def test_only_training_images_give_their_style_to_copies(weights: Path) -> None:
     config = head_config(weights, views=3, hparams={"style": "amplitude", "batch_size": 16})
     task = make_task(config, CPU)

@@ -100,6 +100,7 @@ def test_pooled_samples_can_be_styled() -> None:
     assert not torch.equal(batch.x, _batch(None, domains=1).x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hparams", [{"style": "both"}, {"style": "amplitude", "style_views": 2}])
 @pytest.mark.parametrize("method", ["erm", "ndcl", "mldg"])
 def test_a_styled_run_trains_and_resumes_equal(method: str, hparams: dict[str, Any], tmp_path: Path) -> None:
@@ -118,6 +119,7 @@ def test_a_styled_run_trains_and_resumes_equal(method: str, hparams: dict[str, A
     assert plain["selected"] != result["selected"]
 
 
+@pytest.mark.slow
 def test_streamed_samples_are_styled_the_same(tmp_path: Path) -> None:
     run = config(hparams={"style": "both"})
     task = make_task(run)

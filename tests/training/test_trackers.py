@@ -41,6 +41,7 @@ def _expected(folder: Path, result: dict[str, Any]) -> dict[tuple[str, int], flo
     return found | {(f"selected/{name}", chosen["step"]): value for name, value in scalars(chosen).items()}
 
 
+@pytest.mark.slow
 def test_tensorboard_holds_every_number(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="pip install -e '.[tracking]'")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -95,6 +96,7 @@ def test_mlflow_holds_every_number_and_a_run_goes_on(tmp_path: Path) -> None:
     assert not (Path.cwd() / "mlruns").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_raises_is_marked_as_failed(tmp_path: Path) -> None:
     pytest.importorskip("mlflow", reason="pip install -e '.[tracking]'")
     from mlflow.tracking import MlflowClient

@@ -110,6 +110,7 @@ def test_a_setting_without_validation_or_training_samples_is_refused(tmp_path: P
             make_task(config(setting=str(path)))
 
 
+@pytest.mark.slow
 def test_same_seeds_same_weights_and_another_seed_others(task: Task, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         train(config(method="ndcl", train_seed=seed), tmp_path / name, task)
@@ -117,6 +118,7 @@ def test_same_seeds_same_weights_and_another_seed_others(task: Task, tmp_path: P
     assert not _same(tmp_path / "a", tmp_path / "c")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [1, 3, 4])
 def test_a_stopped_run_goes_on_to_the_same_weights(task: Task, tmp_path: Path, stop_after: int) -> None:
     run = config(method="ndcl", hparams={"dropout": 0.5}, steps=8)
@@ -166,12 +168,14 @@ def test_a_diverged_run_says_so(task: Task, tmp_path: Path) -> None:
     json.dumps(result, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_full_evaluation_measures_the_target_each_time(task: Task, tmp_path: Path) -> None:
     train(config(evaluate="full"), tmp_path, task)
     for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
         assert {"validation", "test", "target"} <= json.loads(line).keys()
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_selected_weights(task: Task, tmp_path: Path) -> None:
     runtime = dataclasses.replace(CPU, save_predictions=True)
     result = train(config(), tmp_path, task, runtime)
@@ -181,6 +185,7 @@ def test_predictions_are_those_of_the_selected_weights(task: Task, tmp_path: Pat
     assert arrays["test_features"].shape[0] == len(task.split.test)
 
 
+@pytest.mark.slow
 def test_streamed_and_resident_data_give_the_same_weights(task: Task, tmp_path: Path) -> None:
     run = config(method="ndcl")
     train(run, tmp_path / "resident", task)
@@ -212,6 +217,7 @@ def test_erm_learns_the_digits(task: Task, tmp_path: Path) -> None:
     assert result["last"]["test"]["accuracy"] > 0.3, "chance is 0.1"
 
 
+@pytest.mark.slow
 def test_posterior_gaps_are_those_of_the_analysis(task: Task, tmp_path: Path) -> None:
     run = config()
     result = train(run, tmp_path / "run", task, dataclasses.replace(CPU, save_predictions=True))

@@ -78,6 +78,7 @@ def test_swapping_leaves_no_trace(digits_task: Task, tmp_path: Path) -> None:
     assert [tensor.data_ptr() for tensor in averager.live.values()] == addresses
 
 
+@pytest.mark.slow
 def test_training_notices_nothing(digits_run: Path, digits_task: Task, tmp_path: Path) -> None:
     with_average = train(tmp_path / "run", digits_task, average="ema")
     without = read_json(digits_run / "result.json")
@@ -88,6 +89,7 @@ def test_training_notices_nothing(digits_run: Path, digits_task: Task, tmp_path:
     assert with_average["fingerprint"] != without["fingerprint"]
 
 
+@pytest.mark.slow
 def test_it_is_selected_on_its_own_and_kept(digits_task: Task, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     result = train(folder, digits_task, average="swa", average_from=10, eval_every=5, evaluate="full", steps=30)
@@ -105,6 +107,7 @@ def test_it_is_selected_on_its_own_and_kept(digits_task: Task, tmp_path: Path) -
     assert model.temperature == read_json(folder / "model.json")["averaged_temperature"] != 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ema", "swa"])
 def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path, kind: str) -> None:
     options: dict[str, Any] = {"average": kind, "average_from": 6, "steps": 20, "eval_every": 5, "method": "ndcl"}

@@ -94,6 +94,21 @@ def generalization_bound(
 
     Returns:
         A `Bound`.
+
+    Raises:
+        LongshiftError: There is no source, a domain has no embeddings, or domains have different numbers of classes.
+        UsageError: `bootstrap` is below 1.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> def outputs(name, shift):
+        ...     x, y = rng.normal(shift, 1, (60, 3)), np.arange(60) % 3
+        ...     return DomainOutputs(name, x + 3 * np.eye(3)[y], y, x)
+
+        >>> bound = generalization_bound([outputs("a", 0), outputs("b", 1)], outputs("c", 2), bootstrap=2)
+        >>> bound.total.value > 0
+        True
     """
     if bootstrap < 1:
         raise UsageError(f"expected at least one bootstrap draw, found {bootstrap}")

@@ -40,6 +40,17 @@ def posterior_discrepancy(sources: Sequence[DomainOutputs], target: DomainOutput
 
     Returns:
         The discrepancy per class and its mean, and the same between pairs of sources.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> def outputs(name, shift):
+        ...     x, y = rng.normal(shift, 1, (60, 3)), np.arange(60) % 3
+        ...     return DomainOutputs(name, x + 3 * np.eye(3)[y], y, x)
+
+        >>> found = posterior_discrepancy([outputs("a", 0), outputs("b", 1)], outputs("c", 2))
+        >>> bool(0 <= found.average <= np.log(2))
+        True
     """
     check_domains(sources, target)
     rows = [class_posteriors(probabilities(d.logits, d.name), d.labels) for d in sources]

@@ -75,6 +75,15 @@ def wasserstein(
 
     Returns:
         The distance with its standard error.
+
+    Raises:
+        LongshiftError: A set is empty, or the points have different lengths.
+
+    Example:
+        >>> import numpy as np
+        >>> points = np.random.default_rng(0).normal(size=(50, 2))
+        >>> round(wasserstein(points, points + [3.0, 4.0]).value, 6)
+        5.0
     """
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
         raise LongshiftError(f"expected two non-empty sets of points of one dimension, found {x.shape} and {y.shape}")
@@ -129,6 +138,17 @@ def prior_discrepancy(
 
     Returns:
         The mean W_2 over pairs of sources, the mean W_2 of sources to the target, and all distances.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> def outputs(name, shift):
+        ...     x, y = rng.normal(shift, 1, (60, 3)), np.arange(60) % 3
+        ...     return DomainOutputs(name, x + 3 * np.eye(3)[y], y, x)
+
+        >>> found = prior_discrepancy([outputs("a", 0), outputs("b", 1)], outputs("c", 2))
+        >>> found.source_target > found.source_source
+        True
     """
     check_domains(sources, target)
     domains = (*sources, target)

@@ -109,6 +109,10 @@ def nemenyi_critical_difference(methods: int, cases: int, alpha: float = 0.05) -
         quantile of
         the studentized range of k groups with infinite degrees of freedom.
 
+    Raises:
+        LongshiftError: There are fewer than two methods or cases.
+        UsageError: `alpha` is not between 0 and 1.
+
     Example:
         >>> round(nemenyi_critical_difference(24, 32), 2)
         6.43
@@ -145,6 +149,10 @@ def wilcoxon_holm(scores: pd.DataFrame, against: str | None = None) -> tuple[Pai
 
     Returns:
         The tests, smallest p first.
+
+    Raises:
+        LongshiftError: There are fewer than two methods or cases, or a score is missing.
+        UsageError: `against` is not one of the methods.
 
     Example:
         >>> import pandas as pd

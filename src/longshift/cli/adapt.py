@@ -21,10 +21,12 @@ def adapt(
 ) -> None:
     """Refit the last layer of a model with labeled samples of a new site; the old model is kept.
 
-    The labels are one more domain next to known samples of the training sites. Before and after are cross-validated on
-    the labels; no gain is claimed that their number cannot show.
+    The labeled samples join known samples of the training sites as one more domain. Both models are cross-validated
+    on the labels, and a gain is reported only if there are enough labels to show it.
 
-    Example: `longshift adapt fits/mysites labels.csv`
+    Example:
+
+        longshift adapt fits/mysites labels.csv
     """
     from longshift.fitting import adapt as run
 

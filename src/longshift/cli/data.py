@@ -32,7 +32,7 @@ app = typer.Typer(
     help="Count, check and prepare the images of a dataset.\n\nA dataset is a folder `domain/class/image.jpg`, the "
     "same in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, vectors (`.npz`, `.parquet`), or one "
     "of the words `digits` and `pacs-features`, which name embedded data.\n\n"
-    "Example: `longshift data inspect digits`",
+    "Example:\n\n    longshift data inspect digits",
 )
 PathArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, .npz, `digits` or `pacs-features`.")
@@ -43,7 +43,9 @@ PathArgument = Annotated[
 def inspect(path: PathArgument, json: JsonFlag = False) -> None:
     """Count the images (or vectors) of every class in every domain.
 
-    Example: `longshift data inspect PACS.zip`
+    Example:
+
+        longshift data inspect PACS.zip
     """
     manifest = load_dataset(path)
     _warn(manifest)
@@ -99,7 +101,9 @@ def verify_command(
 ) -> None:
     """Decode every image and list all problems; the exit code is 1 if there are any.
 
-    Example: `longshift data verify PACS.zip --benchmark PACS`
+    Example:
+
+        longshift data verify PACS.zip --benchmark PACS
     """
     known = benchmarks.get_benchmark(benchmark) if benchmark else None
     manifest = load_dataset(path)
@@ -144,7 +148,9 @@ def prepare(
 ) -> None:
     """Decode and resize all images once, so that training starts faster. Training does this itself if necessary.
 
-    Example: `longshift data prepare PACS.zip --size 224`
+    Example:
+
+        longshift data prepare PACS.zip --size 224
     """
     manifest = load_dataset(path)
     if manifest.vectors:

@@ -39,11 +39,14 @@ def embed(
     The vectors are kept in the cache: the same command resumes after Ctrl-C or a kill, and `longshift train
     --trainable head` finds them there.
 
-    Example: `longshift embed PACS.zip --backbone mobilenetv2_100 --pretrained --out pacs.npz`, then
-    `longshift train --data pacs.npz --benchmark PACS --target A --method ndcl`
-
-    For the vectors of a new site (`longshift predict`), add `--unlabelled` and give any folder of images. Images that
+    For the vectors of a new site (`longshift predict`), add `--unlabelled` and name any folder of images. Images that
     cannot be read are then reported and skipped.
+
+    Examples:
+
+        longshift embed PACS.zip --backbone mobilenetv2_100 --pretrained --out pacs.npz
+
+        longshift train --data pacs.npz --benchmark PACS --target A --method ndcl
     """
     if not (pretrained or weights):
         raise UsageError(

@@ -26,7 +26,9 @@ def export(
     The graph takes uint8 pixels (batch, size, size, 3) and normalizes them itself. A JSON file next to it has the rest:
     how to resize, the classes, the temperature.
 
-    Example: `longshift export fits/mysites --out mysites.onnx`
+    Example:
+
+        longshift export fits/mysites --out mysites.onnx
     """
     from longshift.inference import export as write
 

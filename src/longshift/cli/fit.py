@@ -64,7 +64,7 @@ def fit(
 
         longshift fit embeddings.npz --target site_d    # hold out one site only
 
-    Press Ctrl-C once to stop with everything saved; the same command resumes.
+    Press Ctrl-C once to save everything and stop; the same command resumes.
     """
     from longshift.data import require_dataset
 

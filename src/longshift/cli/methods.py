@@ -62,7 +62,7 @@ def _show(method: dict[str, Any]) -> None:
     if method["preset_of"]:
         say(f"A preset of {method['preset_of']}: {' '.join(method['differs'])}")
     if method["step_cost"]:
-        say(f"{cost_note()} {cost_cell(method['step_cost'])}")
+        say(f"{cost_note().rstrip('.')}: {cost_cell(method['step_cost'])}")
     rows = [
         (name, format_value(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
         for name, hp in method["hyper_parameters"].items()

@@ -78,13 +78,15 @@ def reproduce(
 ) -> None:
     """Make the paper's tables and figures, from the embedded digits or from your data.
 
-    longshift reproduce --list                        # the recipes and their state; hours with --measure
+    Examples:
 
-    longshift reproduce ablation --quick              # by name, or by the paper's label: "Tab. 4"
+        longshift reproduce --list                        # the recipes and their state; hours with --measure
 
-    longshift reproduce --all --data digits --quick   # everything, in minutes
+        longshift reproduce ablation --quick              # by name, or by the paper's label: "Tab. 4"
 
-    longshift reproduce duality --data PACS.zip --pretrained
+        longshift reproduce --all --data digits --quick   # everything, in minutes
+
+        longshift reproduce duality --data PACS.zip --pretrained
     """
     if not (listed or every or names):
         raise UsageError("expected the name of a recipe, --all or --list; list them with: longshift reproduce --list")

@@ -112,7 +112,7 @@ def _plain_type(annotation: Any) -> tuple[type, tuple[str, ...]]:
 def _default(value: Any) -> str:
     if isinstance(value, bool):
         return " Default: on." if value else ""
-    return f" Default: {value}." if isinstance(value, (str, int, float)) else ""
+    return f" Default: {value}." if isinstance(value, (str, int, float)) and value != "" else ""
 
 
 def _panel(field: FieldInfo) -> str | None:

@@ -60,13 +60,15 @@ def make(
 ) -> None:
     """Make a split and save it as a small file with a hash.
 
-    `longshift split make digits --setting TotalHeavyTail --target ink --out ink.json`
+    Examples:
 
-    `longshift split make PACS.zip -s Duality -t photo --split-seed 1` uses the published counts.
+        longshift split make digits --setting TotalHeavyTail --target ink --out ink.json
 
-    `longshift split make my/images -s Cross -t hospital_b --ratio 50` makes its own counts.
+        longshift split make PACS.zip -s Duality -t photo --split-seed 1     # the published counts
 
-    `longshift split make my/images -s counts.csv -t hospital_b` takes a table domain,class,count.
+        longshift split make my/images -s Cross -t hospital_b --ratio 50     # generated counts
+
+        longshift split make my/images -s counts.csv -t hospital_b           # a table domain,class,count
     """
     require_writable(out)
     manifest = load_dataset(data)
@@ -89,9 +91,11 @@ def show(
 ) -> None:
     """Show the counts of a split, its many, medium and few classes and its imbalance ratios.
 
-    `longshift split show digits --setting Duality --target ink`
+    Examples:
 
-    `longshift split show split.json --json` reads a saved split; the dataset is not needed.
+        longshift split show digits --setting Duality --target ink
+
+        longshift split show split.json --json     # a saved split; the dataset is not needed
     """
     recipe = _saved(data, options) if is_split_file(Path(data)) else _recipe(load_dataset(data), options)
     if json:
@@ -109,11 +113,13 @@ def plot(
 ) -> None:
     """Draw the training samples per class and source domain; without --target, a panel for each target.
 
-    `longshift split plot digits --setting TotalHeavyTail --out split.png`
+    Examples:
 
-    `longshift split plot PACS.zip -s Duality -t photo -o photo.png`
+        longshift split plot digits --setting TotalHeavyTail --out split.png
 
-    `longshift split plot split.json`
+        longshift split plot PACS.zip -s Duality -t photo -o photo.png
+
+        longshift split plot split.json
     """
     from longshift.report import split_panels  # matplotlib takes a second to import
 

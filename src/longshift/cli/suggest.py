@@ -26,10 +26,12 @@ def suggest(
 ) -> None:
     """Choose the samples of a new site that are worth labeling, and write a CSV file to fill in.
 
-    They are uncertain, unlike each other, and of rare predicted classes too. Fill in the column `label`, then run
-    `longshift adapt`.
+    The samples are uncertain, differ from each other, and include predicted classes that are rare. Fill in the column
+    `label`, then run `longshift adapt`.
 
-    Example: `longshift suggest fits/mysites new_site/ --n 50 --out labels.csv`
+    Example:
+
+        longshift suggest fits/mysites new_site/ --n 50 --out labels.csv
     """
     from longshift.files import require_writable, write_text
     from longshift.fitting import choose_samples, site_name, write_site_page

@@ -38,15 +38,17 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The sweep's fold
 
 HELP = """Run many trainings: plan, run, stop, resume, pick the best.
 
-    longshift sweep init digits-sweep      # writes digits-sweep/sweep.toml for you to edit
+Examples:
+
+    longshift sweep init digits-sweep      # writes sweep.toml for you to edit
 
     longshift sweep plan digits-sweep      # counts the jobs, estimates the hours
 
-    longshift sweep run digits-sweep       # repeat to resume; several may run at a time
+    longshift sweep run digits-sweep       # repeat to resume
 
     longshift sweep status digits-sweep
 
-    longshift sweep collect digits-sweep   # writes runs.parquet, from which the sweep can resume elsewhere
+    longshift sweep collect digits-sweep   # writes runs.parquet
 """
 SHOWN_FAILURES = 10
 
@@ -58,7 +60,9 @@ app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
 def init(directory: Directory) -> None:
     """Write an example sweep.toml with every key explained.
 
-    Example: `longshift sweep init digits-sweep`
+    Example:
+
+        longshift sweep init digits-sweep
     """
     from longshift.files import write_text
     from longshift.sweep import SweepFolder
@@ -83,7 +87,9 @@ def plan(
 ) -> None:
     """Check the sweep, count its jobs and estimate the hours they take on this machine.
 
-    Example: `longshift sweep plan digits-sweep --device cpu`
+    Example:
+
+        longshift sweep plan digits-sweep --device cpu
     """
     from longshift.sweep import count_kinds, duration, estimate, job_entries, make_plan, make_slots, never_started
 
@@ -154,7 +160,11 @@ def run(
 ) -> None:
     """Run the remaining jobs. Ctrl-C once stops after the current steps with everything saved; again stops at once.
 
-    Examples: `longshift sweep run digits-sweep`, `longshift sweep run pacs-sweep --device cuda --jobs-per-gpu 3`
+    Examples:
+
+        longshift sweep run digits-sweep
+
+        longshift sweep run pacs-sweep --device cuda --jobs-per-gpu 3
     """
     from longshift.sweep import (
         LAUNCHERS,
@@ -228,7 +238,9 @@ def run(
 def status(directory: Directory, as_json: JsonFlag = False) -> None:
     """Count the jobs that are done, running, failed and waiting, per method.
 
-    Example: `longshift sweep status digits-sweep`
+    Example:
+
+        longshift sweep status digits-sweep
     """
     from longshift.sweep import STATES, job_entries, load_plan, read_failure
 
@@ -267,7 +279,9 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
 def retry(directory: Directory) -> None:
     """Mark failed jobs to run again.
 
-    Example: `longshift sweep retry digits-sweep`
+    Example:
+
+        longshift sweep retry digits-sweep
     """
     from longshift.sweep import clear_failures, load_plan
 
@@ -283,7 +297,9 @@ def retry(directory: Directory) -> None:
 def cancel(directory: Directory) -> None:
     """Ask every `run` on this sweep to stop cleanly, wherever it runs.
 
-    Example: `longshift sweep cancel digits-sweep`
+    Example:
+
+        longshift sweep cancel digits-sweep
     """
     from longshift.sweep import ask_to_cancel, load_plan
 
@@ -299,7 +315,9 @@ def best(
 ) -> None:
     """Write the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only.
 
-    Example: `longshift sweep best digits-sweep --out best`
+    Example:
+
+        longshift sweep best digits-sweep --out best
     """
     from longshift.sweep import collect_plan, load_plan, write_best
 
@@ -325,7 +343,9 @@ def collect(
 ) -> None:
     """Write all finished jobs as one table, from which the sweep can resume on another machine.
 
-    Example: `longshift sweep collect digits-sweep`
+    Example:
+
+        longshift sweep collect digits-sweep
     """
     from longshift.results import unknown_columns, write_runs
     from longshift.sweep import collect_plan, collect_union, load_plan

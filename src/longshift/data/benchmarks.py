@@ -32,6 +32,12 @@ class Benchmark:
         class_spellings: Plain spelling -> class.
         partial: Whether the totals cover a part of the usual data, so that a full copy has more images.
         note: What to know before taking a difference for an error.
+
+    Example:
+        >>> from longshift.data import get_benchmark
+        >>> pacs = get_benchmark("PACS")
+        >>> pacs.domains["P"], len(pacs.classes), pacs.totals["P"]["dog"]
+        ('photo', 7, 189)
     """
 
     name: str

@@ -64,6 +64,13 @@ class Store:
         fingerprint: SHA-256 over manifest, size and pixels: the same on every machine.
         views: Number of views.
         style_samples: The sample (views * N,) whose style a row has; None if each has its own.
+        version: Version of the data by the content of its files; "" for the embedded digits.
+
+    Example:
+        >>> from longshift.data import load_dataset
+        >>> store = open_store(load_dataset("digits"), size=32)
+        >>> store.inputs.shape[1:], store.size
+        ((32, 32, 3), 32)
     """
 
     manifest: Manifest

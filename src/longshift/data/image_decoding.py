@@ -28,7 +28,19 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 class BadImage(Exception):
-    """An image that cannot be used: `kind` is one of the kinds of `data verify`."""
+    """An image that cannot be used: `kind` is one of the kinds of `data verify`.
+
+    Args:
+        kind: One of the kinds of `data verify`, such as "truncated".
+        detail: One phrase.
+
+    Example:
+        >>> try:
+        ...     decode(b"not an image")
+        ... except BadImage as bad:
+        ...     print(bad.kind)
+        not an image
+    """
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(detail)

@@ -22,6 +22,10 @@ class Row(NamedTuple):
         label: Name of the class.
         path: Path from the root of the dataset.
         split: "test" for a sample that is never trained on; else "".
+
+    Example:
+        >>> Row("north", "cat", "north/cat/1.png").label
+        'cat'
     """
 
     domain: str
@@ -48,7 +52,14 @@ class Manifest:
         misplaced: Images that are not at domain/class/image.
         others: Images in formats that are not read.
         vectors: Whether samples are vectors, and `paths` their ids.
+        skipped_levels: Folders between domain and class that are the same everywhere, such as "images".
         given: What was given to `load_dataset`.
+
+    Example:
+        >>> rows = [Row("north", "cat", "north/cat/1.png"), Row("south", "dog", "south/dog/1.png")]
+        >>> found = Manifest.from_rows("pets", Path("pets"), rows)
+        >>> found.classes, found.domain_names, found.labels.tolist()
+        (('cat', 'dog'), ('north', 'south'), [0, 1])
     """
 
     name: str

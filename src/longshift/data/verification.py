@@ -29,6 +29,11 @@ class Problem:
             similar labels, similar domains, misplaced, other format, dark, changed or damaged store.
         path: The file or folder.
         detail: One phrase.
+
+    Example:
+        >>> from longshift.data import load_dataset, verify
+        >>> for problem in verify(load_dataset("hospitals/")).problems:  # doctest: +SKIP
+        ...     print(problem.kind, problem.path, problem.detail)
     """
 
     kind: str

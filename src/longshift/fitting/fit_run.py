@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,78 +14,21 @@ import numpy.typing as npt
 
 from longshift.data import DataChanged, what_changed
 from longshift.errors import LongshiftError
-from longshift.files import write_json
 from longshift.fitting.array_data import data_path
-from longshift.fitting.data_summary import DataSummary, summarize_data
-from longshift.fitting.fit_page import write_report
-from longshift.fitting.fit_summary import Summary, summarise
-from longshift.fitting.job_runner import JobRunner, Results, Say
-from longshift.fitting.label_curve import LabelCurve, LabelGain, simulate_labels
-from longshift.fitting.model_card import write_card
-from longshift.fitting.plan import (
-    Job,
-    Plan,
-    duration,
-    earlier_plan,
-    keep_plan,
-    lengths,
-    longest_steps,
-    pace_within,
-    seconds_per_step,
-    usual_steps,
-)
-from longshift.fitting.request_checks import Draft, make_draft
-from longshift.fitting.site_calibration import learn_new_sites
-from longshift.fitting.site_scores import SiteScore, site_score
-from longshift.fitting.style_trial import better_style, styles_to_try
+from longshift.fitting.data_summary import summarize_data
+from longshift.fitting.fit_results import FitResult, write_results
+from longshift.fitting.job_runner import JobRunner, Say
+from longshift.fitting.plan import Plan, duration, earlier_plan, keep_plan
+from longshift.fitting.plan_making import choose_style, make_plan
+from longshift.fitting.request_checks import make_draft
 from longshift.fitting.time_limit import TimeLimit
-from longshift.fitting.time_needed import explain, require_time_for_features
-from longshift.inference import PLAN_FILE, LoadedModel, keep_unseen, load_model, write_knowledge
+from longshift.inference import PLAN_FILE
 from longshift.locks import lock_folder
 from longshift.progress import Tick
-from longshift.settings import NO_TARGET
 from longshift.text import counted
-from longshift.training import (
-    Bar,
-    Interrupted,
-    OpenDataset,
-    RunConfig,
-    RunFolder,
-    Runtime,
-    no_bar,
-    read_model_file,
-    read_predictions,
-    read_result,
-    resolve_device,
-    training_threads,
-    use_threads,
-)
+from longshift.training import Bar, Interrupted, OpenDataset, RunFolder, Runtime, no_bar, read_result, resolve_device
 
 SPARE_BYTES = 200 * 2**20
-
-
-@dataclass(frozen=True)
-class FitResult:
-    """The folder of a fit and its results."""
-
-    folder: Path
-    look: DataSummary
-    plan: Plan
-    summary: Summary
-
-    @property
-    def report(self) -> Path:
-        """The HTML page."""
-        return self.folder / "report.html"
-
-    @property
-    def card(self) -> Path:
-        """The model card."""
-        return self.folder / "MODEL_CARD.md"
-
-    def model(self, device: str = "auto") -> LoadedModel:
-        """The final model."""
-        return load_model(self.folder, device=device)
 
 
 def fit(
@@ -191,14 +133,14 @@ def fit(
         keep = functools.partial(keep_plan, folder / PLAN_FILE, request)
         runner = JobRunner(dataset, folder, runtime, limit, (bar, early), say, stop, keep)
         if draft is not None:
-            plan = _make_plan(runner, draft, request, compare, gpu)
+            plan = make_plan(runner, draft, request, compare, gpu)
             keep(plan)
         assert plan is not None
         _check_files(plan, dataset, folder)
         used = _seconds_used(folder) if draft is None and minutes is not None else 0.0
         limit.spend(used)
         if plan.styles and not plan.style_reason:
-            plan = _choose_style(runner, plan)
+            plan = choose_style(runner, plan)
             keep(plan)
         jobs = plan.jobs(dataset, folder, compare)
         for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)), plan.style_reason)):
@@ -209,54 +151,12 @@ def fit(
         if used and finished < len(jobs):
             say(f"They took {duration(used)} of the {minutes:g} (--minutes); the rest is for the other runs.")
         results, plan = runner.train(jobs, plan)
-        return _finish(runner, look, plan, jobs, results, what_if_labelled)
+        return write_results(runner, look, plan, jobs, results, what_if_labelled)
 
 
 def folder_name(name: str) -> str:
     """A folder name for a dataset: keeps letters of any script, so that two names give two folders."""
     return re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "data"
-
-
-def _finish(
-    runner: JobRunner, look: DataSummary, plan: Plan, jobs: list[Job], results: Results, what_if_labelled: bool
-) -> FitResult:
-    """Summarize the results and write report, card and numbers."""
-    _check_selected(jobs, results)
-    summary = summarise(look, plan, _scores(jobs, results), results[jobs[-1].folder])
-    _keep_record(RunFolder(jobs[-1].folder), summary)
-    held_out = [job for job in jobs[:-1] if job.method == jobs[-1].method]
-    knowledge = learn_new_sites(held_out, jobs[-1].folder, look.sites)
-    final = RunFolder(jobs[-1].folder)
-    write_knowledge(final.path, knowledge, read_model_file(final.description).weights)
-    curve = _label_curve(held_out, final) if what_if_labelled else None
-    if curve and (sentence := curve.sentence()):
-        summary = replace(summary, sentences=(*summary.sentences, sentence))
-    for sentence in summary.sentences:
-        runner.say(sentence)
-    done = FitResult(runner.folder, look, plan, summary)
-    write_report(done.report, look, plan, summary, [(job, results[job.folder]) for job in jobs], curve)
-    write_card(done.card, look, plan, summary, results[jobs[-1].folder])
-    write_json(
-        runner.folder / "fit.json",
-        {
-            "schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason, **summary.to_json(),
-            **({"label_curve": curve.to_json()} if curve else {}),
-        },
-    )  # fmt: skip
-    return done
-
-
-def _label_curve(held_out: Sequence[Job], final: RunFolder) -> LabelCurve:
-    """What labels of a new site would bring, at each held-out site."""
-    if read_model_file(final.description).predictor != "network":
-        raise LongshiftError(
-            "--what-if-labelled: expected a method whose last layer is linear, got one with layers of its own. Choose "
-            "another --method and --out."
-        )
-    rows: list[LabelGain] = []
-    for job in held_out:
-        rows += simulate_labels(job.site, read_predictions(RunFolder(job.folder).predictions))
-    return LabelCurve(tuple(rows))
 
 
 def _check_files(plan: Plan, dataset: OpenDataset, folder: Path) -> None:
@@ -272,101 +172,6 @@ def _seconds_used(folder: Path) -> float:
     """How long the finished runs of a fit took."""
     runs = [RunFolder(path) for path in (*sorted(folder.glob("sites/*")), folder / "final")]
     return float(sum(read_result(run)["seconds"]["total"] for run in runs if run.finished()))
-
-
-def _choose_style(runner: JobRunner, plan: Plan) -> Plan:
-    """Train with each style at each held-out site and keep the better one; its runs are those of the estimate.
-
-    A style with a run that diverged loses to one without.
-    """
-    tried = {style: plan.with_style(style) for style in plan.styles}
-    jobs = {
-        style: [one.job(runner.dataset, plan.method, site, runner.folder) for site in plan.sites]
-        for style, one in tried.items()
-    }
-    everything = [job for some in jobs.values() for job in some]
-    runner.say(f"Training with and without style mixing first: {counted(len(everything), 'run')}.")
-    results, plan = runner.train(everything, plan)
-    diverged = {
-        style: [job.site for job in some if results[job.folder]["status"] == "diverged"] for style, some in jobs.items()
-    }
-    if all(diverged.values()):  # no run can be trusted to the end: those with weights from before are compared
-        diverged = {
-            style: [job.site for job in some if not results[job.folder]["selected"]] for style, some in jobs.items()
-        }
-    if all(diverged.values()):
-        _check_selected(everything, results)
-    scores = {
-        style: [site_score(job.site, results[job.folder]["selected"]) for job in some]
-        for style, some in jobs.items()
-        if not diverged[style]
-    }
-    return plan.with_style(*better_style(scores, diverged))
-
-
-def _keep_record(final: RunFolder, summary: Summary) -> None:
-    """Keep the accuracy at unseen sites in the model's own files, which may be copied without the rest."""
-    try:
-        keep_unseen(final.description, summary.unseen)
-    except LongshiftError as error:
-        raise LongshiftError(f"{error}. Remove {final.path} and run the same command to train it again.") from error
-
-
-def _make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare: bool, gpu: bool) -> Plan:
-    """Choose the number of steps, by the size of the data or by the given time."""
-    dataset, manifest = runner.dataset, runner.dataset.manifest
-    usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
-    name = draft.config.method_class.info.name
-    plan = Plan(
-        name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint(), dataset.version
-    )
-    plan = replace(plan, styles=styles_to_try(draft.config, request["hparams"]))
-    jobs = plan.jobs(dataset, runner.folder, compare)
-    count = len(jobs) + plan.style_runs
-    plan = replace(plan, choice=_explain(runner, draft, request, len(jobs), gpu))
-    steps = usual
-    if request["minutes"] is not None:
-        if draft.config.frozen:
-            require_time_for_features(draft.config, manifest, runner.limit.left, runner.runtime)
-        with use_threads(training_threads(jobs[0].config, runner.runtime)):
-            per_step = seconds_per_step(jobs[0].config, runner.task(jobs[0]), runner.runtime)
-        asked = request["steps"] is not None
-        longest = usual if asked else longest_steps(usual, draft.config)
-        left, small = runner.limit.left / 60, draft.config.vectors or draft.config.frozen
-        pace = pace_within(request["minutes"], count, per_step, usual, longest, asked, left=left, small=small)
-        steps, plan = pace.steps, replace(plan, pace=pace.words)
-    return replace(plan, base={**draft.base, **lengths(steps)})
-
-
-def _explain(runner: JobRunner, draft: Draft, request: dict[str, Any], jobs: int, gpu: bool) -> str:
-    """Why the whole network or only a head is trained, with the time of both; "" if there is no choice."""
-    config, manifest = draft.config, runner.dataset.manifest
-    if manifest.vectors or not (config.weights or config.pretrained):
-        return ""
-    if request["trainable"]:
-        why = "as requested"
-    else:
-        why = "because this machine has a GPU" if gpu else "because this machine has no GPU"
-    changed = {"trainable": "all" if config.frozen else "head", "head": "mlp", "views": 1}
-    try:
-        other: RunConfig | None = make_draft(runner.dataset, {**request, **changed}, gpu).config
-    except LongshiftError:  # such as a style that only one of both can have
-        other = None
-    runs: dict[str, int] = {
-        kind.trainable: jobs + max(len(styles_to_try(kind, request["hparams"])) - 1, 0) * len(draft.sites)
-        for kind in (config, *([other] if other else []))
-    }
-    return explain(config, other, manifest, runs, why, runner.runtime)
-
-
-def _check_selected(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> None:
-    """Raise for a run that diverged before it had weights to select."""
-    for job in jobs:
-        if not results[job.folder]["selected"]:
-            raise LongshiftError(
-                f"{job.label}: the loss became infinite or NaN before the first evaluation; "
-                f"use a smaller learning rate (--set lr=...) and another --out. The run is in {job.folder}"
-            )
 
 
 def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
@@ -386,20 +191,6 @@ def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
             yield checked
 
     return stoppable
-
-
-def _scores(jobs: list[Job], results: Mapping[Path, dict[str, Any]]) -> dict[str, list[SiteScore]]:
-    """Scores by the printed name of the model: "NDCL", "NDCL + EMA", "ERM"."""
-    scores: dict[str, list[SiteScore]] = {}
-    for job in jobs:
-        if job.site == NO_TARGET:
-            continue
-        title, result = job.config.method_class.info.title, results[job.folder]
-        scores.setdefault(title, []).append(site_score(job.site, result["selected"]))
-        if result.get("averaged"):
-            name = f"{title} + {job.config.average.upper()}"
-            scores.setdefault(name, []).append(site_score(job.site, result["averaged"]))
-    return scores
 
 
 def _need_room(folder: Path) -> None:

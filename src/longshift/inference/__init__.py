@@ -23,14 +23,12 @@ if TYPE_CHECKING:
         calibrated_probabilities as calibrated_probabilities,
         load_model as load_model,
     )
+    from longshift.inference.model_outputs import Outputs as Outputs, collect_outputs as collect_outputs
     from longshift.inference.model_warning import UnseenAccuracy as UnseenAccuracy, keep_unseen as keep_unseen
-    from longshift.inference.prediction import (
+    from longshift.inference.prediction import Predictions as Predictions, predict as predict
+    from longshift.inference.prediction_inputs import (
         VECTOR_SUFFIXES as VECTOR_SUFFIXES,
-        Outputs as Outputs,
-        Predictions as Predictions,
-        collect_outputs as collect_outputs,
         expand_inputs as expand_inputs,
-        predict as predict,
     )
     from longshift.inference.site_estimate import (
         HeldOutSite as HeldOutSite,

@@ -14,7 +14,8 @@ from longshift.data import Manifest, Row, list_folder, load_dataset, open_store
 from longshift.errors import LongshiftError
 from longshift.inference.batch_outputs import batch_size, map_batches
 from longshift.inference.loading import LoadedModel, Weights, load_model
-from longshift.inference.prediction import Outputs, estimate_from
+from longshift.inference.model_outputs import Outputs
+from longshift.inference.prediction import estimate_from
 from longshift.inference.site_estimate import SiteEstimate
 from longshift.metrics import Evaluation, evaluate_predictions, expected_calibration_error
 from longshift.progress import Tick, silent

@@ -45,6 +45,11 @@ class LoadedModel:
         device: Where it computes.
         temperature: Probabilities are softmax(logits / temperature).
         warning: Why it must not be used, by its record at unseen sites; "" if it may be.
+        knowledge: What its fit kept about new sites, for estimates; only for selected weights.
+
+    Example:
+        >>> model = longshift.load_model("fits/hospitals")  # doctest: +SKIP
+        >>> model.probabilities(torch.zeros(1, model.size, model.size, 3, dtype=torch.uint8))  # doctest: +SKIP
     """
 
     folder: Path

@@ -36,6 +36,14 @@ def boda_loss(
 
     Returns:
         A scalar; 0 if there is no positive.
+
+    Example:
+        >>> import torch
+        >>> x, y = torch.randn(8, 4), torch.arange(8) % 2
+        >>> d = torch.arange(2).repeat_interleave(4)
+
+        >>> boda_loss(x, y, d, torch.randn(2, 2, 4), torch.full((2, 2), 9.0), nu=1.0, temperature=1.0).shape
+        torch.Size([])
     """
     classes = counts.shape[1]
     group = d * classes + y  # (B,) the sample's own centroid

@@ -168,6 +168,13 @@ def infonce_nd(
 
     Returns:
         The loss as a scalar, or (B,) with reduction "none".
+
+    Example:
+        >>> import torch
+        >>> p, y = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]]), torch.tensor([0, 0, 1, 1])
+        >>> mixed = torch.tensor([0, 1, 0, 1])
+        >>> bool(infonce_nd(p, y) < infonce_nd(p, mixed))
+        True
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(_positive(_gap(s, predictions.dtype)), negative, positives, normalised=normalised)
@@ -198,6 +205,13 @@ def supcon_nd(
 
     Returns:
         A scalar; with "none", a term per anchor.
+
+    Example:
+        >>> import torch
+        >>> p, y = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]]), torch.tensor([0, 0, 1, 1])
+        >>> mixed = torch.tensor([0, 1, 0, 1])
+        >>> bool(supcon_nd(p, y) < supcon_nd(p, mixed))
+        True
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(
@@ -240,6 +254,13 @@ def infonce(
 
     Returns:
         A scalar; with "none", a term per anchor.
+
+    Example:
+        >>> import torch
+        >>> p, y = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]]), torch.tensor([0, 0, 1, 1])
+        >>> mixed = torch.tensor([0, 1, 0, 1])
+        >>> bool(infonce(p, y) < infonce(p, mixed))
+        True
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)
@@ -273,6 +294,13 @@ def supcon(
 
     Returns:
         A scalar; with "none", a term per anchor.
+
+    Example:
+        >>> import torch
+        >>> p, y = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]]), torch.tensor([0, 0, 1, 1])
+        >>> mixed = torch.tensor([0, 1, 0, 1])
+        >>> bool(supcon(p, y) < supcon(p, mixed))
+        True
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)

@@ -61,6 +61,12 @@ def class_hsic(a: Tensor, b: Tensor, y: Tensor, classes: int) -> Tensor:
 
     Returns:
         A number per domain (D,).
+
+    Example:
+        >>> import torch
+        >>> a, y = torch.randn(2, 6, 4), torch.arange(6).repeat(2, 1) % 2
+        >>> class_hsic(a, a[..., :3], y, classes=2).shape
+        torch.Size([2])
     """
     return (_centered_kernel(a, y, classes) * _centered_kernel(b, y, classes)).sum((1, 2))
 

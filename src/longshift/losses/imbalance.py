@@ -83,6 +83,11 @@ def shift_logits(logits: Tensor, log_counts: Tensor, d: Tensor | None) -> Tensor
 
     Returns:
         Logits (B, K).
+
+    Example:
+        >>> import torch
+        >>> shift_logits(torch.zeros(1, 2), torch.tensor([[0.0, 1.0], [2.0, 3.0]]), torch.tensor([1])).tolist()
+        [[2.0, 3.0]]
     """
     return logits + (log_counts if d is None or len(log_counts) == 1 else log_counts[d])
 
@@ -120,6 +125,12 @@ def margin_loss(logits: Tensor, y: Tensor, margins: Tensor, scale: float) -> Ten
 
     Returns:
         Losses (B,).
+
+    Example:
+        >>> import torch
+        >>> logits, y = torch.tensor([[2.0, 0.0]]), torch.tensor([0])
+        >>> bool(margin_loss(logits, y, torch.tensor([0.5]), 1.0) > margin_loss(logits, y, torch.tensor([0.0]), 1.0))
+        True
     """
     lowered = logits - margins[:, None] * indicator(y, logits.shape[-1], logits.dtype)
     return cross_entropy(scale * lowered, y, reduction="none")

@@ -36,6 +36,14 @@ def irm_penalty(logits: Tensor, y: Tensor, d: Tensor, domains: int) -> Tensor:
 
     Returns:
         Penalties (domains,); 0 for a domain with fewer than two samples.
+
+    Example:
+        >>> import torch
+        >>> x, y = torch.randn(8, 2), torch.arange(8) % 2
+        >>> d = torch.arange(2).repeat_interleave(4)
+
+        >>> irm_penalty(x, y, d, domains=2).shape
+        torch.Size([2])
     """
     member = membership(d, domains)
     even = member.cumsum(1) % 2 == 1  # the first sample of a domain is number 0
@@ -58,6 +66,11 @@ def head_gradient_variance(features: Tensor, logits: Tensor, y: Tensor, member: 
 
     Returns:
         Variances (D, K * F + K): of the weights (row by row), then of the biases.
+
+    Example:
+        >>> import torch
+        >>> head_gradient_variance(torch.randn(2, 5, 4), torch.randn(2, 5, 3), torch.randint(3, (2, 5))).shape
+        torch.Size([2, 15])
     """
     error = (logits.softmax(-1) - indicator(y, logits.shape[-1], logits.dtype)).mT  # (D, K, n)
     ones = torch.ones_like(features[..., :1])

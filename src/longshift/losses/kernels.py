@@ -68,6 +68,14 @@ def pairwise_mmd(features: Tensor, d: Tensor, domains: int, gammas: tuple[float,
 
     Returns:
         A scalar; 0 for one domain.
+
+    Example:
+        >>> import torch
+        >>> x, y = torch.randn(8, 4), torch.arange(8) % 2
+        >>> d = torch.arange(2).repeat_interleave(4)
+
+        >>> bool(pairwise_mmd(x + 3 * d[:, None], d, domains=2) > pairwise_mmd(x, d, domains=2))
+        True
     """
     member = membership(d, domains)
     kernel = gaussian_kernels(squared_distances(features, features), gammas)

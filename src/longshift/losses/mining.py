@@ -99,6 +99,14 @@ def mine(
 
     Returns:
         The pairs, grouped by class.
+
+    Example:
+        >>> import torch
+        >>> p, y = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.45, 0.55]]), torch.tensor([0, 0, 1, 1])
+        >>> mined = mine(p, y)
+
+        >>> len(mined.low) == len(mined.high) == len(y)
+        True
     """
     p = probabilities.detach()
     size, classes = p.shape
@@ -141,6 +149,14 @@ def mix(x: Tensor, mined: Mined, lam: Tensor, *, lambda_max_half: bool = False) 
 
     Returns:
         Mixed inputs (B, ...).
+
+    Example:
+        >>> import torch
+        >>> p, y = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.45, 0.55]]), torch.tensor([0, 0, 1, 1])
+        >>> mined = mine(p, y)
+
+        >>> mix(torch.rand(4, 3), mined, torch.full((4,), 0.3)).shape
+        torch.Size([4, 3])
     """
     if lambda_max_half:
         lam = torch.minimum(lam, 1 - lam)

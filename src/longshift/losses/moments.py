@@ -24,6 +24,14 @@ def pairwise_coral(features: Tensor, d: Tensor, domains: int) -> Tensor:
 
     Returns:
         A scalar; 0 for one domain.
+
+    Example:
+        >>> import torch
+        >>> x, y = torch.randn(8, 4), torch.arange(8) % 2
+        >>> d = torch.arange(2).repeat_interleave(4)
+
+        >>> bool(pairwise_coral(x + 3 * d[:, None], d, domains=2) > pairwise_coral(x, d, domains=2))
+        True
     """
     member = membership(d, domains)
     sizes, rows, width = member.sum(1), member.to(features.dtype), features.shape[1]

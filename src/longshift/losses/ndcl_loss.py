@@ -32,7 +32,29 @@ SIMILARITY_CHOICES: tuple[SimilarityChoice, ...] = ("default", "exp", "linear")
 
 @dataclass(frozen=True)
 class NDCLRecipe:
-    """total = ce + alpha * con + beta * const, and how each of the three is computed."""
+    """total = ce + alpha * con + beta * const, and how each of the three is computed.
+
+    Attributes:
+        alpha: Weight of eq. con; 0 omits the term and the second forward pass.
+        beta: Weight of eq. align; 0 omits the term.
+        rho: Mixing coefficients are drawn from Beta(rho, rho).
+        contrast: Form of eq. con: "infonce_nd", "supcon_nd", "infonce", "supcon" or "released".
+        similarity: Similarity of "infonce" and "supcon": "default", "exp" or "linear".
+        negatives: Negatives of an anchor: "augmented", "batch" or "both".
+        reduction: Reduction over anchors in eq. con and eq. align: "mean", "sum" or "class".
+        alignment: Form of eq. align: "paper" or "released".
+        weights: Sample weights in eq. ce: "adaptive", "class" or "none".
+        divisor: Classes that eq. ce divides by: "present" or "all".
+        share: How mined samples are distributed over classes: "inverse", "uniform" or "released".
+        shared_lambda: Whether the whole batch has one mixing coefficient.
+        lambda_max_half: Whether mixing coefficients are at most 1/2: a mined sample is never mostly its positive.
+        normalised: Whether eq. con uses means over positives and negatives instead of sums.
+        prior: Log training counts added to the logits in eq. ce: "none", "domain" or "global".
+
+    Example:
+        >>> NDCLRecipe(alpha=0.0).alpha, NDCLRecipe(contrast="supcon_nd").negatives
+        (0.0, 'augmented')
+    """
 
     alpha: float = 0.1  # weight of eq. con; 0 skips the term and the second forward pass
     beta: float = 0.1  # weight of eq. align; 0 skips the term
@@ -91,7 +113,20 @@ RELEASED: dict[str, str | bool] = {
 
 
 class NDCLTerms(NamedTuple):
-    """total = ce + alpha * con + beta * const; a disabled term is None."""
+    """total = ce + alpha * con + beta * const; a disabled term is None.
+
+    Attributes:
+        total: What is minimized.
+        ce: Reweighted cross-entropy.
+        con: Contrastive term.
+        const: Alignment term.
+
+    Example:
+        >>> import torch
+        >>> terms = NDCLTerms(torch.tensor(1.5), torch.tensor(1.5), None, None)
+        >>> terms.total.item(), terms.con
+        (1.5, None)
+    """
 
     total: Tensor
     ce: Tensor

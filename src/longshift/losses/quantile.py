@@ -37,6 +37,12 @@ def kde_quantile(risks: Tensor, alpha: float, implicit: bool = False) -> Tensor:
 
     Returns:
         A scalar.
+
+    Example:
+        >>> import torch
+        >>> risks = torch.tensor([0.2, 0.4, 0.9])
+        >>> bool(kde_quantile(risks, 0.9) > kde_quantile(risks, 0.5))
+        True
     """
     h = bandwidth(risks)
     z_alpha = ndtri(torch.full_like(h, alpha))

@@ -103,6 +103,13 @@ def reweighted_cross_entropy(
 
     Returns:
         A scalar.
+
+    Example:
+        >>> import torch
+        >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0, 1])
+        >>> rare_counts_as_much = reweighted_cross_entropy(logits, labels, weights="class")
+        >>> round(rare_counts_as_much.item(), 3)
+        0.362
     """
     losses = cross_entropy(logits, labels, reduction="none")
     return class_mean(losses, labels, logits.shape[1], weights=weights, divisor=divisor, detach=detach, factor=factor)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig
 from longshift.methods.info import MethodInfo
+from longshift.methods.method_config import MethodConfig
 from longshift.nn import Network, optim
 from longshift.rng import Draws, HostDraws
 
@@ -25,6 +25,10 @@ class Problem:
         domains: Number of source domains.
         counts: Training samples by domain and class; a class may be missing (0).
         steps: Number of training steps.
+
+    Example:
+        >>> Problem(classes=2, domains=2, counts=((90, 5), (80, 9))).steps
+        5000
     """
 
     classes: int
@@ -49,6 +53,12 @@ class Losses:
     Attributes:
         total: What is minimized.
         terms: What is logged, by name.
+
+    Example:
+        >>> import torch
+        >>> risk, penalty = torch.tensor(1.0), torch.tensor(0.5)
+        >>> Losses(risk + penalty, {"risk": risk, "penalty": penalty}).total.item()
+        1.5
     """
 
     total: Tensor
@@ -64,6 +74,18 @@ class Method(nn.Module):
     A step must have static shapes and must not read tensors on the host, so that it can be captured in a CUDA
     graph. To change numbers over time, write them into buffers in `before_step`. To change code over time,
     return another `phase`: one graph is captured per phase.
+
+    Args:
+        network: The network to train.
+        problem: Classes, domains, counts and steps.
+        config: Hyper-parameters.
+
+    Example:
+        >>> import torch, longshift
+        >>> method = longshift.create_method("erm", torch.nn.Flatten(), [[9, 9], [9, 9]], feature_dim=12)
+        >>> batch = Batch(torch.rand(4, 3, 2, 2), torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]), domains=2)
+        >>> sorted(method.step(batch))
+        ['loss']
     """
 
     Config: ClassVar[type[MethodConfig]] = MethodConfig

@@ -17,6 +17,12 @@ class Batch:
         d: Domains (B,), int64: 0 0 0 1 1 1 2 2 2.
         domains: Number of domains.
         style_d: The domain (B,) whose style a sample has; None if no styles are mixed.
+
+    Example:
+        >>> import torch
+        >>> batch = Batch(torch.rand(6, 4), torch.arange(6) % 3, torch.tensor([0, 0, 0, 1, 1, 1]), domains=2)
+        >>> batch.by_domain(batch.y).tolist()
+        [[0, 1, 2], [0, 1, 2]]
     """
 
     x: Tensor  # (B, ...) inputs

@@ -11,8 +11,10 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig, choice, fixed, hp, power, unused
+from longshift.methods.hyper_parameters import hp
+from longshift.methods.method_config import MethodConfig, unused
 from longshift.methods.registry import register
+from longshift.methods.search_spaces import choice, fixed, power
 from longshift.nn import MLP, gradients, optim, set_gradients, trainable
 
 SMALL_LR = (1e-3, power(10, -4.5, -2.5))

@@ -11,8 +11,10 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import kde_quantile
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig, fixed, hp, power, uniform
+from longshift.methods.hyper_parameters import hp
+from longshift.methods.method_config import MethodConfig
 from longshift.methods.registry import register
+from longshift.methods.search_spaces import fixed, power, uniform
 
 
 @dataclass(frozen=True)

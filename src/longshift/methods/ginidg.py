@@ -13,8 +13,10 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method, scalar_buffer
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig, fixed, hp
+from longshift.methods.hyper_parameters import hp
+from longshift.methods.method_config import MethodConfig
 from longshift.methods.registry import register
+from longshift.methods.search_spaces import fixed
 from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, trainable
 
 

@@ -35,6 +35,12 @@ class MethodInfo:
         preset_of: The method that this one is, with other defaults.
         formula: What it minimizes, in LaTeX.
         use: When to use it.
+
+    Example:
+        >>> from longshift.methods import get_method
+        >>> info = get_method("ndcl").info
+        >>> info.title, info.family, info.paper
+        ('NDCL', 'idg', 'arXiv:2601.21999')
     """
 
     name: str  # what a user types: "ndcl"
@@ -129,4 +135,4 @@ def cost_note() -> str:
     hardware = _hardware()
     if not hardware:
         return "Step cost: not measured yet (benchmarks/methods.py)."
-    return f"Step cost: time of a step relative to ERM on {' / '.join(hardware)} (benchmarks/methods.py)."
+    return f"Step cost: time per step as a multiple of that of ERM, on {' / '.join(hardware)} (benchmarks/methods.py)."

@@ -26,8 +26,10 @@ from longshift.losses import (
 )
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig, Value, fixed, hp, log_uniform, uniform
+from longshift.methods.hyper_parameters import hp
+from longshift.methods.method_config import MethodConfig
 from longshift.methods.registry import register
+from longshift.methods.search_spaces import Value, fixed, log_uniform, uniform
 
 Preset = Literal["paper", "released"]
 Ablation = Literal["none", "no_weight", "no_con", "no_const", "no_aug"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from longshift.methods.hyper_parameters import choice, fixed, uniform, with_default
+from longshift.methods.method_config import with_default
 from longshift.methods.ndcl import NDCL, NDCLConfig
 from longshift.methods.registry import register
+from longshift.methods.search_spaces import choice, fixed, uniform
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from longshift.losses import RISK_GAMMAS, mmd
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses, scalar_buffer
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig, choice, fixed, hp, int_uniform, power, uniform
+from longshift.methods.hyper_parameters import hp
+from longshift.methods.method_config import MethodConfig
 from longshift.methods.registry import register
+from longshift.methods.search_spaces import choice, fixed, int_uniform, power, uniform
 
 
 @dataclass(frozen=True)

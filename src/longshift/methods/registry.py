@@ -99,7 +99,8 @@ def all_methods() -> dict[str, type[Method]]:
         ['coral', 'dann']
     """
     _load_package()
-    return {info.name: METHODS[info.name] for info in in_order(cls.info for cls in METHODS.values())}
+    known = {cls.info.name: cls for cls in METHODS.values()}
+    return {info.name: known[info.name] for info in in_order(cls.info for cls in known.values())}
 
 
 def methods_without_presets() -> dict[str, type[Method]]:
@@ -123,6 +124,9 @@ def get_method(name: str) -> type[Method]:
         >>> get_method("NDCL").info.family
         'idg'
     """
+    _load_package()
+    if (exact := METHODS.peek(name)) is not None:  # the usual case: a sweep asks several times per job
+        return exact
     known = all_methods()
     spellings = {cls.info.title.casefold(): cls for cls in known.values()}
     spellings |= {key.casefold(): cls for key, cls in known.items()}  # a name wins over another method's title

@@ -11,8 +11,10 @@ from longshift.losses import spread
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import MethodConfig, hp, power
+from longshift.methods.hyper_parameters import hp
+from longshift.methods.method_config import MethodConfig
 from longshift.methods.registry import register
+from longshift.methods.search_spaces import power
 
 
 @dataclass(frozen=True)

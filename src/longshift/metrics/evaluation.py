@@ -41,6 +41,14 @@ class Evaluation:
         per_domain: Accuracy by domain name.
         confusion: Counts; row = true class, column = predicted class.
         nll_per_domain: Mean negative log-likelihood by domain name.
+
+    Example:
+        >>> import numpy as np
+        >>> logits, labels = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]]), np.array([0, 1, 1])
+        >>> found = evaluate_predictions(logits, labels, np.array([0, 0, 1]), ("cat", "dog"), ("north", "south"))
+
+        >>> found.per_class, found.worst_domain_name
+        ({'cat': 1.0, 'dog': 0.5}, 'north')
     """
 
     n: int
@@ -99,6 +107,14 @@ def evaluate_predictions(
 
     Raises:
         LongshiftError: If shapes do not match, or if logits are not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> logits, labels = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]]), np.array([0, 1, 1])
+        >>> found = evaluate_predictions(logits, labels, np.array([0, 0, 1]), ("cat", "dog"), ("north", "south"))
+
+        >>> round(found.accuracy, 3), found.worst_domain
+        (0.667, 0.5)
     """
     scores = score_samples(logits, labels, source)
     if len(classes) != scores.classes:

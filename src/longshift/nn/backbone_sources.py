@@ -21,6 +21,12 @@ class Backbone:
         mean: Mean of each color channel, for pixels in [0, 1].
         std: Standard deviation of each color channel.
         pad_type: Padding of its convolutions, if it is not timm's default.
+
+    Example:
+        >>> from torch import nn
+        >>> module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        >>> Backbone(module, feature_dim=3, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)).feature_dim
+        3
     """
 
     module: nn.Module

@@ -20,6 +20,19 @@ class Network(nn.Module):
 
     `features` returns float32 (or float64), so that heads, losses and gradients per sample are computed in full
     precision, whatever the precision of the backbone.
+
+    Args:
+        featurizer: Maps inputs to features (B, F).
+        classifier: Maps features to logits (B, K).
+        dropout: Probability of dropping a feature before the classifier.
+        freeze_bn: Whether batch norms keep their statistics during training.
+        precision: Arithmetic of the featurizer: "fp32" or "bf16".
+
+    Example:
+        >>> import torch
+        >>> network = Network(nn.Flatten(), nn.Linear(12, 5))
+        >>> network(torch.rand(4, 3, 2, 2)).shape, network.features(torch.rand(4, 3, 2, 2)).shape
+        (torch.Size([4, 5]), torch.Size([4, 12]))
     """
 
     def __init__(

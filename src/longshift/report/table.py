@@ -17,7 +17,23 @@ DASH = "\u2013"
 
 @dataclass(frozen=True)
 class Cell:
-    """A number with its standard error; `note` says why it stands on less than its neighbours, or is missing."""
+    """A number with its standard error; `note` says why it stands on less than its neighbours, or is missing.
+
+    Attributes:
+        value: The number; None if it is missing.
+        stderr: Its standard error.
+        place: 1, 2 or 3 within its column; ties share a place.
+        note: Why it is missing, or rests on less than its neighbors.
+        digits: Digits after the point.
+        signed: Whether "+" is shown.
+        trials: Number of trials that it is the mean of; 0 if it is not a mean of trials.
+        runs: All runs behind it: the number of a trial is the best of several draws.
+        least: A smaller number, such as a p-value, is shown as "<0.001".
+
+    Example:
+        >>> Cell(62.14, 0.52).text, Cell(-0.04, signed=True).text, Cell(None, note="no run").text
+        ('62.1 ± 0.5', '0.0', '–')
+    """
 
     value: float | None = None
     stderr: float | None = None
@@ -42,7 +58,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A column under a group heading; `key` holds the names that CSV needs (dataset, setting, target, measure)."""
+    """A column under a group heading; `key` holds the names that CSV needs (dataset, setting, target, measure).
+
+    Attributes:
+        title: Title.
+        group: Title above this and the neighboring columns.
+        key: Names for CSV: dataset, setting, target, measure.
+        higher_is_better: Whether the largest value is the best; None if no value is.
+
+    Example:
+        >>> Column("Average", group="PACS", key={"dataset": "PACS", "measure": "target_accuracy"}).title
+        'Average'
+    """
 
     title: str
     group: str = ""
@@ -52,7 +79,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row, usually a method; rows of one family stand together."""
+    """A row, usually a method; rows of one family stand together.
+
+    Attributes:
+        name: Name for CSV.
+        title: What is shown.
+        family: Rows of one family stand together.
+        cells: One per column.
+
+    Example:
+        >>> Row("erm", "ERM", "dg", (Cell(62.1),)).title
+        'ERM'
+    """
 
     name: str
     title: str
@@ -62,7 +100,25 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its title, how its numbers were chosen, and what is missing."""
+    """A table with its title, how its numbers were chosen, and what is missing.
+
+    Attributes:
+        name: Name for files and anchors: lower-case letters, digits and "-".
+        kind: Kind of table, as in `longshift report --table`.
+        title: Title.
+        columns: Columns, without that of the row titles.
+        rows: Rows, with one cell per column.
+        caption: How to read it.
+        rule: How draws were chosen: validation, oracle or last; "" if nothing was chosen.
+        notes: Remarks below the table.
+        head: Title of the column of row titles.
+        long: Whether it is too long to stand among others on a terminal; the page folds it.
+
+    Example:
+        >>> row = Row("erm", "ERM", "", (Cell(62.14, 0.52),))
+        >>> Table("accuracy", "average", "Accuracy (%)", (Column("PACS"),), (row,)).rows[0].cells[0].text
+        '62.1 ± 0.5'
+    """
 
     name: str  # for files and anchors: lower case, digits, "-"
     kind: str  # average, target, worst, cost, theory, length, paired, paper, agreement

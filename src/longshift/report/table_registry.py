@@ -25,6 +25,11 @@ class ReportRuns:
         rule: How the weights of each run and the best draw of each trial are chosen.
         against: The method that others are compared with; empty if none was named.
         folders: Where each run is kept, by fingerprint; empty for a table of runs.
+
+    Example:
+        >>> import pandas as pd
+        >>> ReportRuns(pd.DataFrame({"method": ["erm"]}), against="erm").rule
+        'validation'
     """
 
     frame: pd.DataFrame

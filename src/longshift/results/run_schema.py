@@ -250,6 +250,10 @@ def unregister_column(name: str) -> None:
 
     Args:
         name: Name of the column. A name that is not registered is ignored.
+
+    Example:
+        >>> register_column("momentum", "number", "momentum", lambda result: result["hparams"]["momentum"])
+        >>> unregister_column("momentum")
     """
     _plugins.pop(name, None)
 

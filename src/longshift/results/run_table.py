@@ -48,6 +48,9 @@ def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
 
     Raises:
         UsageError: The name of the file has another ending.
+
+    Example:
+        >>> write_runs(read_runs("runs.parquet"), "runs.csv")  # doctest: +SKIP
     """
     ordered = frame.sort_values([name for name in ORDER if name in frame], kind="stable", ignore_index=True)
     parquet = _is_parquet(Path(path))
@@ -86,6 +89,10 @@ def read_runs(path: Path | str) -> pd.DataFrame:
 
     Raises:
         LongshiftError: The file is damaged or is not a table of runs.
+
+    Example:
+        >>> runs = read_runs("results/pacs/runs.parquet")  # doctest: +SKIP
+        >>> runs.groupby("method")["target_accuracy"].mean()  # doctest: +SKIP
     """
     header, columns = _contents(Path(path))
     lacking = [c.name for c in run_columns() if c.name not in header and not c.optional]

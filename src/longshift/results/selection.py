@@ -45,6 +45,10 @@ def choose(frame: pd.DataFrame, rule: Rule = "validation") -> pd.DataFrame:
         ("oracle": the target's only). Among equal draws the lowest number wins. A trial without candidates has a row
         without numbers.
 
+    Raises:
+        UsageError: The rule is unknown.
+        LongshiftError: The rule is "oracle", and the target was not evaluated during training.
+
     Example:
         >>> chosen = choose(read_runs("runs.parquet"))  # doctest: +SKIP
     """

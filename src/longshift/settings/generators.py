@@ -24,7 +24,12 @@ from longshift.settings.tail_shapes import FloatArray, cut_to_ratio, cut_to_tail
 
 @runtime_checkable
 class Generator(Protocol):
-    """An object that makes a setting for one target domain from a dataset's counts."""
+    """An object that makes a setting for one target domain from a dataset's counts.
+
+    Example:
+        >>> isinstance(TotalHeavyTail(), Generator)
+        True
+    """
 
     @property
     def name(self) -> str:
@@ -46,6 +51,12 @@ class Pool:
         totals: All samples.
         spare: Samples that are left after validation, at least 0.
         room: The part of them that training may use; NaN where the source lacks the class.
+
+    Example:
+        >>> import numpy as np
+        >>> spare = np.array([[25, 5]])
+        >>> Pool(("a",), ("cat", "dog"), spare + 5, spare, 0.8 * spare).by_size(spare[0])
+        [0, 1]
     """
 
     sources: tuple[str, ...]
@@ -190,6 +201,10 @@ class TailGenerator(CountsGenerator):
     Attributes:
         c: Shape of the tail.
         ratio: Ratio of the largest to the smallest class; None for the ratio that the curve and the data give.
+
+    Example:
+        >>> TotalHeavyTail(ratio=10.0).ratio, issubclass(TotalHeavyTail, TailGenerator)
+        (10.0, True)
     """
 
     c: float = 3.0
@@ -199,7 +214,14 @@ class TailGenerator(CountsGenerator):
 @register_generator
 @dataclass(frozen=True)
 class TotalHeavyTail(TailGenerator):
-    """The same long tail in every domain: classes ordered by their size over all sources follow the curve."""
+    """The same long tail in every domain: classes ordered by their size over all sources follow the curve.
+
+    Example:
+        >>> totals = {name: {"cat": 90, "dog": 60, "owl": 45} for name in ("a", "b", "c")}
+
+        >>> TotalHeavyTail().generate(totals, target="c").counts["a"]
+        {'cat': 68, 'dog': 4, 'owl': 1}
+    """
 
     name: ClassVar[str] = "TotalHeavyTail"
 
@@ -243,6 +265,12 @@ class Duality(TailGenerator):
     Attributes:
         small: Smallest and largest number of samples of a small domain.
         seed: Seed of the drawn sizes.
+
+    Example:
+        >>> totals = {name: {"cat": 90, "dog": 60, "owl": 45} for name in ("a", "b", "c")}
+
+        >>> Duality().generate(totals, target="c").counts["a"]
+        {'cat': 68, 'dog': 4, 'owl': 1}
     """
 
     small: tuple[int, int] = (40, 50)
@@ -289,6 +317,12 @@ class Cross(TailGenerator):
 
     Attributes:
         middle: Mean count of the balanced domain, as a multiple of that of the others.
+
+    Example:
+        >>> totals = {name: {"cat": 90, "dog": 60, "owl": 45} for name in ("a", "b", "c")}
+
+        >>> Cross().generate(totals, target="c").counts["a"]
+        {'cat': 68, 'dog': 4, 'owl': 1}
     """
 
     middle: float = 0.3
@@ -322,6 +356,12 @@ class Balanced(CountsGenerator):
 
     Attributes:
         per_class: The number; by default, and at most, what the smallest class permits.
+
+    Example:
+        >>> totals = {name: {"cat": 90, "dog": 60, "owl": 45} for name in ("a", "b", "c")}
+
+        >>> Balanced().generate(totals, target="c").counts["a"]
+        {'cat': 32, 'dog': 32, 'owl': 32}
     """
 
     per_class: int | None = None
@@ -338,7 +378,14 @@ class Balanced(CountsGenerator):
 @register_generator
 @dataclass(frozen=True)
 class Natural(CountsGenerator):
-    """The dataset's own imbalance: training uses all samples that validation and the test share leave."""
+    """The dataset's own imbalance: training uses all samples that validation and the test share leave.
+
+    Example:
+        >>> totals = {name: {"cat": 90, "dog": 60, "owl": 45} for name in ("a", "b", "c")}
+
+        >>> Natural().generate(totals, target="c").counts["a"]
+        {'cat': 68, 'dog': 44, 'owl': 32}
+    """
 
     name: ClassVar[str] = "Natural"
 

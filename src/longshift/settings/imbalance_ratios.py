@@ -18,6 +18,12 @@ class Ratios:
         cr: Ratio of the classes, summed over the sources.
         dr: Ratio of the sources, summed over the classes.
         ecr: Ratio of the classes within each source, by its name.
+
+    Example:
+        >>> import numpy as np
+        >>> found = ratios(np.array([[8, 2], [4, 1]]), ["a", "b"])
+        >>> found.cr, found.dr, found.ecr
+        (4.0, 2.0, {'a': 4.0, 'b': 4.0})
     """
 
     cr: float  # classes, summed over the sources

@@ -51,6 +51,13 @@ def setting_for(
 
     Raises:
         UsageError: If a name is unknown, or the parts contradict each other.
+
+    Example:
+        >>> from longshift.data import load_dataset
+        >>> digits = load_dataset("digits")
+
+        >>> setting_for(digits, "TotalHeavyTail", "ink").target
+        'ink'
     """
     known = recognise(manifest, benchmark)
     goal = find_target(manifest, target, known)

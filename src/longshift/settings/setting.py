@@ -25,6 +25,11 @@ class Setting:
         many: A class with more training samples per source than this is "many".
         few: A class with fewer than this is "few"; the others are "medium".
         validation: Validation samples per class and source.
+
+    Example:
+        >>> counts = {"a": {"cat": 30, "dog": 3}, "b": {"cat": 20, "dog": 2}}
+        >>> Setting("mine", "c", counts, many=15.0, few=5.0, validation=5).counts["b"]["dog"]
+        2
     """
 
     name: str

@@ -44,6 +44,16 @@ class Split:
         few: Threshold of the few-shot classes.
         shots: "many", "medium" or "few" for each class.
         counts: Training samples, sources x classes.
+        fingerprint: SHA-256 over the names of the files in each part.
+
+    Example:
+        >>> from longshift.data import load_dataset
+        >>> digits = load_dataset("digits")
+
+        >>> from longshift.settings import setting_for
+        >>> split = make_split(digits, setting_for(digits, "Duality", "ink"), split_seed=0)
+        >>> split.target, len(split.sources), len(split.train) == int(split.counts.sum())
+        ('ink', 3, True)
     """
 
     dataset: str

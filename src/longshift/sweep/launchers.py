@@ -43,6 +43,12 @@ class Launch:
         runtime: How each job is executed.
         stop: Whether the user asked to stop.
         track: Where to send metrics while jobs run, if anywhere.
+
+    Example:
+        >>> @register_launcher("one-by-one")  # doctest: +SKIP
+        ... def one_by_one(launch: Launch) -> None:
+        ...     while (job := launch.queue.next_job()) is not None and not launch.stop():
+        ...         launch.queue.finish(job, execute(job, launch.queue.store, launch.runtime, tasks))
     """
 
     queue: JobQueue

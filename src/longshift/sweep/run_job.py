@@ -53,6 +53,9 @@ def execute(
 
     Returns:
         The outcome: done (also if the run diverged), failed, stopped, busy, full (disk) or changed (data).
+
+    Example:
+        >>> outcome = execute(job, queue.store, Runtime(device="cpu"), TaskCache())  # doctest: +SKIP
     """
     try:
         claim = claims.take(store.claim(job.fingerprint))

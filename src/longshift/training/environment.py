@@ -64,6 +64,7 @@ def cpu_name() -> str:
     return platform.processor()
 
 
+@functools.cache
 def _version(name: str) -> str:
     try:
         return metadata.version(name)

@@ -364,7 +364,12 @@ def _method_mistakes(config: RunConfig, values: Mapping[str, Any]) -> list[tuple
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Runtime:
-    """How a run is executed; none of it is part of what the run is."""
+    """How a run is executed; none of it is part of what the run is.
+
+    Example:
+        >>> Runtime(device="cpu", threads=1).precision
+        'auto'
+    """
 
     device: str = Field(default="auto", json_schema_extra=_EXECUTION)
     """auto, cpu, cuda, cuda:1 ..."""
