@@ -13,6 +13,7 @@ import tempfile
 import time
 import types
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -25,18 +26,23 @@ CONTEXT.set_forkserver_preload(["tests.commands", "tests.preloaded"])
 class Command:
     """A running command, with the part of `subprocess.Popen` that tests use. It leads a process group of its own.
 
-    `files` receive its standard output and standard error. Workers of a sweep are forked from the command.
+    `files` receive its standard output and standard error; `around` is a context in which it runs. Workers of a sweep
+    are forked from the command.
     """
 
     def __init__(
-        self, *arguments: str | Path, cwd: Path | None = None, files: tuple[Path | None, Path | None] = (None, None)
+        self,
+        *arguments: str | Path,
+        cwd: Path | None = None,
+        files: tuple[Path | None, Path | None] = (None, None),
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         folder = Path(tempfile.mkdtemp(prefix="command-"))
         self._files = (files[0] or folder / "stdout", files[1] or folder / "stderr")
         for file in self._files:
             file.touch()
         words = [str(argument) for argument in arguments]
-        self._process = CONTEXT.Process(target=_run, args=(words, self._files, dict(os.environ), cwd))
+        self._process = CONTEXT.Process(target=_run, args=(words, self._files, dict(os.environ), cwd, around))
         self._process.start()
         assert self._process.pid is not None
         self.pid: int = self._process.pid
@@ -108,7 +114,13 @@ def _work(environment: dict[str, str], target: Callable[..., None], args: tuple[
     target(*args)
 
 
-def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, str], cwd: Path | None) -> None:
+def _run(
+    arguments: list[str],
+    files: tuple[Path, Path],
+    environment: dict[str, str],
+    cwd: Path | None,
+    around: Callable[[], AbstractContextManager[None]],
+) -> None:
     """The life of the process: as if it had been started by a shell."""
     import torch
 
@@ -120,16 +132,17 @@ def _run(arguments: list[str], files: tuple[Path, Path], environment: dict[str, 
     os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(1)
-    if cwd is not None:
-        os.chdir(cwd)
     for descriptor, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), descriptor)
     sys.modules["__main__"] = types.ModuleType("__main__")  # or processes that it spawns would import pytest
     sys.argv = ["longshift", *arguments]
-    try:
-        main()
-    finally:
-        atexit._run_exitfuncs()
+    with around():
+        if cwd is not None:
+            os.chdir(cwd)
+        try:
+            main()
+        finally:
+            atexit._run_exitfuncs()
 
 
 def import_all() -> None:

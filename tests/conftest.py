@@ -1,4 +1,7 @@
-"""Fixtures that several packages' tests share."""
+"""Fixtures that several packages' tests share.
+
+Heavy packages are imported where they are used: the process that only hands out tests to others needs none of them.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,15 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 
-from longshift.sweep import local_launcher
-from longshift.training.task import Task, make_task
-from tests.commands import WarmContext
-from tests.training.runs import digits_config, train
+if TYPE_CHECKING:
+    from longshift.training.task import Task
 
 # A console takes its width from COLUMNS when it is made, at import; then tests could not choose one.
 os.environ.pop("COLUMNS", None)
-
-# Sums depend on the number of threads in the last digit, and the workers of sweeps have one.
-torch.set_num_threads(1)
 
 # Nothing that tests import is ever freed: looking for garbage would take a third of the time until the first test.
 gc.disable()
@@ -30,12 +28,15 @@ WAITING = (
     "tests/sweep/test_ray_cluster.py",
     "tests/sweep/test_local_launcher.py",
     "tests/faults/test_lost_terminals.py",
+    "tests/test_wheel.py",
 )
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put waiting tests first; skip the tests marked `gpu` on a machine without CUDA."""
+    import torch
+
     items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
     if not torch.cuda.is_available():
         skip = pytest.mark.skip(reason="needs a CUDA GPU")
@@ -46,8 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Leave what is imported by now out of garbage collections: a full one takes half a second otherwise."""
+    import torch
+
     gc.freeze()
     gc.enable()
+    torch.set_num_threads(1)  # sums depend on it in the last digit, and the workers of sweeps have one
 
 
 def pytest_sessionfinish() -> None:
@@ -58,6 +62,9 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def warm_workers() -> Iterator[None]:
     """Sweeps in this process have workers that need not import torch."""
+    from longshift.sweep import local_launcher
+    from tests.commands import WarmContext
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_launcher, "CONTEXT", WarmContext())
         yield
@@ -74,12 +81,17 @@ def no_waiting_for_disks() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def digits_task() -> Task:
     """The embedded digits, split for the target ink."""
+    from longshift.training.task import make_task
+    from tests.training.runs import digits_config
+
     return make_task(digits_config())
 
 
 @pytest.fixture(scope="session")
 def digits_run(tmp_path_factory: pytest.TempPathFactory, digits_task: Task) -> Path:
     """The folder of a finished run on the digits; read it, don't change it."""
+    from tests.training.runs import train
+
     out = tmp_path_factory.mktemp("runs") / "erm-ink"
     train(out, digits_task)
     return out

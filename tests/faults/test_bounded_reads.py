@@ -143,6 +143,7 @@ def slow_decode(data: bytes) -> None:
         decode(data)
 
 
+@pytest.mark.slow
 def test_a_picture_over_the_limit_is_refused_without_a_warning(tmp_path: Path) -> None:
     """Pillow would warn on standard error, in the middle of the progress."""
     chunk = zlib.compress(bytes(100))

@@ -27,6 +27,7 @@ from tests.faults.tools import outcome, tiny_sites
 from tests.sweep.small import small_plan, table_bytes
 from tests.training.runs import train
 
+pytestmark = pytest.mark.slow
 CPU = Runtime(device="cpu", keep_model=False)
 
 
@@ -47,7 +48,6 @@ def sweep(finished: Plan, tmp_path: Path) -> Path:
 # -- caches of a sweep ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_no_flipped_bit_of_the_index_changes_a_number(sweep: Path) -> None:
     """It is a cache: a damaged line is read again from its run."""
     expected, index, rng = table_bytes(sweep), sweep / "index.tsv", random.Random(0)
@@ -133,7 +133,6 @@ def _confusion(value: dict[str, Any]) -> None:
 EDITS = [_accuracy, _per_class, _few, _worst, _confusion]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("edit", "seal"), [(_accuracy, False), *((edit, True) for edit in EDITS)])
 def test_edited_numbers_of_a_result_are_refused_everywhere(
     finished: Plan, sweep: Path, edit: Callable[[dict[str, Any]], None], seal: bool
@@ -224,7 +223,6 @@ def test_a_description_without_the_hash_of_its_weights_is_refused(digits_run: Pa
 # -- what stays behind ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_half_written_checkpoints_of_killed_jobs_are_removed(tmp_path: Path) -> None:
     plan = small_plan(tmp_path / "s", draws=1, targets=["ink"])
     folder, _ = first_job(plan)
@@ -234,7 +232,6 @@ def test_half_written_checkpoints_of_killed_jobs_are_removed(tmp_path: Path) -> 
     assert not [path.name for path in folder.path.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.slow
 def test_a_claim_of_tomorrow_blocks_nothing(tmp_path: Path) -> None:
     import time
 

@@ -18,8 +18,6 @@ from longshift.inference.loading import load_model
 from tests.commands import Command, wait_for
 from tests.faults.tools import (
     DAMAGES,
-    SMALL_FIT,
-    command,
     leftovers,
     on_small_disk,
     outcome,
@@ -158,7 +156,7 @@ def test_a_full_disk_costs_nothing(data: Path, calm: Path, tmp_path: Path) -> No
     disk, after = tmp_path / "disk", tmp_path / "after"
     kib = (calm / "final" / "model.safetensors").stat().st_size * 6 // 1024
     arguments = ("fit", str(data), *FLAGS, "--out", str(disk / "fit"))
-    code, said = on_small_disk(disk, kib, None, after, command(*arguments, program=SMALL_FIT))
+    code, said = on_small_disk(disk, kib, None, after, arguments)
     assert code == 1, said
     assert "the disk is full. Free some space" in said
     assert "Traceback" not in said

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import functools
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,10 @@ from safetensors.torch import save_file
 
 from longshift.nn import make_backbone
 from tests.commands import Command, wait_for
-from tests.faults.tools import LONG, command, outcome, tiny_sites
+from tests.faults.tools import LONG, need_own_mounts, outcome, read_only, tiny_sites
 from tests.sweep.small import write_sweep
 
+pytestmark = pytest.mark.slow
 FIT = (
     "--method", "erm", "--steps", "3", "--set", "batch_size=4", "--backbone", "small_conv", "--image-size", "16",
     "--device", "cpu", "-q",
@@ -75,26 +75,20 @@ READ_ONLY: dict[tuple[str, ...], bool] = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", READ_ONLY, ids=" ".join)
-def test_a_read_only_folder(place: Path, words: tuple[str, ...]) -> None:
+def test_a_read_only_folder(place: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is on a disk that is mounted read-only; rights of files would not stop an administrator."""
-    script = 'mount --bind "$PWD" "$PWD" && mount -o remount,bind,ro "$PWD" && cd "$PWD" && "$@"'
-    unshare = ["unshare", "-Urm", "sh", "-c", script, "sh"]
-    if not shutil.which("unshare") or subprocess.run([*unshare, "true"], cwd=place, check=False).returncode:
-        pytest.skip("needs a mount name space (unshare -Urm)")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "LONGSHIFT_CACHE": str(place / "cache")}
-    found = subprocess.run(
-        [*unshare, *command(*words)], cwd=place, capture_output=True, text=True, check=False, timeout=300,
-        env=environment,
-    )  # fmt: skip
-    assert "Traceback" not in found.stderr, found.stderr[-2000:]
+    need_own_mounts()
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(place / "cache"))
+    process = Command(*words, cwd=place, around=functools.partial(read_only, place))
+    _, text = process.communicate()
+    assert "Traceback" not in text, text[-2000:]
     if READ_ONLY[words]:
-        assert found.returncode == 0, found.stderr
+        assert process.returncode == 0, text
     else:
-        assert found.returncode == 1, found.stderr
-        assert "cannot write" in found.stderr
-        assert "read-only" in found.stderr
+        assert process.returncode == 1, text
+        assert "cannot write" in text
+        assert "read-only" in text
 
 
 # What vanishes before the command, and what the command then says; None: it needs it not.
@@ -139,7 +133,6 @@ def test_a_vanished_folder(
         assert expected in str(error)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["train", "fit"])
 def test_a_folder_that_vanishes_during_the_work(place: Path, verb: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -152,7 +145,7 @@ def test_a_folder_that_vanishes_during_the_work(place: Path, verb: str, tmp_path
         process = Command("fit", place / "sites", *words, "--out", out)
     wait_for(lambda: any(out.rglob("environment.json")) or process.poll() is not None)
     shutil.rmtree(out, ignore_errors=True)
-    while process.poll() is None and not _ended(process, 60):
+    while process.poll() is None and not _ended(process, 3):
         process.send_signal(15)
     _, said = process.communicate()
     assert process.returncode in (1, 130), said

@@ -23,7 +23,6 @@ from longshift.training.trainer import Trainer
 from tests.commands import Command, wait_for
 from tests.faults.tools import (
     DAMAGES,
-    command,
     flipped,
     leftovers,
     loaded_or_error,
@@ -225,7 +224,7 @@ def test_a_full_disk_costs_nothing(calm: Path, broken_off: Path, tmp_path: Path)
     """
     disk, after = tmp_path / "disk", tmp_path / "after"
     kib = (broken_off / "resume.pt").stat().st_size * 3 // 2048
-    train = command("train", *FLAGS, "--checkpoint-every", "2", "--out", str(disk / "run"))
+    train = ("train", *FLAGS, "--checkpoint-every", "2", "--out", str(disk / "run"))
     code, said = on_small_disk(disk, kib, None, after, train)
     assert code == 1, said
     assert "the disk is full. Free some space" in said

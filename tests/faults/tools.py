@@ -1,13 +1,14 @@
-"""Commands in processes of their own, ways to damage files, and a disk that can be full."""
+"""Commands in this process, ways to damage files, and disks that are full or read-only."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
-import shlex
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,12 +19,11 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
+from tests.commands import Command
 
 T = TypeVar("T")
 LONG = os.environ.get("LONGSHIFT_FAULTS") == "long"  # set by `make faults`; otherwise a few cases of each kind
 PROGRAM = "from longshift.cli.main import main; main()"
-# A fit asks for more free space than the small disks here have.
-SMALL_FIT = f"import longshift.fitting.fit_run as run; run.SPARE_BYTES = 0; {PROGRAM}"
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda raw: b"",
@@ -39,11 +39,6 @@ def flipped(raw: bytes, place: int) -> bytes:
     """One bit is another."""
     place %= len(raw)
     return raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
-
-
-def command(*arguments: str, program: str = PROGRAM) -> list[str]:
-    """What to start."""
-    return [sys.executable, "-c", program, *arguments]
 
 
 def outcome(*arguments: str) -> LongshiftError | None:
@@ -68,27 +63,54 @@ def leftovers(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.name.endswith(".part")]
 
 
-def on_small_disk(folder: Path, kib: int, before: Path | None, after: Path, arguments: list[str]) -> tuple[int, str]:
-    """Run a command with `folder` on a disk of its own; what is there at the end comes to `after`.
-
-    The disk is a tmpfs in a mount name space of its own, gone with the process; `before` is copied onto it first.
-    """
-    folder.mkdir()
-    unshare = ["unshare", "-Urm"]
-    trial = [*unshare, "mount", "-t", "tmpfs", "tmpfs", str(folder)]
-    if not shutil.which("unshare") or subprocess.run(trial, capture_output=True, check=False).returncode:
+def need_own_mounts() -> None:
+    """Skip the test where a process cannot have mounts of its own."""
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-Urm", "true"], check=False).returncode:
         pytest.skip("needs a mount name space (unshare -Urm)")
-    place, copy = shlex.quote(str(folder)), shlex.quote(str(after))
-    script = f"mount -t tmpfs -o size={kib}k tmpfs {place} && "
+
+
+def own_mounts(*mounts: tuple[str, ...]) -> None:
+    """Mount, for this process and its children alone; what `unshare -Urm` does."""
+    user, group = os.getuid(), os.getgid()
+    if ctypes.CDLL(None, use_errno=True).unshare(0x10000000 | 0x00020000):  # CLONE_NEWUSER | CLONE_NEWNS
+        raise OSError(ctypes.get_errno(), "unshare")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+    for words in (("--make-rprivate", "/"), *mounts):
+        subprocess.run(["mount", *words], check=True)
+
+
+@contextmanager
+def small_disk(folder: Path, kib: int, before: Path | None, after: Path) -> Iterator[None]:
+    """`folder` is a disk of its own with the files of `before`; what is there at the end comes to `after`."""
+    from longshift.fitting import fit_run
+
+    fit_run.SPARE_BYTES = 0  # a fit asks for more free space than this disk has
+    own_mounts(("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)))
     if before is not None:
-        script += f"cp -r {shlex.quote(str(before))}/. {place} && "
-    script += f'"$@"; code=$?; cp -r {place} {copy}; exit $code'
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    found = subprocess.run(
-        [*unshare, "sh", "-c", script, "sh", *arguments],
-        capture_output=True, text=True, check=False, timeout=400, env=environment,
-    )  # fmt: skip
-    return found.returncode, found.stderr
+        shutil.copytree(before, folder, dirs_exist_ok=True)
+    try:
+        yield
+    finally:
+        shutil.copytree(folder, after)
+
+
+def on_small_disk(folder: Path, kib: int, before: Path | None, after: Path, words: Sequence[str]) -> tuple[int, str]:
+    """Run a command with `folder` on a disk of its own, see `small_disk`: its exit code and standard error."""
+    need_own_mounts()
+    folder.mkdir()
+    process = Command(*words, around=functools.partial(small_disk, folder, kib, before, after))
+    _, text = process.communicate()
+    assert process.returncode is not None
+    return process.returncode, text
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Nothing below `folder` can be written."""
+    own_mounts(("--bind", str(folder), str(folder)), ("-o", "remount,bind,ro", str(folder)))
+    yield
 
 
 def tiny_sites(root: Path, names: tuple[str, ...] = ("red", "blue"), each: int = 3) -> Path:

@@ -313,10 +313,12 @@ def test_what_becomes_of_the_minutes() -> None:
     ample = pace_within(60, 5, 0.01, usual=300, longest=900)
     assert ample.steps == 900
     # 900 steps x 5 runs x 0.01 s = 45 s, which is three quarters of a minute
-    assert "more than the usual 300" in ample.words
+    assert "instead of the usual 300" in ample.words
     assert ample.words.endswith("about 1 minute of the 60 minutes.")
     asked = pace_within(60, 5, 0.01, usual=300, longest=300, asked=True)
-    assert asked.words == "300 steps in each of the 5 runs, as requested: about 0.4 minutes of the 60 minutes."
+    assert (
+        asked.words == "300 steps in each of the 5 runs, as requested. This takes about 0.4 minutes of the 60 minutes."
+    )
     assert "fewer than the requested 9000" in pace_within(2, 5, 0.01, 9000, 9000, asked=True).words
     with pytest.raises(
         LongshiftError,

@@ -76,7 +76,7 @@ def test_the_second_fit_starts_from_the_features(
     assert len(predict(first.folder, [data], device="cpu").rows) == 72
     page = first.report.read_text()
     assert "data:image/" in page  # pictures of mistakes
-    assert "only a head on its features is trained" in first.card.read_text()
+    assert "Only a head on its features is trained." in first.card.read_text()
 
     def never(*args: object) -> None:
         raise AssertionError("features were computed again")

@@ -22,7 +22,7 @@ from longshift.sweep.jobs import make_plan
 from longshift.sweep.local_launcher import Slot, make_slots, run_local
 from longshift.training import load_resume
 from tests.commands import Command, wait_for
-from tests.faults.tools import command, on_small_disk
+from tests.faults.tools import on_small_disk
 from tests.registries import restore_registries
 from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes, write_sweep
 
@@ -205,7 +205,7 @@ def _stillborn(*arguments: object) -> None:
 def test_a_full_disk_stops_with_a_message_and_nothing_is_lost(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"targets": ["ink"], "run": {"steps": 6, "eval_every": 2, "hparams": SMALL}}
     source, disk, after = write_sweep(tmp_path / "source", **changes), tmp_path / "disk", tmp_path / "after"
-    code, text = on_small_disk(disk, 500, source, after, command(*words(disk, "--workers", "1")))
+    code, text = on_small_disk(disk, 500, source, after, words(disk, "--workers", "1"))
     assert code == 1, text
     assert "the disk is full" in text
     assert not list(after.glob("jobs/*/failure.json"))

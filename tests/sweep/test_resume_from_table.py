@@ -35,6 +35,7 @@ from longshift.training.run_folder import RunFolder, read_metrics
 from longshift.training.task import TaskCache
 from tests.sweep.small import small_plan, table_bytes
 
+pytestmark = pytest.mark.slow
 # Four runs: one under two names, one with averaged weights (two rows), one that diverges, one more.
 SWEEP: dict[str, Any] = {
     "targets": ["ink"], "draws": 1,
@@ -87,7 +88,6 @@ def second(parts: Path, tmp_path: Path) -> Path:
     return tmp_path / "second"
 
 
-@pytest.mark.slow
 def test_only_what_the_table_lacks_runs_and_the_tables_are_equal(parts: Path, second: Path) -> None:
     assert "finished: 3, failed: 0, remaining: 1" in said("plan", second, "--no-measure")
     value = json.loads(said("status", second, "--json"))
@@ -116,7 +116,6 @@ def job_folder(folder: Path, fingerprint: str) -> Path:
     return load_plan(folder).folder.store.job(fingerprint)
 
 
-@pytest.mark.slow
 def test_four_small_jobs_two_here_two_there(tmp_path: Path) -> None:
     calm, here, there = (small_plan(tmp_path / name) for name in ("calm", "here", "there"))
     tasks = TaskCache()
@@ -131,7 +130,6 @@ def test_four_small_jobs_two_here_two_there(tmp_path: Path) -> None:
     assert table_bytes(tmp_path / "there") == table_bytes(tmp_path / "calm")
 
 
-@pytest.mark.slow
 def test_each_row_comes_back_as_it_was(parts: Path, second: Path) -> None:
     (second / "jobs").mkdir()  # a store that has no result yet
     first, found = collect(parts / "first"), collect(second)

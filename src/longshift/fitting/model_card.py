@@ -27,6 +27,7 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
     """The text of the card."""
     info, run = get_method(plan.method).info, final["run"]
     alone = [c for c in summary.classes if c.alone]
+    head = " Only a head on its features is trained." if run.get("trainable") == "head" else ""
     lines = [
         f"# Model card: {escape(look.name)}",
         "",
@@ -48,7 +49,7 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         "## Method",
         "",
         f"- {info.title} ({escape(info.paper)}): {escape(info.idea)}.",
-        f"- {escape(plan.reason)} {run['steps']} steps, seed {run['train_seed']}, longshift "
+        f"- {escape(plan.reason)}{head} {run['steps']} steps, seed {run['train_seed']}, longshift "
         f"{final['environment']['longshift']}, torch {final['environment']['torch']}.",
         *([f"- {escape(plan.style_reason)}"] if plan.style_reason else []),
         *_vector_source(look, run["data"]),

@@ -60,8 +60,7 @@ def choose_network(
     if name == SMALL_CONV:
         size = image_size or fitting_size(manifest, SMALL_IMAGE if backbone == "auto" and not weights else size)
     missing = pretrained is None and not (starting or small or backbone == SMALL_CONV)
-    trained = "; only a head on its features is trained." if head else "."
-    reason = f"{words}, on {size}x{size} pixels{trained}{UNREACHED if missing else ''}"
+    reason = f"{words}, on {size}x{size} pixels.{UNREACHED if missing else ''}"
     return {**start, "image_size": size, "trainable": "head" if head else "all"}, reason
 
 

@@ -188,9 +188,11 @@ def pace_within(
             f"{given} allow {steps} steps in each of the {runs} runs; the usual number for this data is {usual}.",
         )
     about = _minutes(steps * per_step * runs / (60 * share))
-    more = "" if asked or steps == usual else f", more than the usual {usual}"
-    why = "as requested" if asked else "and more would hardly change this model"
-    return Pace(steps, f"{steps} steps in each of the {runs} runs{more}, {why}: about {about} of the {given}.")
+    usually = "" if asked or steps == usual else f" instead of the usual {usual}"
+    why = ", as requested" if asked else "; more would hardly change this model"
+    return Pace(
+        steps, f"{steps} steps in each of the {runs} runs{usually}{why}. This takes about {about} of the {given}."
+    )
 
 
 def duration(seconds: float) -> str:

@@ -40,7 +40,7 @@ from longshift.data import (
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import cannot_write, content_hash, read_json, write_json
 from longshift.locks import is_locked, locked
-from longshift.nn import Backbone, backbone_version, fold_frozen_norms, make_backbone, without_kernel_tuning
+from longshift.nn import Backbone, backbone_version, make_backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
 from longshift.text import some
 from longshift.training.batches import channel_tensor, scale_pixels
@@ -330,6 +330,8 @@ def frozen_module(module: nn.Module, size: int, device: torch.device) -> nn.Modu
     module = module.eval().to(device)
     module.to(memory_format=torch.channels_last)
     if any(isinstance(part, nn.BatchNorm2d) for part in module.modules()):
+        from longshift.nn import fold_frozen_norms  # imports timm: seconds that runs on vectors save
+
         fold_frozen_norms(module, torch.rand(2, 3, size, size, device=device))
     return module
 
