@@ -99,7 +99,7 @@ def test_a_folder_is_for_one_command(tmp_path: Path) -> None:
     with lock_folder(folder):
         (folder / "result.json").touch()
         (folder / ".result.json.x.part").touch()
-        with pytest.raises(LongshiftError, match="another command is at work in"), lock_folder(folder):
+        with pytest.raises(LongshiftError, match="another command is using"), lock_folder(folder):
             pass
         assert folder.exists()
     with lock_folder(folder):

@@ -53,7 +53,7 @@ def test_a_name_belongs_to_one_entry() -> None:
     registry.add("two", 2)
     registry.add("two", 2)  # a module that is imported again
     for name, value in (("two", 3), ("Two", 2)):
-        with pytest.raises(LongshiftError, match="The number 'two' exists already"):
+        with pytest.raises(LongshiftError, match="The number 'two' already exists"):
             registry.add(name, value)
     with pytest.raises(UsageError, match=r"did you mean two\?; `longshift numbers` lists them all$"):
         registry.find("twoo")
@@ -76,13 +76,13 @@ def test_a_cell_that_is_run_again_replaces_its_augmentation_and_its_backbones() 
     cell(2)
     assert AUGMENTATIONS["scaled"].uniforms == 2
     assert SOURCES["lab"].make("flat", False).feature_dim == 2
-    with pytest.raises(LongshiftError, match="The augmentation 'domainbed' exists already"):
+    with pytest.raises(LongshiftError, match="The augmentation 'domainbed' already exists"):
         register_augmentation("domainbed", uniforms=1)(lambda images, u: images)
 
     def other(images: Tensor, u: Tensor) -> Tensor:
         return images
 
-    with pytest.raises(LongshiftError, match="The augmentation 'scaled' exists already"):
+    with pytest.raises(LongshiftError, match="The augmentation 'scaled' already exists"):
         register_augmentation("scaled", uniforms=2)(other)
 
 
@@ -151,7 +151,7 @@ def test_mistakes_are_named(tmp_path: Path, text: str | None, message: str) -> N
 def test_a_plugin_cannot_take_a_built_in_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(blocks("python")["method"].replace('"tilted"', '"erm"'))
-    with pytest.raises(LongshiftError, match="The method 'erm' exists already"):
+    with pytest.raises(LongshiftError, match="The method 'erm' already exists"):
         use_plugin(path)
     assert get_method("erm").__module__ == "longshift.methods.erm"
 

@@ -111,7 +111,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise cannot_write(folder, error) from error
     if lock is None:
-        raise FolderInUse(f"another command is at work in {folder}. Wait until it ends, or choose another --out.")
+        raise FolderInUse(f"another command is using {folder}. Wait until it ends, or choose another --out.")
     try:
         if lock.real:
             remove_parts(folder)  # nobody is writing them

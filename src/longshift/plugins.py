@@ -50,7 +50,7 @@ class Registry(Mapping[str, T]):
         """Add an entry; a name belongs to one entry, and adding that one again replaces it."""
         taken = self.spelling(name)
         if taken is not None and (taken != name or _origin(self._entries[taken]) != _origin(value)):
-            raise LongshiftError(f"The {self.kind} {taken!r} exists already. Register yours under another name.")
+            raise LongshiftError(f"The {self.kind} {taken!r} already exists. Register yours under another name.")
         self._entries[name] = value
 
     def spelling(self, name: str) -> str | None:

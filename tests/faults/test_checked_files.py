@@ -258,7 +258,7 @@ def test_a_job_and_train_resume_do_not_meet(tmp_path: Path) -> None:
         return True
 
     assert execute(job, store, CPU, TaskCache(), stop).kind == "stopped"
-    assert "another command is at work in" in seen[0]
+    assert "another command is using" in seen[0]
 
 
 def test_a_limit_on_file_sizes_stops_the_sweep_and_fails_no_job(tmp_path: Path) -> None:

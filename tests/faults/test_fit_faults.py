@@ -186,7 +186,7 @@ def test_of_two_at_once_one_wins(data: Path, calm: Path, tmp_path: Path) -> None
     codes = [process.returncode for process in pair]
     assert 0 in codes, said
     for code, text in zip(codes, said, strict=True):
-        assert code == 0 or "another command is at work in" in text, text
+        assert code == 0 or "another command is using" in text, text
         assert "Traceback" not in text
     assert same(calm, out)
     assert not leftovers(out)
@@ -198,10 +198,10 @@ def test_a_folder_in_use_is_refused_and_a_mistake_leaves_none(data: Path, tmp_pa
     out = tmp_path / "fit"
     with lock_folder(out):
         error = outcome("fit", str(data), *FLAGS, "--out", str(out))
-    assert f"another command is at work in {out}" in str(error)
+    assert f"another command is using {out}" in str(error)
     with lock_folder(out / "sites" / "erm-1-north"):  # `train` in the folder of one of its runs
         error = outcome("fit", str(data), *FLAGS, "--out", str(out))
-    assert f"another command is at work in {out / 'sites' / 'erm-1-north'}" in str(error)
+    assert f"another command is using {out / 'sites' / 'erm-1-north'}" in str(error)
     assert outcome("fit", str(data), *FLAGS, "--out", str(tmp_path / "none"), "--target", "west") is not None
     assert not (tmp_path / "none").exists()
 

@@ -246,7 +246,7 @@ def test_of_two_at_once_one_wins(calm: Path, tmp_path: Path) -> None:
     said = [process.communicate(timeout=120)[1] for process in pair]
     assert {process.returncode for process in pair} == {0, 1}, said
     loser = next(text for process, text in zip(pair, said, strict=True) if process.returncode)
-    assert "another command is at work in" in loser or "holds a finished run" in loser
+    assert "another command is using" in loser or "holds a finished run" in loser
     assert "Traceback" not in loser
     assert same(calm, out)
     assert not leftovers(out)

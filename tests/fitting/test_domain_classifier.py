@@ -108,7 +108,7 @@ def test_a_pickle_of_a_missing_gpu_is_loaded_on_the_cpu() -> None:
     X, y, _ = samples()
     model = DomainClassifier("erm", **SMALL).fit(X, y)
     stored = pickle.dumps(model.set_params(device="cuda:99"))
-    with pytest.warns(UserWarning, match=r"'cuda:99' was asked for.* The model is loaded on the CPU\."):
+    with pytest.warns(UserWarning, match=r"'cuda:99'.* The model is loaded on the CPU\."):
         again = pickle.loads(stored)
     assert again.device == "cuda:99"
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))

@@ -47,7 +47,7 @@ def test_a_kind_from_outside_is_used_like_the_others(counting: str, tmp_path: Pa
 
 
 def test_a_name_is_registered_once() -> None:
-    with pytest.raises(UsageError, match="which is registered already"):
+    with pytest.raises(UsageError, match="which is already registered"):
         register_table("average", "another one")(lambda runs: [])
 
 

@@ -183,9 +183,7 @@ def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
 
             def checked(done: int = 1, note: str = "") -> None:
                 if stop():
-                    raise Interrupted(
-                        f"stopped while {label}; nothing was trained yet. Run the same command to continue"
-                    )
+                    raise Interrupted(f"stopped while {label}; nothing was trained yet. Resume with the same command")
                 tick(done, note)
 
             yield checked

@@ -376,7 +376,7 @@ def read_memory(folder: Path) -> tuple[FloatArray, IntArray] | None:
         arrays = load_file(path)
         return arrays["seen"].astype(np.float64), arrays["seen_labels"].astype(np.int64)
     except Exception as error:  # safetensors has errors of its own
-        raise LongshiftError(f"{path} is damaged: {error}. Remove it to do without known samples.") from error
+        raise LongshiftError(f"{path} is damaged: {error}. Remove it to continue without known samples.") from error
 
 
 def write_memory(folder: Path, features: FloatArray, labels: IntArray) -> None:

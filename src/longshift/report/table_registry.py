@@ -103,7 +103,7 @@ def register_table(
 
     def register(build: Build) -> Build:
         if name in _KINDS and _KINDS[name].build.__module__ != build.__module__:
-            raise UsageError(f"expected a new name for a kind of table, got {name!r}, which is registered already")
+            raise UsageError(f"expected a new name for a kind of table, got {name!r}, which is already registered")
         _KINDS[name] = TableKind(name, description, build, title or name.capitalize(), intro, default, why_not)
         return build
 

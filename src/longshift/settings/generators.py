@@ -167,7 +167,7 @@ def register_generator(cls: G) -> G:
     if not (isinstance(cls, type) and issubclass(cls, CountsGenerator)) or not isinstance(name, str) or not name:
         raise LongshiftError(f"Expected a subclass of CountsGenerator with a class attribute `name`, got {cls!r}.")
     if name in PUBLISHED_ONLY:
-        raise LongshiftError(f"The setting {name!r} exists already. Register yours under another name.")
+        raise LongshiftError(f"The setting {name!r} already exists. Register yours under another name.")
     GENERATORS.add(name, cls)
     return cls
 

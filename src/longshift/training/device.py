@@ -23,10 +23,10 @@ def resolve_device(name: str) -> torch.device:
     except RuntimeError as error:
         raise UsageError(f"unknown device {name!r}; expected auto, cpu, cuda or cuda:N") from error
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device {name!r} was asked for, but this machine has no usable CUDA GPU; try --device cpu")
+        raise UsageError(f"Expected a usable CUDA GPU for device {name!r}, got none; try --device cpu")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise UsageError(
-            f"device {name!r} was asked for, but this machine has {torch.cuda.device_count()} GPUs, starting at cuda:0"
+            f"Expected a CUDA GPU of this machine, got {name!r}; it has {torch.cuda.device_count()}, from cuda:0 on"
         )
     return device
 
@@ -41,7 +41,7 @@ def resolve_precision(runtime: Runtime, device: torch.device) -> Precision:
 def use_graphs(runtime: Runtime, device: torch.device) -> bool:
     """Whether steps are captured as CUDA graphs."""
     if runtime.graphs == "on" and device.type != "cuda":
-        raise UsageError("CUDA graphs were asked for, but the run is on the CPU; drop --graphs on")
+        raise UsageError("Expected a CUDA GPU for CUDA graphs, got the CPU; drop --graphs on")
     return device.type == "cuda" and runtime.graphs != "off"
 
 
@@ -53,7 +53,7 @@ def compiles(runtime: Runtime, device: torch.device, steps: int) -> bool:
 
 
 def tune(device: torch.device, precision: Precision) -> None:
-    """Let cuDNN pick the fastest kernels for shapes that never change; keep fp32 exact when fp32 was asked for."""
+    """Let cuDNN pick the fastest kernels for shapes that never change; keep fp32 exact if fp32 was requested."""
     if device.type != "cuda":
         return
     if device.index is not None:

@@ -220,7 +220,7 @@ def read_predictions(path: Path, result: Mapping[str, Any] | None = None) -> dic
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
     except Exception as error:  # zipfile, zlib and numpy raise nearly anything on damaged files
-        raise LongshiftError(f"cannot read {path}: {error}. Remove it to do without.") from error
+        raise LongshiftError(f"cannot read {path}: {error}. Remove it to continue without it.") from error
 
 
 def _require_bound(path: Path, result: Mapping[str, Any] | None) -> None:
@@ -250,6 +250,6 @@ def read_metrics(folder: RunFolder, result: Mapping[str, Any] | None = None) -> 
                 rows.append(row)
     except (OSError, ValueError, RecursionError) as error:
         raise LongshiftError(
-            f"{folder.metrics} is damaged: {error}. Nothing is computed from it but curves: remove it to do without."
+            f"{folder.metrics} is damaged: {error}. It is used only for curves: remove it to continue without it."
         ) from error
     return rows
