@@ -678,14 +678,16 @@ def load() -> str:
     rows = []
     for unit, command in kinds:
         found = {int(row["factor"]): row for row in measured if (row["load"], row["command"]) == (unit, command)}
-        first, last = found[min(found)], found[max(found)]
-        seconds, memory = ([float(row[key]) for row in found.values()] for key in ("cpu_seconds", "peak_mib"))
-        rows.append([
-            f"{int(first['n']):,} to {int(last['n']):,} {unit}", f"`{command}`" if "," not in command else command,
-            " / ".join(f"{value:.0f}" for value in seconds), " / ".join(f"{value:,.0f}" for value in memory),
-            f"{seconds[-1] / seconds[0]:.1f} for {int(last['n']) // int(first['n'])} x",
-        ])  # fmt: skip
+        seconds, memory, sizes = (
+            [float(row[key]) for row in found.values()] for key in ("cpu_seconds", "peak_mib", "n")
+        )
+        grown = f"{seconds[-1] / seconds[0]:.1f} for {sizes[-1] / sizes[0]:.0f} x" if len(found) > 1 else "one size"
+        rows.append([f"{_series(sizes)} {unit}", command, _series(seconds), _series(memory), grown])
     return markdown(["load", "command", "CPU seconds", "peak memory, MiB", "growth of time"], rows)
+
+
+def _series(values: Sequence[float]) -> str:
+    return " / ".join(f"{value:,.0f}" for value in values)
 
 
 TABLES: dict[str, Callable[[], str]] = {

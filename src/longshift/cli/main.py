@@ -109,11 +109,22 @@ def _options(
         use_plugin(file)
 
 
+def _require_current_folder() -> None:
+    """Raise if the current folder was removed: paths mean nothing there, and numeric libraries abort the process."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise LongshiftError(
+            "the current folder does not exist any more. Change to another one, then run again"
+        ) from None
+
+
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
     output = use_forgiving_streams()
     outlive_repeated_signals()
     try:
+        _require_current_folder()
         app()
     except SystemExit as end:
         if not end.code and (why := lost_result(output)):
