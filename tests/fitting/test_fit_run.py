@@ -445,7 +445,10 @@ def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
     found = class_scores(("x", "y", "z"), rows, {"z": "a"})
     assert [(c.name, c.alone) for c in found] == [("z", "a"), ("y", ""), ("x", "")]
     (weak,) = weak_classes(found)
-    assert weak.words() == "1 of 2 correct (50 %, too few samples to rule out chance), most often misclassified as x"
+    assert weak.words() == (
+        "1 of 2 correct (50 %; 18 to 82 % with this number of samples, so it may not be weak), most often "
+        "misclassified as x"
+    )
     assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
 
 
