@@ -33,7 +33,7 @@ from longshift.inference import Signals, make_reference, read_signals
 SEEDS = {
     "pacs": range(5),
     "digits": (*range(3), 100, 101),
-    "vectors": (*range(6), *range(100, 104)),
+    "vectors": (*range(8), *range(100, 104)),
 }
 METHOD = "ndcl_plus"
 
