@@ -2,49 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from benchmarks.label_free_constants import FIRST_SEED, Floats, choosing_rows, design, distinct_rows, fit_constants
 from results.numbers import RESULTS, markdown
 from scipy import special
 
-from longshift.analysis import Evidence, corrected_estimate, logit_share, one_more_site
+from longshift.analysis import Evidence, Range, corrected_estimate, logit_share, one_more_site
+from longshift.inference.site_estimate import ONE_SITE
+from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
 
 FOLDER = RESULTS / "new-site"
-TUNED = {"vectors": 15, "digits": 7, "pacs": 0}  # seeds below these chose the priors and are not in the tables
 ESTIMATES = {"confidence": "mean confidence", "atc": "ATC", "doc": "DoC"}
 
 
 def cases(file: Path = FOLDER / "signals.csv") -> pd.DataFrame:
-    """One row per case that did not choose the priors: what the fit says about the new site, and the truth."""
+    """One row per case that chose no constants: what the fit says about the new site, and the truth."""
     frame = pd.read_csv(file)
-    frame = frame[frame["seed"] >= frame["data"].map(TUNED)]
-    return pd.DataFrame([_case(group) for _, group in frame.groupby("case", sort=False)])
+    chosen = choosing_rows(frame)
+    known = pd.concat([chosen, distinct_rows(frame[frame["data"] == "pacs"])])
+    shipped = np.array([CONSTANT, AGREEMENT, DISPERSITY])
+    judged = frame[frame["seed"] < FIRST_SEED]
+    others = {
+        data: fit_constants(known[known["data"] != data]) if (chosen["data"] == data).any() else shipped
+        for data in judged["data"].unique()
+    }
+    return pd.DataFrame(
+        [_case(group, shipped, others[str(group["data"].iloc[0])]) for _, group in judged.groupby("case", sort=False)]
+    )
 
 
-def _case(rows: pd.DataFrame) -> dict[str, Any]:
+def _case(rows: pd.DataFrame, shipped: Floats, others: Floats) -> dict[str, Any]:
     new = rows[rows["role"] == "new"].iloc[0]
     held = rows[rows["role"] == "held out"]
     before = one_more_site(held["accuracy"].tolist(), held["n"].tolist())
-    found = corrected_estimate(
-        _evidence(new),
-        [_evidence(row) for _, row in held.iterrows()],
-        [logit_share(accuracy, n) for accuracy, n in zip(held["accuracy"], held["n"], strict=True)],
-    )
+    found = _estimate(rows, shipped)
     truth = float(special.expit(logit_share(new["accuracy"], new["n"])))  # as the intervals count: never 0 or 1
     return {
         "data": new["data"], "sites": len(held), "truth": new["accuracy"], "mean": before.mean,
         "fit_covers": before.low <= truth <= before.high, "fit_width": before.high - before.low,
         "estimate": found.mean, "covers": found.low <= truth <= found.high, "width": found.high - found.low,
-        **{name: new[name] for name in ESTIMATES},
+        "others": _estimate(rows, others).mean, **{name: new[name] for name in ESTIMATES},
     }  # fmt: skip
 
 
-def _evidence(row: Mapping[str, Any] | pd.Series) -> Evidence:
-    estimates = [logit_share(row[name], row["n"]) for name in ESTIMATES]
-    return Evidence(sum(estimates) / len(estimates), float(row["distance"]))
+def _estimate(rows: pd.DataFrame, constants: Floats) -> Range:
+    """What `predict` says about the new site, with these constants."""
+    scores = design(rows) @ constants
+    held = [
+        Evidence(float(score), logit_share(row["accuracy"], row["n"]), 1.0 if row["trained_on"] > 1 else ONE_SITE)
+        for score, (_, row) in zip(scores, rows.iterrows(), strict=True)
+        if row["role"] == "held out"
+    ]
+    return corrected_estimate(float(scores[(rows["role"] == "new").to_numpy()][0]), held)
 
 
 def groups() -> list[tuple[str, str, pd.DataFrame]]:
@@ -77,7 +90,9 @@ def coverage_table() -> str:
 
 def error_table() -> str:
     """Mean absolute error in points of what can be said about the new site."""
-    columns = {"mean": "mean of the held-out sites", **ESTIMATES, "estimate": "`predict`"}
+    columns = {
+        "mean": "mean of the held-out sites", **ESTIMATES, "estimate": "`predict`", "others": "constants of other data"
+    }  # fmt: skip
     rows = []
     for data, sites, part in groups():
         errors = [f"{100 * (part[name] - part['truth']).abs().mean():.1f}" for name in columns]

@@ -37,8 +37,8 @@ def test_accuracies_of_one_and_zero_are_finite() -> None:
 
 
 def test_without_held_out_errors_the_estimate_stays() -> None:
-    held = [Evidence(0.5, 0.2), Evidence(1.5, 0.4), Evidence(1.0, 0.3)]
-    found = corrected_estimate(Evidence(0.8, 0.3), held, [0.5, 1.5, 1.0])
+    held = [Evidence(0.5, 0.5), Evidence(1.5, 1.5), Evidence(1.0, 1.0)]
+    found = corrected_estimate(0.8, held)
     assert found.mean == pytest.approx(special.expit(0.8))
     assert found.low < found.mean < found.high
 
@@ -46,17 +46,17 @@ def test_without_held_out_errors_the_estimate_stays() -> None:
 def test_the_correction_is_bayesian_linear_regression() -> None:
     """Against the textbook posterior with the covariance of all samples written out."""
     rng = np.random.default_rng(1)
-    held = [Evidence(float(a), float(b)) for a, b in zip(rng.normal(1, 1, 6), rng.random(6), strict=True)]
-    truths = rng.normal(0, 1, 6)
-    new = Evidence(0.3, 0.7)
-    found = corrected_estimate(new, held, truths.tolist())
-    middle = np.mean([site.estimate for site in held])
-    x = np.array([[1, site.estimate - middle, site.distance] for site in (*held, new)])
-    errors = truths - np.array([site.estimate for site in held])
-    covariance = np.eye(7) + x @ np.diag(1 / np.array(COEFFICIENTS)) @ x.T
+    numbers = zip(rng.normal(1, 1, 6), rng.normal(0, 1, 6), (1, 1, 0.3, 1, 0.3, 1), strict=True)
+    held = [Evidence(float(a), float(b), weight) for a, b, weight in numbers]
+    found = corrected_estimate(0.3, held)
+    estimates, weights = (np.array([getattr(site, name) for site in held]) for name in ("estimate", "weight"))
+    middle = np.average(estimates, weights=weights)
+    x = np.array([[1, value - middle] for value in (*estimates, 0.3)])
+    errors = np.array([site.truth for site in held]) - estimates
+    covariance = np.diag([*(1 / weights), 1.0]) + x @ np.diag(1 / np.array(COEFFICIENTS)) @ x.T
     inverse = np.linalg.inv(covariance[:6, :6])
     center = 0.3 + covariance[6, :6] @ inverse @ errors
-    freedom = RESIDUAL_WEIGHT + 6
+    freedom = RESIDUAL_WEIGHT + weights.sum()
     variance = (RESIDUAL_WEIGHT * RESIDUAL**2 + errors @ inverse @ errors) / freedom
     variance *= covariance[6, 6] - covariance[6, :6] @ inverse @ covariance[:6, 6]
     half = stats.t.ppf((1 + LEVEL) / 2, freedom) * np.sqrt(variance)
@@ -65,10 +65,10 @@ def test_the_correction_is_bayesian_linear_regression() -> None:
 
 
 def test_an_estimate_that_was_too_high_everywhere_is_lowered() -> None:
-    held = [Evidence(2.0, 0.1)] * 5
-    found = corrected_estimate(Evidence(2.0, 0.1), held, [0.0] * 5)
+    found = corrected_estimate(2.0, [Evidence(2.0, 0.0)] * 5)
     assert found.mean < 0.7
-    assert corrected_estimate(Evidence(2.0, 0.1), held[:1], [0.0]).mean > found.mean  # one site convinces less
+    assert corrected_estimate(2.0, [Evidence(2.0, 0.0)]).mean > found.mean  # one site convinces less
+    assert corrected_estimate(2.0, [Evidence(2.0, 0.0, weight=0.3)] * 5).mean > found.mean
 
 
 def test_logits_of_shares() -> None:

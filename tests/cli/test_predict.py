@@ -93,7 +93,7 @@ def test_the_usual_threshold_comes_with_its_measured_accuracy(digits_run: Path, 
     found = load_model(model, device="cpu")
     logits, features = found.outputs(torch.zeros(2, found.size, found.size, 3, dtype=torch.uint8))
     reference = make_reference(logits.numpy(), np.zeros(2, np.int64), features.numpy(), ["a", "b"], 1.0)
-    held = HeldOutSite("a", 0.5, Signals(9, 0.5, 0.5, 0.5, {"a": 0.1}, 0.0))
+    held = HeldOutSite("a", 0.5, Signals(9, 0.5, 0.5, 0.5, 0.5, 0.5, {"a": 0.1}, 0.0))
     rule = SureRule(0.62, 0.71, 0.3)  # no threshold reached 90 %
     write_knowledge(model, SiteKnowledge((held,), reference, rule), found.info.weights)
     arguments = ["predict", str(model), str(folder), "-q", "--device", "cpu"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,42 @@ def test_cells_of_spreadsheets_are_not_formulas(tmp_path: Path) -> None:
         with file.open(newline="") as lines:
             found = [cell for row in csv.reader(lines) for cell in row]
         assert not [cell for cell in found if csv_cell(cell) != cell and not cell.startswith("'")], file
+
+
+def test_raw_cells_are_written_as_they_are(tmp_path: Path) -> None:
+    rows = [Prediction("=cmd|x.png", (("@SUM(1)", 0.9),), False)]
+    cells = list(csv.reader(Predictions(tuple(rows), ()).to_csv(raw=True).splitlines()))[1]
+    assert cells[:2] == ["=cmd|x.png", "@SUM(1)"]
+    write_runs(frame().assign(target="=2+2"), tmp_path / "runs.csv", raw=True)
+    with (tmp_path / "runs.csv").open(newline="") as written:
+        assert {row["target"] for row in csv.DictReader(written)} == {"=2+2"}
+    assert outcome("report", str(tmp_path / "runs.csv"), "--raw", "--out", str(tmp_path / "out")) is None
+    texts = [file.read_text() for file in (tmp_path / "out").glob("*.csv")]
+    assert any("=2+2" in text for text in texts)
+    assert not any("'=2+2" in text for text in texts)
+
+
+def test_warnings_logs_tracebacks_and_usage_errors_are_escaped() -> None:
+    """In a process of its own, which `main` changes for good."""
+    code = (
+        "import logging, sys, warnings\n"
+        "from longshift.cli.main import main\n"
+        "from longshift.cli.safe_messages import escape_warnings_and_logs\n"
+        "escape_warnings_and_logs()\n"
+        "warnings.warn('warned \\x1b[2J')\n"
+        "logging.getLogger('longshift').warning('logged \\x1b[2J')\n"
+        "sys.argv = ['longshift', 'predict', 'm', 'i', '--odd\\x1b[2J']\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 2\n"
+        "def fail():\n    raise RuntimeError('failed \\x1b[2J')\n"
+        "import longshift.cli.main as module\n"
+        "module.app = fail\n"
+        "main()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "\x1b[2J" not in run.stdout + run.stderr
+    for text in ("warned", "logged", "failed", "--odd"):
+        assert f"{text}\\x1b" in run.stderr.replace(" ", ""), run.stderr
 
 
 @pytest.mark.parametrize("text", ["=1", "'=1", "''=1", "-", "-1", "+1e3", "cat", "", "'quoted'", "\t=1"])

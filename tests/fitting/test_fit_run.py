@@ -108,8 +108,11 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
     assert len(found.rows) == 72
     assert np.mean([row.label == Path(row.path).parts[-2] for row in found.rows]) > 0.8
     page, card = done.report.read_text(), done.card.read_text()
-    for text in ("green &lt;b&gt;", done.summary.worst_site.site, "Confusion matrix"):
+    for text in ("green &lt;b&gt;", done.summary.worst_site.site, "Confusion matrix", "Confusion matrix of north"):
         assert text in page
+    lead = page.split('id="lead"')[1].split('id="summary"')[0]  # the chart comes before any sentence
+    for score in done.summary.own:
+        assert f"{score.site}, while held out: {100 * score.accuracy:.1f} %" in lead
     assert "<b>" not in page.replace("<body", "")
     assert "blue\\|x" in card
     assert done.summary.accuracy.words() in card
@@ -445,7 +448,10 @@ def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
     found = class_scores(("x", "y", "z"), rows, {"z": "a"})
     assert [(c.name, c.alone) for c in found] == [("z", "a"), ("y", ""), ("x", "")]
     (weak,) = weak_classes(found)
-    assert weak.words() == "1 of 2 correct (50 %, too few samples to rule out chance), most often misclassified as x"
+    assert weak.words() == (
+        "1 of 2 correct (50 %; 16 to 84 % with this number of samples, so it may not be weak), most often "
+        "misclassified as x"
+    )
     assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
 
 

@@ -19,12 +19,14 @@ from longshift.report.figures import (
     Drawing,
     Line,
     Points,
+    SiteDots,
     TrainingSet,
     class_bars,
     confusion_map,
     line_chart,
     rank_diagram,
     scatter,
+    site_dots,
     split_bars,
 )
 from longshift.report.figures.style import PALETTE, short
@@ -144,6 +146,13 @@ def test_long_names_stay_inside_the_rank_diagram() -> None:
     assert f"{'B' * 26} 1.00" in words(drawing)
 
 
+def test_site_dots_name_both_accuracies_and_the_range() -> None:
+    found = tips(site_dots([SiteDots("a", 0.5, 0.75), SiteDots("b", 0.25)], (0.2, 0.9)))
+    assert set(found) == {
+        "a, while held out: 50.0 %", "a, while known: 75.0 %", "b, while held out: 25.0 %", "a new site: 20 to 90 %",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "drawing",
     [
@@ -152,6 +161,7 @@ def test_long_names_stay_inside_the_rank_diagram() -> None:
         line_chart([Line(WILD, [0, 1], [0, 1])], WILD, WILD),
         rank_diagram({WILD: 1.0, "b": 2.0}, 0.5, [], 3),
         scatter([Points(WILD, [0.1], [0.2], [WILD], 0)], WILD, WILD),
+        site_dots([SiteDots(WILD, 0.5, 0.7)], (0.2, 0.9)),
         split_bars(TrainingSet(WILD, [WILD], [WILD], np.array([[3]]), ["few"])),
     ],
     ids=lambda drawing: drawing.label[:12],

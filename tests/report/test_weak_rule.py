@@ -89,7 +89,7 @@ def test_nothing_could_be_learnt() -> None:
 @pytest.mark.parametrize(
     ("tables", "counts", "advice"),
     [
-        ([[[9, 0, 0], [0, 9, 0], [1, 0, 1]]], [90, 90, 90], "2 samples cannot rule out chance: label more before"),
+        ([[[9, 0, 0], [0, 9, 0], [1, 0, 1]]], [90, 90, 90], "2 samples cannot show that it is weak: label more before"),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "little to learn it from, so collect more samples"),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [9, 9, 8], "little to learn it from, so collect more samples"),
         (
@@ -122,7 +122,7 @@ def test_what_to_do_about_a_weak_class(tables: list[list[list[int]]], counts: li
     assert (weak.name, weak.title) == ("owl", "Weak class")
     assert advice in weak.text
     assert ("little to learn it from" in weak.text) == (counts[2] < np.median(counts))
-    assert ("cannot rule out chance" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
+    assert ("cannot show that it is weak" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
     assert "What to do" not in weak_classes(records)[0].text
 
 

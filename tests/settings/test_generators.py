@@ -103,6 +103,15 @@ def test_duality_mirrors_the_minor_domain_and_levels_the_largest() -> None:
     assert 40 <= table["l"].sum() <= 54  # 40 to 50 drawn, rounded up to whole samples per class
 
 
+def test_duality_of_two_sources_mirrors_the_second() -> None:
+    totals = {name: {f"c{k}": n + k for k in range(6)} for name, n in (("t", 50), ("s", 100), ("m", 200))}
+    table = dict(zip("sm", Duality().generate(totals, "t").table(), strict=True))
+    assert (np.diff(table["s"]) >= 0).all()
+    assert table["s"][-1] > table["s"][0]
+    assert (np.diff(table["m"]) <= 0).all()
+    assert table["m"][0] > table["m"][-1]
+
+
 def test_duality_draws_one_stream_over_the_targets() -> None:
     totals = made.even(4, 5, 100)
     first, other = generate_all(Duality(), totals), generate_all(Duality(seed=1), totals)

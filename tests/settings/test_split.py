@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from longshift.data import benchmarks
+from longshift.data import benchmarks, find_copies, load_dataset
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.settings import (
@@ -18,6 +18,7 @@ from longshift.settings import (
     Natural,
     Setting,
     Split,
+    copies_to_keep_together,
     explicit_setting,
     load_split,
     make_split,
@@ -26,6 +27,7 @@ from longshift.settings import (
     save_split,
 )
 from longshift.settings.split import PARTS, shuffled
+from tests.data.trees import make_tree
 from tests.settings import made
 
 
@@ -314,3 +316,59 @@ class TestLoading:
             "validation": [5, 5],
             "available": [20, 20],
         }
+
+
+@settings(deadline=None, max_examples=60)
+@given(sizes=st.lists(st.integers(1, 4), min_size=4, max_size=12), seed=st.integers(0, 5), validation=st.integers(1, 4))
+def test_copies_are_in_one_part(sizes: list[int], seed: int, validation: int) -> None:
+    data = made.manifest({name: {"c0": sum(sizes), "c1": 12} for name in ("a", "b", "t")})
+    copies = np.arange(len(data))
+    for domain in ("a", "b"):
+        own = np.flatnonzero((data.domains == data.domain_names.index(domain)) & (data.labels == 0))
+        for group in np.split(own, np.cumsum(sizes)[:-1]):
+            copies[group] = group[0]
+    setting = Natural(validation=validation).generate(data.counts(), "t")
+    split = make_split(data, setting, seed, shrink=True, copies=copies)
+    parts = [set(split.part(name).tolist()) for name in PARTS]
+    assert sum(map(len, parts)) == len(set().union(*parts)) == len(data)
+    for domain, row in zip(split.sources, split.counts, strict=True):
+        here = data.domains[split.train] == data.domain_names.index(domain)
+        assert np.bincount(data.labels[split.train[here]], minlength=2).tolist() == row.tolist()
+    if max(sizes) <= min(validation, setting.counts["a"]["c0"]):  # otherwise a part may be too small for any group
+        for first in np.unique(copies):
+            same = set(np.flatnonzero(copies == first).tolist())
+            assert any(same <= part for part in parts)
+
+
+def test_a_saved_split_keeps_the_copies_of_own_images_together(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=12)
+    for domain in ("a", "b"):
+        files = sorted((root / domain / "cat").iterdir())
+        for copy in files[1:4]:
+            copy.write_bytes(files[0].read_bytes())
+    data = load_dataset(root)
+    copies = copies_to_keep_together(data, tmp_path / "cache")
+    assert copies is not None
+    assert (copies != np.arange(len(data))).sum() == 6
+    setting = Natural(validation=4).generate(data.counts(), "t")
+    for seed in range(5):
+        split = make_split(data, setting, seed, shrink=True, copies=copies)
+        for first in np.unique(copies):
+            group = np.flatnonzero(copies == first)
+            assert any(np.isin(group, split.part(name)).all() for name in PARTS)
+        save_split(split, data, tmp_path / "split.json")
+        again = load_split(tmp_path / "split.json", data)
+        assert again.fingerprint == split.fingerprint
+        assert again.copies_together
+
+
+def test_benchmarks_keep_their_published_splits(tmp_path: Path) -> None:
+    """Copies inside data with the names of a benchmark are samples like others."""
+    names = benchmarks.get_benchmark("PACS")
+    root = make_tree(tmp_path / "data", names.domains, names.classes, each=2)
+    for folder in root.glob("*/*"):
+        first, second = sorted(folder.iterdir())
+        second.write_bytes(first.read_bytes())
+    data = load_dataset(root)
+    assert find_copies(data, tmp_path / "cache") is not None
+    assert copies_to_keep_together(data, tmp_path / "cache") is None

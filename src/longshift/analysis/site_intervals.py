@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from longshift.metrics import FloatArray
-
 LEVEL = 0.8  # of the intervals: with a handful of sites, 95 % would say nothing
 ENOUGH_SITES = 5  # held-out sites; below it, the prior decides more than they do
 SPREAD, SPREAD_WEIGHT = 0.8, 3.0  # prior standard deviation between sites, in logits, and how many sites it counts as
-RESIDUAL, RESIDUAL_WEIGHT = 0.4, 2.0  # the same for the error of a label-free estimate
-# How many sites the prior of each coefficient counts as: a constant error, an error that grows with the estimate, an
-# error that grows with the distance of the features. The larger, the less is learned from the held-out sites.
-COEFFICIENTS = (2.0, 5.0, 1.0)
+RESIDUAL, RESIDUAL_WEIGHT = 0.4, 4.0  # the same for the error of a label-free estimate
+# How many sites the prior of each coefficient counts as: a constant error, and an error that grows with the estimate.
+# The larger, the less is learned from the held-out sites.
+COEFFICIENTS = (2.0, 5.0)
 
 
 @dataclass(frozen=True)
@@ -61,33 +59,30 @@ def one_more_site(accuracies: Sequence[float], sizes: Sequence[int]) -> Range:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What predictions alone say about a site: an estimate of the accuracy in logits, and how far away the site is."""
+    """A held-out site: what predictions alone said about the accuracy there and what it was, in logits."""
 
     estimate: float
-    distance: float
+    truth: float
+    weight: float = 1.0  # how much like the final model its model is
 
 
-def corrected_estimate(new: Evidence, held: Sequence[Evidence], truths: Sequence[float]) -> Range:
-    """The accuracy at a new site: its label-free estimate, corrected by the errors of the same estimate elsewhere.
+def corrected_estimate(estimate: float, held: Sequence[Evidence]) -> Range:
+    """The accuracy at a new site: its label-free estimate in logits, corrected by the errors at held-out sites.
 
-    `truths` are the accuracies in logits at the sites of `held`. The error is a linear function of the estimate and of
-    the distance, with a prior that expects no error.
+    The error is a linear function of the estimate, with a prior that expects no error.
     """
+    weights = np.array([site.weight for site in held])
     estimates = np.array([site.estimate for site in held])
-    middle = float(estimates.mean()) if len(held) else new.estimate
-    rows = np.array([_row(site, middle) for site in held]).reshape(-1, 3)
-    errors = np.array(truths, dtype=np.float64) - estimates
-    precision = rows.T @ rows + np.diag(COEFFICIENTS)
-    learned = np.linalg.solve(precision, rows.T @ errors)
-    freedom = RESIDUAL_WEIGHT + len(held)
-    left = float(errors @ errors - learned @ precision @ learned)
-    row = _row(new, middle)
+    middle = float(np.average(estimates, weights=weights)) if len(held) else estimate
+    rows = np.stack([np.ones(len(held)), estimates - middle], axis=1)
+    errors = np.array([site.truth for site in held]) - estimates
+    precision = (rows * weights[:, None]).T @ rows + np.diag(COEFFICIENTS)
+    learned = np.linalg.solve(precision, rows.T @ (weights * errors))
+    freedom = RESIDUAL_WEIGHT + float(weights.sum())
+    left = float(weights @ errors**2 - learned @ precision @ learned)
+    row = np.array([1.0, estimate - middle])
     scale = (RESIDUAL_WEIGHT * RESIDUAL**2 + left) / freedom * (1 + float(row @ np.linalg.solve(precision, row)))
-    return _range(new.estimate + float(row @ learned), float(np.sqrt(scale)), freedom)
-
-
-def _row(site: Evidence, middle: float) -> FloatArray:
-    return np.array([1.0, site.estimate - middle, site.distance])
+    return _range(estimate + float(row @ learned), float(np.sqrt(scale)), freedom)
 
 
 def _range(center: float, scale: float, freedom: float, mean: float | None = None) -> Range:

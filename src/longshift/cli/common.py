@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +18,13 @@ from rich.text import Text
 
 from longshift.cli.log_progress import Lines
 from longshift.progress import Stage, Tick, silent
-from longshift.text import printable
+from longshift.text import printable, printable_json
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, without a progress bar.")]
+RawFlag = Annotated[
+    bool, typer.Option("--raw", help="Write CSV cells as they are, without a quote in front of =, +, - and @.")
+]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1 ...")]
 CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder of decoded images; default $LONGSHIFT_CACHE.")
@@ -76,9 +78,7 @@ def percent(value: float | None) -> str:
 def print_json(value: Any) -> None:
     """Print JSON on standard output, without colors, so that it can be piped."""
     escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
-    text = json.dumps(value, indent=2, ensure_ascii=escaped)
-    # JSON may hold these as they are, but a terminal would obey them.
-    sys.stdout.write(re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    sys.stdout.write(printable_json(json.dumps(value, indent=2, ensure_ascii=escaped)) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:

@@ -18,6 +18,7 @@ from typer.main import get_group
 import longshift
 from longshift.cli.common import tell
 from longshift.cli.output_streams import lost_result, use_forgiving_streams
+from longshift.cli.safe_messages import escape_usage_errors, escape_warnings_and_logs, print_traceback
 from longshift.cli.unexpected_errors import in_words
 from longshift.errors import LongshiftError
 from longshift.plugins import use_plugin
@@ -62,6 +63,16 @@ class Verbs(TyperGroup):
         if args and args[0] in VERBS:
             self.load(args[0])
         return super().resolve_command(ctx, args)
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the options; names in error messages cannot control the terminal."""
+        with escape_usage_errors():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; names in error messages cannot control the terminal."""
+        with escape_usage_errors():
+            return super().invoke(ctx)
 
 
 app = typer.Typer(
@@ -123,6 +134,7 @@ def main() -> None:
     """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
     output = use_forgiving_streams()
     outlive_repeated_signals()
+    escape_warnings_and_logs()
     try:
         _require_current_folder()
         app()
@@ -133,7 +145,8 @@ def main() -> None:
         raise
     except LongshiftError as error:
         if os.environ.get("LONGSHIFT_DEBUG") == "1":
-            raise
+            print_traceback()
+            sys.exit(error.exit_code)
         stopped = error.exit_code == INTERRUPTED  # as requested, not an error
         text, style = (str(error), "yellow") if stopped else (f"error: {error}", "red")
         tell(text, style=style)
@@ -142,6 +155,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except Exception as error:
         if os.environ.get("LONGSHIFT_DEBUG") == "1":
-            raise
-        tell(f"error: {in_words(error)}", style="red")
+            print_traceback()
+        else:
+            tell(f"error: {in_words(error)}", style="red")
         sys.exit(1)

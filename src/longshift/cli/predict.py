@@ -14,6 +14,7 @@ from longshift.cli.common import (
     DeviceOption,
     JsonFlag,
     QuietFlag,
+    RawFlag,
     caution,
     print_json,
     print_table,
@@ -47,6 +48,7 @@ def predict(
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
     threads: Annotated[int, typer.Option(min=0, help="Threads on the CPU; 0: one per processor, one for vectors.")] = 0,
+    raw: RawFlag = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -107,7 +109,7 @@ def predict(
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, value)
     elif out is not None:
-        write_text(out, found.to_csv())
+        write_text(out, found.to_csv(raw))
     if page is not None:
         from longshift.fitting import site_name, write_site_page
 
@@ -134,6 +136,8 @@ def predict(
     if found.estimate:
         for sentence in found.estimate.sentences()[:2]:  # the warning is on standard error
             say(sentence)
+    elif found.no_estimate:
+        say(found.no_estimate)
 
 
 def _lines() -> list[str]:

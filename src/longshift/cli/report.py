@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from longshift.cli.common import JsonFlag, caution, console, print_json, tell
+from longshift.cli.common import JsonFlag, RawFlag, caution, console, print_json, tell
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import require_writable
 from longshift.text import printable
@@ -65,6 +65,7 @@ def report(
         str,
         typer.Option(help="Leave out runs on other versions of the data (first characters of data_version)."),
     ] = "",
+    raw: RawFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Make tables and a page from finished runs.
@@ -145,7 +146,7 @@ def report(
         sentence += f" Measured here with {', '.join(sorted(set(frame['backbone']) - {''})) or 'an unknown backbone'}."
     shown = [*tables, *agreement]
     if out:
-        save_tables(shown, frame, missing, out, list(lacking.values()))
+        save_tables(shown, frame, missing, out, list(lacking.values()), raw)
     if html:
         from longshift.report import report_page, write_page
 
@@ -166,7 +167,7 @@ def report(
         )
         return
     if not html or format_ != "terminal":
-        _print(shown, format_, all_rows=len(kinds) == 1)
+        _print(shown, format_, all_rows=len(kinds) == 1, raw=raw)
     if sentence:
         tell(sentence)
     for line in (*lacking.values(), *missing.sentences()):
@@ -209,7 +210,7 @@ def _runs(path: Path) -> pd.DataFrame:
         return runs
 
 
-def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> None:
+def _print(tables: Sequence[Table], format_: str, all_rows: bool = False, raw: bool = False) -> None:
     """Print tables; `all_rows`: also long ones, which would hide the others on a terminal."""
     from longshift.report import csv_tables, latex_document, markdown_table, print_report
 
@@ -225,7 +226,7 @@ def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> Non
     elif format_ == "latex":
         typer.echo(printable(latex_document(tables)), nl=False)
     else:
-        typer.echo(printable(csv_tables(tables)), nl=False)
+        typer.echo(printable(csv_tables(tables, raw)), nl=False)
 
 
 def _paper(runs: pd.DataFrame) -> Published:

@@ -18,6 +18,7 @@ from longshift.settings import (
     SHOTS,
     Split,
     SplitRecipe,
+    copies_to_keep_together,
     is_split_file,
     make_split,
     ratios,
@@ -143,7 +144,8 @@ def _make(manifest: Manifest, options: Mapping[str, Any]) -> Split:
         )
     if "target" not in values:
         raise UsageError(f"Expected --target with one of: {', '.join(manifest.domain_names)}")
-    return make_split(manifest, setting_for(manifest, **values), seed, shrink)
+    copies = copies_to_keep_together(manifest)
+    return make_split(manifest, setting_for(manifest, **values), seed, shrink, copies=copies)
 
 
 def _recipe(manifest: Manifest, options: Mapping[str, Any]) -> SplitRecipe:

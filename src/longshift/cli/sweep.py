@@ -16,6 +16,7 @@ from longshift.cli.common import (
     JobsPerGpuOption,
     JsonFlag,
     QuietFlag,
+    RawFlag,
     ThreadsOption,
     WorkersOption,
     announce_stop,
@@ -340,6 +341,7 @@ def collect(
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Leave out rows of DIR/runs.parquet that are no longer in the plan.")
     ] = False,
+    raw: RawFlag = False,
 ) -> None:
     """Write all finished jobs as one table, from which the sweep can resume on another machine.
 
@@ -364,7 +366,7 @@ def collect(
             f"{old} has {counted(len(lost), 'column')} that would be lost: {', '.join(lost)}; "
             f"write another file: longshift sweep collect {directory} --out FILE"
         )
-    write_runs(frame, file)
+    write_runs(frame, file, raw)
     say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         short_version as short_version,
         what_changed as what_changed,
     )
+    from longshift.data.copies import find_copies as find_copies
     from longshift.data.digits import digit_images as digit_images
     from longshift.data.embedded import (
         DIGITS as DIGITS,

@@ -57,8 +57,19 @@ def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = Fa
         return _version_of_vectors(manifest, folder, fresh)
     with open_source(manifest) as source:
         stamps = identity(manifest, source)
-        known = "" if fresh else _known(manifest, folder, stamps)
-        return known or _keep(manifest, folder, stamps, _hash_files(manifest, source, bar))
+        known = [] if fresh else _known(manifest, folder, stamps)
+        return _combined(manifest, known or _keep(manifest, folder, stamps, _hash_files(manifest, source, bar)))
+
+
+def content_hashes(manifest: Manifest, cache: Path | None = None) -> list[str]:
+    """A hash of the content of each sample; not a SHA-256 for files that cannot be read. Files are read once."""
+    if manifest.vectors:
+        return [hashlib.sha256(row.tobytes()).hexdigest() for row in ordered_vectors(manifest)[0]]
+    folder = (default_cache() if cache is None else cache) / VERSIONS
+    with open_source(manifest) as source:
+        stamps = identity(manifest, source)
+        known = _known(manifest, folder, stamps)
+        return known or _keep(manifest, folder, stamps, _hash_files(manifest, source))
 
 
 def changed_silently(manifest: Manifest, hashes: Sequence[str], cache: Path | None = None) -> str:
@@ -78,8 +89,9 @@ def changed_silently(manifest: Manifest, hashes: Sequence[str], cache: Path | No
     else:
         with open_source(manifest) as source:
             stamps = identity(manifest, source)
-        before = _known(manifest, folder, stamps)
-        now = _keep(manifest, folder, stamps, hashes) if before else ""
+        known = _known(manifest, folder, stamps)
+        before = _combined(manifest, known) if known else ""
+        now = _combined(manifest, _keep(manifest, folder, stamps, list(hashes))) if known else ""
     return "" if now == before else what_changed(before, now, cache)
 
 
@@ -163,23 +175,22 @@ def _tag(version: str) -> str:
     return version[:_NAME]
 
 
-def _known(manifest: Manifest, folder: Path, stamps: str) -> str:
-    """The version that files with these stamps had; "" if it is not known. A damaged list counts as unknown."""
+def _known(manifest: Manifest, folder: Path, stamps: str) -> list[str]:
+    """The hashes that files with these stamps had; none if they are not known. A damaged list counts as unknown."""
     for file in _newest_first(folder, stamps):
         hashes = _read(file)
         if list(hashes) == list(map(_in_a_line, manifest.paths)):
-            version = _combined(manifest, hashes.values())
-            if file.name == _file_name(stamps, version):
+            found = list(hashes.values())
+            if file.name == _file_name(stamps, _combined(manifest, found)):
                 _mark_used(file)
-                return version
-    return ""
+                return found
+    return []
 
 
-def _keep(manifest: Manifest, folder: Path, stamps: str, hashes: Sequence[str]) -> str:
-    version = _combined(manifest, hashes)
+def _keep(manifest: Manifest, folder: Path, stamps: str, hashes: list[str]) -> list[str]:
     lines = [f"{found}\t{_in_a_line(path)}" for found, path in zip(hashes, manifest.paths, strict=True)]
-    _write(folder / _file_name(stamps, version), lines)
-    return version
+    _write(folder / _file_name(stamps, _combined(manifest, hashes)), lines)
+    return hashes
 
 
 def _file_name(stamps: str, version: str) -> str:

@@ -115,7 +115,7 @@ class DataSummary:
             are = "is a copy" if len(copies) == 1 else "are copies"
             found.append(
                 f"{counted(len(copies), self.noun[:-1])} {are} of another at the same site (for example "
-                f"{copies[0].path}). Copies in both training and validation make accuracies at known sites too high. "
+                f"{copies[0].path}). Copies stay together, in training or in validation, but count more than once. "
                 "Remove them."
             )
         double = self.of_kind("two labels")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from longshift.fitting.calibration_section import calibration_section
 from longshift.fitting.data_summary import DataSummary
@@ -22,15 +23,18 @@ from longshift.report import (
     Record,
     Row,
     Section,
+    SiteDots,
     Table,
     TrainingSet,
     class_section,
     confusion_section,
+    confusions_by_target,
     figure,
     join_html,
     line_chart,
     paragraphs,
     run_section,
+    site_dots,
     split_section,
     table_html,
     validation_section,
@@ -70,6 +74,7 @@ def fit_page(
         weak_section(own, name="weak", noun="site", most=MOST, advise=True),
         class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),
+        confusions_by_target(own, "site-confusions", "site"),
         *calibration_section(own),
         *label_sections(curve),
         Section("The data", join_html(seen, data.body), "Samples per class and site.", "data", wide=True),
@@ -85,7 +90,20 @@ def fit_page(
         ("Accuracy at a new site", summary.accuracy.words()),
         ("Averaged over classes", summary.balanced.words()),
     ]
-    return Page(f"{look.name}: what to expect at a new site", summary.sentences, sections, facts)
+    title = f"{look.name}: what to expect at a new site"
+    return Page(title, summary.sentences, sections, facts, lead=site_chart(summary))
+
+
+def site_chart(summary: Summary) -> Markup:
+    """The accuracy at each site while held out and while known, and the range at a new one: the first thing to see."""
+    known = same_site_gaps(summary.own)
+    dots = [
+        SiteDots(score.site, score.accuracy, known[score.site][0] if score.site in known else None)
+        for score in summary.own
+    ]
+    found = summary.accuracy
+    expected = (found.low, found.high) if found.sites > 1 else None
+    return figure(site_dots(dots, expected), "Each site was held out in turn: models were trained on the others.")
 
 
 def label_sections(curve: LabelCurve | None) -> list[Section]:

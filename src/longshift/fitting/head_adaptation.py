@@ -175,4 +175,4 @@ def _write(model: LoadedModel, head: Head, temperature: float, target: Path) -> 
     found = checkpoint.save_weights(made.model, weights)
     described = read_sealed(source.description)
     kept = {key: value for key, value in described.items() if key != "unseen_sites"}
-    write_sealed(made.description, {**kept, "weights": found, "temperature": temperature})
+    write_sealed(made.description, {**kept, "weights": found, "temperature": temperature, "adapted": True})

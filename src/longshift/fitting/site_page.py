@@ -92,26 +92,32 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
     estimate, knowledge = found.estimate, model.knowledge
     assert estimate is not None
     assert knowledge is not None
-    names = ("samples", "confidence", "ATC", "DoC", "distance", "unlike, %", "accuracy, %")
+    names = (
+        "samples", "accuracy, %", "agreement", "dispersity", "confidence", "ATC", "DoC", "distance", "unlike, %"
+    )  # fmt: skip
     columns = tuple(Column(name, higher_is_better=None) for name in names)
     rows = []
     for label, signals, accuracy in (
         (f"{site} (expected)", estimate.signals, estimate.accuracy.mean),
         *((held.site, held.signals, held.accuracy) for held in knowledge.held_out),
     ):
-        shares = (signals.confidence, signals.thresholded, signals.difference)
+        shares = (
+            signals.agreement, signals.dispersity, signals.confidence, signals.thresholded, signals.difference
+        )  # fmt: skip
         cells = (
-            Cell(float(signals.n), digits=0), *(Cell(100 * value) for value in shares), Cell(signals.nearest, digits=2),
-            Cell(100 * signals.unlike), Cell(100 * accuracy),
+            Cell(float(signals.n), digits=0), Cell(100 * accuracy), *(Cell(100 * value) for value in shares),
+            Cell(signals.nearest, digits=2), Cell(100 * signals.unlike),
         )  # fmt: skip
         rows.append(Row(label, label, "", cells))
     return Table(
         "evidence", "evidence", "This site and the held-out ones", columns, tuple(rows), head="Site",
-        caption="confidence: mean calibrated probability of the predicted class. ATC, DoC: accuracy by average "
-        "thresholded confidence and by difference of confidences. distance: of the features to the nearest training "
-        "site, in units of the spread inside sites. unlike: samples farther from known ones than 99 % of those. "
-        "accuracy: at held-out sites the true one; here the mean of the three estimates, corrected by the errors that "
-        "they had there.",
+        caption="accuracy: at held-out sites the true one; here what agreement and dispersity mean, corrected by the "
+        "errors that this had there. agreement: predictions (%) that the nearest class mean confirms once the site's "
+        "mean is removed from the features. dispersity: how certain and varied predictions are (100: certain, all "
+        "classes equally often). confidence: mean calibrated probability of the predicted class. ATC, DoC: accuracy by "
+        "average thresholded confidence and by difference of confidences. distance: of the features to the nearest "
+        "training site, in units of the spread inside sites. unlike: samples farther from known ones than 99 % of "
+        "those.",
     )  # fmt: skip
 
 

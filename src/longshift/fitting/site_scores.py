@@ -109,7 +109,7 @@ class ClassScore:
     recall: float
     taken_for: str  # the class it is most often mistaken for; "" if never
     alone: str = ""  # the only site that has it: the class cannot be learned while that site is held out
-    unsure: bool = False  # so few samples that it may be called weak by chance
+    unsure: bool = False  # with so few samples it may not be weak
 
     @property
     def right(self) -> int:
@@ -119,8 +119,9 @@ class ClassScore:
     def words(self) -> str:
         """Such as "4 of 12 correct (33 %), most often misclassified as naevus"."""
         taken = f", most often misclassified as {self.taken_for}" if self.taken_for else ""
-        chance = ", too few samples to rule out chance" if self.unsure else ""
-        return f"{self.right} of {self.n} correct ({100 * self.recall:.0f} %{chance}){taken}"
+        low, high = (100 * end for end in share_interval(self.recall, self.n))
+        doubt = f"; {low:.0f} to {high:.0f} % with this number of samples, so it may not be weak" if self.unsure else ""
+        return f"{self.right} of {self.n} correct ({100 * self.recall:.0f} %{doubt}){taken}"
 
 
 def class_scores(

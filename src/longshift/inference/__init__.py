@@ -32,21 +32,24 @@ if TYPE_CHECKING:
     )
     from longshift.inference.site_estimate import (
         HeldOutSite as HeldOutSite,
-        Reference as Reference,
-        Signals as Signals,
         SiteEstimate as SiteEstimate,
         SiteKnowledge as SiteKnowledge,
-        SureRule as SureRule,
-        choose_sure as choose_sure,
         estimate_site as estimate_site,
-        make_reference as make_reference,
-        novelty as novelty,
         odd_mix as odd_mix,
+    )
+    from longshift.inference.site_knowledge_file import (
         read_knowledge as read_knowledge,
         read_memory as read_memory,
-        read_signals as read_signals,
         write_knowledge as write_knowledge,
         write_memory as write_memory,
     )
+    from longshift.inference.site_signals import (
+        Reference as Reference,
+        Signals as Signals,
+        make_reference as make_reference,
+        novelty as novelty,
+        read_signals as read_signals,
+    )
+    from longshift.inference.sure_rule import SureRule as SureRule, choose_sure as choose_sure
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

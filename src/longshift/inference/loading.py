@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
 from longshift.inference.model_warning import unseen_warning
-from longshift.inference.site_estimate import SiteKnowledge, read_knowledge
+from longshift.inference.site_estimate import SiteKnowledge
+from longshift.inference.site_knowledge_file import read_knowledge
 from longshift.methods import Problem, get_method
 from longshift.nn import Network, make_backbone, make_network
 from longshift.text import some

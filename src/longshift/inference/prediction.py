@@ -19,7 +19,8 @@ from longshift.errors import UsageError
 from longshift.inference.loading import LoadedModel, load_model
 from longshift.inference.model_outputs import Outputs, array_outputs, collect_outputs
 from longshift.inference.prediction_inputs import expand_inputs, listed_paths
-from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, odd_mix, read_signals
+from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, no_estimate, odd_mix
+from longshift.inference.site_signals import read_signals
 from longshift.progress import Tick, silent
 from longshift.text import csv_cell
 
@@ -65,6 +66,7 @@ class Predictions:
     unsure_below: float = UNSURE
     sure_accuracy: float | None = None  # of the predictions that are not unsure, at the held-out sites of the fit
     estimate: SiteEstimate | None = None  # the accuracy to expect at this site
+    no_estimate: str = ""  # why there is none, if one could be expected
     odd_mix: str = ""  # on a class that is predicted far more often than it occurs at any training site
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
@@ -73,6 +75,7 @@ class Predictions:
         return {
             **({"warning": self.warning} if self.warning else {}),
             **({"site": self.estimate.to_json()} if self.estimate else {}),
+            **({"no_estimate": self.no_estimate} if self.no_estimate else {}),
             **({"odd_class_mix": self.odd_mix} if self.odd_mix else {}),
             "unsure_below": self.unsure_below,
             **({"sure_accuracy": self.sure_accuracy} if self.sure_accuracy is not None else {}),
@@ -80,17 +83,21 @@ class Predictions:
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
         }
 
-    def to_csv(self) -> str:
-        """One line per input: path, class, probability, unsure, then class_2, probability_2, ..."""
+    def to_csv(self, raw: bool = False) -> str:
+        """One line per input: path, class, probability, unsure, then class_2, probability_2, ...
+
+        Texts that a spreadsheet would run as formulas get a quote in front, unless `raw`.
+        """
         top = len(self.rows[0].top) if self.rows else 1
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         extra = [name for k in range(2, top + 1) for name in (f"class_{k}", f"probability_{k}")]
         writer.writerow(["path", "class", "probability", "unsure", *extra])
         for row in self.rows:
-            rest = [value for name, p in row.top[1:] for value in (csv_cell(name), f"{p:.6f}")]
+            rest = [value for name, p in row.top[1:] for value in (csv_cell(name, raw), f"{p:.6f}")]
             unsure = "yes" if row.unsure else "no"
-            writer.writerow([csv_cell(row.path), csv_cell(row.label), f"{row.probability:.6f}", unsure, *rest])
+            texts = (csv_cell(row.path, raw), csv_cell(row.label, raw))
+            writer.writerow([*texts, f"{row.probability:.6f}", unsure, *rest])
         return text.getvalue()
 
 
@@ -124,7 +131,8 @@ def predict(
     Returns:
         The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; in `warning` whether the
         model was no better than guessing at unseen sites; and for a model of `fit`, in `estimate` the accuracy to
-        expect at this site, from the predictions alone, and in `sure_accuracy` the share of predictions above the
+        expect at this site, from the predictions alone (in `no_estimate` why there is none), and in `sure_accuracy`
+        the share of predictions above the
         default of `unsure` that were right at the held-out sites.
 
     Raises:
@@ -154,7 +162,8 @@ def predict(
     odd = odd_mix(loaded.classes, loaded.info.counts, outputs.logits.argmax(1).numpy())
     return Predictions(
         tuple(rows), outputs.skipped, loaded.warning, below, rule.accuracy if rule else None,
-        estimate_from(loaded, outputs), odd, outputs if keep_outputs else None,
+        estimate_from(loaded, outputs), no_estimate(loaded.knowledge, loaded.info.adapted, len(outputs.names)), odd,
+        outputs if keep_outputs else None,
     )  # fmt: skip
 
 

@@ -35,6 +35,10 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         indices as indices,
         integers as integers,
     )
+    from longshift.metrics.centered_prototypes import (
+        prototype_agreement as prototype_agreement,
+        site_prototypes as site_prototypes,
+    )
     from longshift.metrics.classification import group_means as group_means
     from longshift.metrics.divergence import nan_mean as nan_mean
     from longshift.metrics.feature_spread import (
@@ -45,6 +49,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.metrics.label_free import (
         confidence_threshold as confidence_threshold,
         difference_of_confidences as difference_of_confidences,
+        dispersity as dispersity,
         negative_entropy as negative_entropy,
         thresholded_confidence as thresholded_confidence,
     )

@@ -66,3 +66,17 @@ def difference_of_confidences(accuracy: float, labeled: float, unlabeled: float)
     0.72
     """
     return float(np.clip(accuracy - (labeled - unlabeled), 0.0, 1.0))
+
+
+def dispersity(probabilities: Array) -> float:
+    """Measure how certain and how varied predictions are: the nuclear norm of their matrix, from 0 to 1.
+
+    It is 1 if every prediction is certain and all classes are predicted equally often, and small if predictions are
+    uncertain or if one class takes over. It follows the accuracy under shift better than confidence does (Deng et al.,
+    ICML 2023).
+
+    >>> dispersity(np.array([[1.0, 0.0], [0.0, 1.0]])), round(dispersity(np.array([[1.0, 0.0], [1.0, 0.0]])), 3)
+    (1.0, 0.707)
+    """
+    p = floats(probabilities)
+    return float(min(np.linalg.norm(p, "nuc") / np.sqrt(len(p) * min(p.shape)), 1.0))

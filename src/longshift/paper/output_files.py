@@ -8,6 +8,7 @@ from pathlib import Path
 from longshift.files import write_text
 from longshift.paper.recipe import Output, Picture, Recipe
 from longshift.report import LATEX_PACKAGES, csv_tables, escape, latex_table, markdown_table
+from longshift.text import csv_cell
 
 TABLE_FILES, FIGURE_FILES = ("md", "csv", "tex"), ("png", "svg", "csv", "md")
 
@@ -26,7 +27,10 @@ def write_output(output: Output, folder: Path) -> list[Path]:
 def _write_picture(picture: Picture, base: Path) -> list[Path]:
     for kind in ("png", "svg"):
         picture.drawing.save(base.with_suffix(f".{kind}"), dpi=160)
-    write_text(base.with_suffix(".csv"), picture.data.to_csv(index=False, lineterminator="\n", float_format="%.8g"))
+    write_text(
+        base.with_suffix(".csv"),
+        picture.data.map(csv_cell).to_csv(index=False, lineterminator="\n", float_format="%.8g"),
+    )
     text = f"### {escape(picture.title)}\n\n![{escape(picture.title)}]({base.name}.svg)\n\n{escape(picture.caption)}\n"
     write_text(base.with_suffix(".md"), text)
     return [base.with_suffix(f".{kind}") for kind in FIGURE_FILES]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from longshift.report.figure_sections import (
         class_section as class_section,
         confusion_section as confusion_section,
+        confusions_by_target as confusions_by_target,
         length_section as length_section,
         margin_section as margin_section,
         rank_section as rank_section,
@@ -115,7 +116,12 @@ if TYPE_CHECKING:
     )
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
-    from longshift.report.figures import ClassChange as ClassChange, class_changes as class_changes
+    from longshift.report.figures import (
+        ClassChange as ClassChange,
+        SiteDots as SiteDots,
+        class_changes as class_changes,
+        site_dots as site_dots,
+    )
     from longshift.report.findings import in_words as in_words
     from longshift.report.run_records import class_accuracy as class_accuracy, read_records as read_records
 

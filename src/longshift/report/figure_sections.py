@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from longshift.array_types import IntArray
 from longshift.metrics import FloatArray, margins
 from longshift.report.figures import (
     Drawing,
@@ -32,6 +33,7 @@ from longshift.report.titles import FAMILIES, family, method_title
 from longshift.results import standard_error
 from longshift.text import counted
 
+MISTAKES = 3  # most frequent ones that are named
 NARROW = 20  # classes whose confusions fit into half the page
 POINTS = 101  # of a curve of margins
 SHOWN = 2  # training sets side by side; the others are folded away
@@ -67,6 +69,31 @@ def confusion_section(records: Sequence[Record], name: str = "") -> Section:
     )
     wide = len(records[0].classes) > NARROW
     return Section("Confusion matrix", figure(drawing, caption), name=name, wide=wide)
+
+
+def confusions_by_target(records: Sequence[Record], name: str = "", noun: str = "domain") -> Section:
+    """The most frequent mistakes at each target, with the confusion matrix of each folded away."""
+    classes = records[0].classes
+    parts = []
+    for target in dict.fromkeys(record.target for record in records):
+        found = sum_confusion([record for record in records if record.target == target])
+        right, n = int(np.trace(found)), int(found.sum())
+        mistakes = _mistakes(classes, found)
+        said = f"Most frequent mistakes: {'; '.join(mistakes)}." if mistakes else "No mistakes."
+        drawing = confusion_map(classes, [[int(m) for m in row] for row in found])
+        parts.append(paragraphs(f"{target}: {right} of {counted(n, 'sample')} correct. {said}"))
+        parts.append(fold(f"Confusion matrix of {target}", figure(drawing, "Percent of the true class.")))
+    return Section(f"Confusion at each {noun}", join_html(*parts), name=name)
+
+
+def _mistakes(classes: Sequence[str], confusion: IntArray) -> list[str]:
+    """The most frequent mistakes in words, such as "dog as horse (23 of 80)"."""
+    wrong = confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]
+    cells = [divmod(int(place), len(classes)) for place in order]
+    totals = confusion.sum(axis=1)
+    return [f"{classes[i]} as {classes[k]} ({wrong[i, k]} of {totals[i]})" for i, k in cells if wrong[i, k]]
 
 
 def target_margins(records: Sequence[Record]) -> FloatArray | None:

@@ -24,21 +24,28 @@ CSV_COLUMNS = (
 
 
 def save_tables(
-    tables: Sequence[Table], runs: pd.DataFrame, missing: Missing, folder: Path, lines: Sequence[str] = ()
+    tables: Sequence[Table],
+    runs: pd.DataFrame,
+    missing: Missing,
+    folder: Path,
+    lines: Sequence[str] = (),
+    raw: bool = False,
 ) -> list[Path]:
     """tables.md, tables.tex (a document), latex/NAME.tex (to include), KIND.csv, runs.csv, missing.csv.
 
-    `lines` stand at the end of the Markdown.
+    `lines` stand at the end of the Markdown. `raw`: without quotes in front of what a spreadsheet would run.
     """
     pages = [*map(markdown_table, tables), *(f"{line}\n" for line in lines)]
     texts = {"tables.md": "\n".join(pages), "tables.tex": latex_document(tables)}
     texts |= {f"latex/{table.name}.tex": LATEX_PACKAGES + latex_table(table) for table in tables}
     for kind in dict.fromkeys(table.kind for table in tables):
-        texts[f"{kind}.csv"] = csv_tables(table for table in tables if table.kind == kind)
-    texts["missing.csv"] = missing.frame.map(csv_cell).to_csv(index=False, lineterminator="\n")
+        texts[f"{kind}.csv"] = csv_tables((table for table in tables if table.kind == kind), raw)
+    texts["missing.csv"] = missing.frame.map(lambda value: csv_cell(value, raw)).to_csv(
+        index=False, lineterminator="\n"
+    )
     for name, text in texts.items():
         write_text(folder / name, text)
-    write_runs(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv")
+    write_runs(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv", raw)
     return [folder / name for name in (*texts, "runs.csv")]
 
 
@@ -54,7 +61,7 @@ def as_json(table: Table) -> dict[str, object]:
     return {**head, "notes": list(table.notes), "cells": cells}
 
 
-def csv_tables(tables: Iterable[Table]) -> str:
+def csv_tables(tables: Iterable[Table], raw: bool = False) -> str:
     """Accuracies in percent, unrounded; the same runs give the same bytes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -66,7 +73,8 @@ def csv_tables(tables: Iterable[Table]) -> str:
                 label = " ".join(filter(None, (column.group, column.title)))
                 numbers = [_number(cell.value), _number(cell.stderr), cell.place or "", cell.trials or "", cell.runs]
                 texts = [table.kind, *names, label, row.name, row.title, row.family]
-                writer.writerow([*map(csv_cell, texts), *numbers, table.rule, csv_cell(cell.note)])
+                cells = [csv_cell(text, raw) for text in texts]
+                writer.writerow([*cells, *numbers, table.rule, csv_cell(cell.note, raw)])
     return out.getvalue()
 
 

@@ -151,7 +151,7 @@ def _class_advice(
     name: str, n: int, rare: bool, few: bool, unsure: bool, places: Sequence[Place], taken: str, noun: str
 ) -> str:
     """What the owner of the data could do about a weak class."""
-    doubt = f"{counted(n, 'sample')} cannot rule out chance: label more before you act on it. " if unsure else ""
+    doubt = f"{counted(n, 'sample')} cannot show that it is weak: label more before you act on it. " if unsure else ""
     place, right, there = places[0]
     missed, all_missed = there - right, sum(m - r for _, r, m in places)
     if rare:

@@ -37,7 +37,7 @@ def _column(type_: ColumnType, values: pd.Series[Any]) -> pd.Series[Any]:
     return numbers.astype("Int64" if type_ == "integer" else "float64")
 
 
-def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
+def write_runs(frame: pd.DataFrame, path: Path | str, raw: bool = False) -> None:
     """Write runs as Parquet or, to a file called *.csv, as CSV.
 
     The same runs give the same bytes with the same version of pyarrow, and reading them back gives the same numbers.
@@ -45,6 +45,8 @@ def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
     Args:
         frame: Runs, as `collect` or `read_runs` returns them.
         path: File to write; it must end in .parquet or .csv.
+        raw: Whether CSV cells are written as they are; by default, texts that a spreadsheet would run as formulas get
+            a quote in front.
 
     Raises:
         UsageError: The name of the file has another ending.
@@ -60,7 +62,7 @@ def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
         else:
             texts = [name for name in ordered.columns if not pd.api.types.is_numeric_dtype(ordered[name])]
             plain = ordered.copy()
-            plain[texts] = plain[texts].map(csv_cell)
+            plain[texts] = plain[texts].map(lambda value: csv_cell(value, raw))
             plain.to_csv(temporary, index=False, lineterminator="\n")
 
 

@@ -39,7 +39,11 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         canonical_setting as canonical_setting,
         generate_all as generate_all,
     )
-    from longshift.settings.lookup import find_target as find_target, recognise as recognise
+    from longshift.settings.lookup import (
+        copies_to_keep_together as copies_to_keep_together,
+        find_target as find_target,
+        recognise as recognise,
+    )
     from longshift.settings.published_counts import paper_generator as paper_generator
     from longshift.settings.setting import NO_TARGET as NO_TARGET
     from longshift.settings.shots import SHOTS as SHOTS

@@ -258,9 +258,9 @@ class Duality(TailGenerator):
     """Major domains with the long tail, minor ones with the mirrored tail, and small balanced ones.
 
     The sources are ordered by size: the smallest third is major, the largest third small and balanced with
-    `small` samples in total (drawn between the two numbers), the rest minor with a drawn size in between. As in the
-    published tool, one random stream per dataset serves the targets in their order, so the order of the domains
-    matters.
+    `small` samples in total (drawn between the two numbers), the rest minor with a drawn size in between. Of two
+    sources, one is major and one minor, so that there is a mirrored tail; a single source is major. As in the published
+    tool, one random stream per dataset serves the targets in their order, so the order of the domains matters.
 
     Attributes:
         small: Smallest and largest number of samples of a small domain.
@@ -282,8 +282,8 @@ class Duality(TailGenerator):
         by_size = pool.sources_by_size()
         third = max(round(len(by_size) / 3), 1)  # at least one major domain
         major = by_size[:third]
-        minor = by_size[third : max(len(by_size) - third, third)]
-        balanced = by_size[max(len(by_size) - third, third) :]
+        end = max(len(by_size) - third, 2)  # at least one minor domain, if there are two sources
+        minor, balanced = by_size[third:end], by_size[end:]
         order = pool.by_size(pool.spare[major[0]])
         classes, mirrored = len(order), order[::-1]
         table = np.zeros_like(pool.totals)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from longshift.data import Manifest, benchmarks
+from longshift.array_types import IntArray
+from longshift.data import Manifest, benchmarks, find_copies
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.settings.generators import GENERATORS, Generator, TailGenerator, canonical_setting, setting_names
 from longshift.settings.own_counts import explicit_setting, read_counts
@@ -94,6 +95,14 @@ def recognise(manifest: Manifest, benchmark: str | None = None) -> str | None:
             continue
         return name
     return None
+
+
+def copies_to_keep_together(manifest: Manifest, cache: Path | None = None) -> IntArray | None:
+    """The copies inside your own data (as `find_copies`), which a split keeps in one part.
+
+    None for benchmarks, by the names of their domains and classes: their splits are published.
+    """
+    return find_copies(manifest, cache) if recognise(manifest) is None else None
 
 
 def find_target(manifest: Manifest, target: str, benchmark: str | None = None) -> str:

@@ -4,20 +4,21 @@ Every choice comes from SHA-256, not from a random generator: within a (domain, 
 by SHA-256("seed/path"), the first go to validation, the next to training, the rest to the test. The same files
 therefore fall into the same part on every machine and with every library version, whatever order they are
 listed in; the validation set is the same for all settings, and a larger training set contains the smaller one.
+Where copies (samples with the same content) are given, all copies of a sample go to the same part.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from longshift.array_types import IntArray
-from longshift.data import Manifest
+from longshift.data import Manifest, find_copies
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
 from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 from longshift.settings.split_file import SplitRecipe, read_recipe, write_recipe
@@ -45,6 +46,7 @@ class Split:
         shots: "many", "medium" or "few" for each class.
         counts: Training samples, sources x classes.
         fingerprint: SHA-256 over the names of the files in each part.
+        copies_together: Whether samples with the same content are in one part.
 
     Example:
         >>> from longshift.data import load_dataset
@@ -71,6 +73,7 @@ class Split:
     shots: tuple[str, ...]  # per class: "many", "medium" or "few"
     counts: IntArray  # training samples, sources x classes
     fingerprint: str  # SHA-256 over the names of the files in each part
+    copies_together: bool = False
 
     def part(self, name: str) -> IntArray:
         """The indices of "train", "validation", "test" or "target"."""
@@ -81,7 +84,12 @@ class Split:
 
 
 def make_split(
-    manifest: Manifest, setting: Setting, split_seed: int = 0, shrink: bool = False, third: bool = False
+    manifest: Manifest,
+    setting: Setting,
+    split_seed: int = 0,
+    shrink: bool = False,
+    third: bool = False,
+    copies: IntArray | None = None,
 ) -> Split:
     """Split a dataset as a setting says.
 
@@ -92,6 +100,8 @@ def make_split(
         shrink: Whether to use what is available where the data has too few samples: validation leaves one sample for
             training, training takes what it asks for of the rest, and the test what remains, possibly nothing.
         third: Whether, with `shrink`, validation takes at most a third of a class (but one sample).
+        copies: For each sample, the first one with the same content (from `find_copies`): all of them go to the same
+            part, which may have a few samples fewer than the setting asks for. None: copies are samples like others.
 
     Returns:
         The split.
@@ -129,10 +139,11 @@ def make_split(
         target_available=_target_row(manifest, setting.target),
         many=float(setting.many),
         few=float(setting.few),
+        copies_together=copies is not None,
     )
     if not shrink:
         _refuse_shortages(recipe)
-    return _assemble(manifest, recipe)
+    return _assemble(manifest, recipe, copies)
 
 
 def recipe_of(split: Split, manifest: Manifest) -> SplitRecipe:
@@ -156,6 +167,7 @@ def recipe_of(split: Split, manifest: Manifest) -> SplitRecipe:
         many=split.many,
         few=split.few,
         fingerprint=split.fingerprint,
+        copies_together=split.copies_together,
     )
 
 
@@ -194,7 +206,7 @@ def load_split(path: Path | str, manifest: Manifest) -> Split:
     if differences:
         shown = "\n".join(f"  - {line}" for line in differences)
         raise LongshiftError(f"the split {path} was made for other data than {manifest.name}:\n{shown}")
-    split = _assemble(manifest, recipe)
+    split = _assemble(manifest, recipe, find_copies(manifest) if recipe.copies_together else None)
     if split.fingerprint != recipe.fingerprint:
         raise LongshiftError(
             f"the split {path} was made for other files than {manifest.name} has: the numbers agree, but the file "
@@ -210,19 +222,21 @@ def shuffled(names: Sequence[str], seed: int) -> list[int]:
     return sorted(range(len(names)), key=lambda i: (keys[i], i))
 
 
-def _assemble(manifest: Manifest, recipe: SplitRecipe) -> Split:
+def _assemble(manifest: Manifest, recipe: SplitRecipe, copies: IntArray | None) -> Split:
     parts: dict[str, list[IntArray]] = {part: [] for part in PARTS}
     reserved = reserved_for_test(manifest)
+    counts = np.zeros_like(recipe.counts)
     for row, source in enumerate(recipe.sources):
         for column, indices in enumerate(_by_class(manifest, source)):
             kept = indices[reserved[indices]]
             indices = indices[~reserved[indices]]
             order = indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)]
-            first = int(recipe.validation[row, column])
-            second = first + int(recipe.counts[row, column])
-            parts["validation"].append(np.sort(order[:first]))
-            parts["train"].append(np.sort(order[first:second]))
-            parts["test"].append(np.sort(np.concatenate([order[second:], kept])))
+            sizes = (int(recipe.validation[row, column]), int(recipe.counts[row, column]))
+            validation, train, rest = _cut(order, *sizes) if copies is None else _cut_groups(order, *sizes, copies)
+            counts[row, column] = len(train)
+            parts["validation"].append(np.sort(validation))
+            parts["train"].append(np.sort(train))
+            parts["test"].append(np.sort(np.concatenate([rest, kept])))
     nothing = [np.zeros(0, dtype=np.int64)]
     parts["target"] = nothing if recipe.target == NO_TARGET else _by_class(manifest, recipe.target)
     joined = {part: np.concatenate(pieces) for part, pieces in parts.items()}
@@ -239,10 +253,40 @@ def _assemble(manifest: Manifest, recipe: SplitRecipe) -> Split:
         target_indices=joined["target"],
         many=recipe.many,
         few=recipe.few,
-        shots=recipe.shots,
-        counts=recipe.counts,
+        shots=replace(recipe, counts=counts).shots,
+        counts=counts,
         fingerprint=_fingerprint(manifest, joined),
+        copies_together=copies is not None,
     )
+
+
+def _cut(order: IntArray, first: int, second: int) -> tuple[IntArray, IntArray, IntArray]:
+    """The first samples, the next ones, and the rest."""
+    return order[:first], order[first : first + second], order[first + second :]
+
+
+def _cut_groups(order: IntArray, first: int, second: int, copies: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """As `_cut`, with all copies of a sample in one part: a group that no longer fits into a part is passed over.
+
+    Where the groups are so large that a part would stay empty, they are cut after all.
+    """
+    groups: dict[int, list[int]] = {}
+    for index in order.tolist():
+        groups.setdefault(int(copies[index]), []).append(index)
+    left, taken = list(groups.values()), []
+    for size in (first, second):
+        part: list[int] = []
+        passed: list[list[int]] = []
+        for group in left:
+            if len(part) + len(group) <= size:
+                part.extend(group)
+            else:
+                passed.append(group)
+        left = passed
+        taken.append(np.array(part, dtype=np.int64))
+    if any(size and not len(part) for size, part in zip((first, second), taken, strict=True)):
+        return _cut(order, first, second)
+    return taken[0], taken[1], np.array([index for group in left for index in group], dtype=np.int64)
 
 
 def reserved_for_test(manifest: Manifest) -> npt.NDArray[np.bool_]:

@@ -38,6 +38,7 @@ class SplitRecipe:
     many: float
     few: float
     fingerprint: str = ""
+    copies_together: bool = False  # samples with the same content are in one part
 
     @property
     def shots(self) -> tuple[str, ...]:
@@ -62,6 +63,7 @@ class SplitRecipe:
             "many": self.many,
             "few": self.few,
             "fingerprint": self.fingerprint,
+            **({"copies_together": True} if self.copies_together else {}),
             "sizes": self.sizes,
             "classes": list(self.classes),
             "sources": {
@@ -123,6 +125,7 @@ def read_recipe(path: Path) -> SplitRecipe:
             many=float(document["many"]),
             few=float(document["few"]),
             fingerprint=document["fingerprint"],
+            copies_together=bool(document.get("copies_together", False)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DamagedRecipe(

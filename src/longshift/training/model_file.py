@@ -58,6 +58,7 @@ class ModelFile:
     weights: str = ""  # SHA-256 of the tensors of model.safetensors; known at the end
     averaged_weights: str = ""  # of averaged.safetensors
     network_weights: str = ""  # of network.safetensors
+    adapted: bool = False  # the last layer was refitted with labels of another site (`longshift adapt`)
 
     @property
     def vectors(self) -> bool:

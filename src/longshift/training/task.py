@@ -13,7 +13,7 @@ from longshift.data import Manifest, Store, load_dataset, open_store
 from longshift.errors import LongshiftError
 from longshift.methods import Problem
 from longshift.progress import Bar, no_bar
-from longshift.settings import Split, make_split, setting_for
+from longshift.settings import Split, copies_to_keep_together, make_split, setting_for
 from longshift.training.feature_cache import FeatureRequest, FrozenNetwork, open_features, require_readable
 from longshift.training.feature_views import CopyRecipe
 from longshift.training.resolve_run import ResolvedRun, require_version
@@ -82,7 +82,8 @@ def make_task(
         manifest, config.setting, config.target,
         benchmark=config.benchmark, ratio=config.ratio, validation=config.validation, third=third,
     )  # fmt: skip
-    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third)
+    copies = copies_to_keep_together(manifest, runtime.cache if runtime else None)
+    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third, copies=copies)
     _check_trainable(split)
     if known:
         return Task(manifest, split, known.store, known.network)

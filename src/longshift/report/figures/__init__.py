@@ -19,6 +19,7 @@ from longshift.report.figures.heat_maps import accuracy_grids as accuracy_grids,
 from longshift.report.figures.histograms import confidence_histogram as confidence_histogram
 from longshift.report.figures.points import Points as Points, scatter as scatter
 from longshift.report.figures.ranks import rank_diagram as rank_diagram
+from longshift.report.figures.site_dots import SiteDots as SiteDots, site_dots as site_dots
 from longshift.report.figures.splits import (
     TrainingSet as TrainingSet,
     split_bars as split_bars,

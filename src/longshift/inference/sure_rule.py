@@ -1,0 +1,40 @@
+"""When a prediction counts as sure: a probability above which enough predictions were right at held-out sites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from longshift.metrics import Array, FloatArray
+
+
+@dataclass(frozen=True)
+class SureRule:
+    """A probability, and how often predictions above it were right at the held-out sites."""
+
+    threshold: float
+    accuracy: float
+    coverage: float  # share of the predictions above it
+
+
+def choose_sure(
+    confidence: FloatArray, correct: Array, weights: FloatArray | None = None, wanted: float = 0.9, fewest: float = 0.05
+) -> SureRule:
+    """Choose the lowest probability above which at least `wanted` of the predictions at held-out sites are right.
+
+    If none is that good, choose the one with the highest accuracy above it. Predictions count by their `weights` (by
+    default all the same), and those above must have at least a share of `fewest`.
+    """
+    grid = np.round(np.arange(0.3, 0.995, 0.01), 2)
+    weight = np.ones(len(confidence)) if weights is None else np.asarray(weights, dtype=np.float64)
+    weight = weight / weight.sum()
+    right = weight * np.asarray(correct, dtype=np.float64)
+    rules = [
+        SureRule(float(t), float(right[above].sum() / share), float(share))
+        for t in grid
+        if (share := weight[above := confidence >= t].sum()) >= fewest
+    ]
+    if not rules:  # no confident prediction at all
+        return SureRule(0.5, float(right.sum()), 1.0)
+    return next((rule for rule in rules if rule.accuracy >= wanted), max(rules, key=lambda rule: rule.accuracy))

@@ -1,0 +1,31 @@
+"""When a prediction counts as sure."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+
+from longshift.inference import choose_sure
+
+
+def test_the_threshold_for_sure_predictions() -> None:
+    confidence = np.linspace(0.4, 1.0, 1000)
+    correct = np.random.default_rng(0).random(1000) < confidence
+    rule = choose_sure(confidence, correct)
+    above = confidence >= rule.threshold
+    assert correct[above].mean() == pytest.approx(rule.accuracy)
+    assert rule.accuracy >= 0.9
+    assert correct[confidence >= rule.threshold - 0.02].mean() < 0.9
+    never = choose_sure(confidence, np.zeros(1000))
+    assert never.accuracy == 0.0
+
+
+def test_weights_count_as_repetitions_do() -> None:
+    rng = np.random.default_rng(0)
+    confidence, times = rng.uniform(0.4, 1.0, 300), rng.integers(1, 4, 300)
+    correct = rng.random(300) < confidence
+    rule = choose_sure(confidence, correct, times / 7)
+    repeated = choose_sure(np.repeat(confidence, times), np.repeat(correct, times))
+    assert astuple(rule) == pytest.approx(astuple(repeated))
