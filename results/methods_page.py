@@ -95,10 +95,10 @@ def _summary_row(cls: type[Method]) -> tuple[str, ...]:
 def _sections(cls: type[Method]) -> list[str]:
     """The heading, formula, facts and hyper-parameters of a method."""
     info = cls.info
-    file = Path(inspect.getfile(cls))
+    file, costs = Path(inspect.getfile(cls)), method_summary(info)["step_cost"]
     facts = [
         f"- **Use it**: {info.use}",
-        f"- **Step cost**: {cost_cell(method_summary(info)['step_cost'])} times that of ERM",
+        f"- **Step cost**: {f'{cost_cell(costs)} times that of ERM' if costs else 'not measured'}",
         f"- **PACS**: {accuracies(info.name)}",
         f"- **Paper**: {info.paper}",
         f"- **Code**: `{info.name}`, [{file.name}](../../src/longshift/methods/{file.name})",

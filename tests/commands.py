@@ -129,6 +129,7 @@ def _run(
 
     local_launcher.CONTEXT = ForkContext()  # type: ignore[assignment]
     os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, it would be ignored here, too
     os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(1)

@@ -99,6 +99,7 @@ def test_a_sweep_saves_its_jobs_when_the_terminal_closes(tmp_path: Path) -> None
     folder = write_sweep(tmp_path / "s", draws=1, run={"steps": 5000, "eval_every": 5000})
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, it would be ignored here, too
         arguments = ["sweep", "run", str(folder), "--workers", "1", "--device", "cpu"]
         os.execve(sys.executable, [sys.executable, "-c", PROGRAM, *arguments], {**os.environ, "OMP_NUM_THREADS": "1"})
     wait_for(lambda: any(folder.glob("jobs/*/resume.pt")), 200)

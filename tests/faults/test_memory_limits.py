@@ -71,3 +71,13 @@ def test_too_little_memory_ends_in_words(tmp_path: Path, digits_run: Path, name:
 )
 def test_unforeseen_errors_are_told_in_words(error: Exception, said: str) -> None:
     assert said in in_words(error)
+
+
+def test_an_error_in_a_plugin_is_not_called_a_bug_in_longshift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.py"
+    monkeypatch.setattr("longshift.cli.unexpected_errors.plugin_files", lambda: [file])
+    with pytest.raises(KeyError) as failed:
+        exec(compile("\n{}['x']", str(file), "exec"), {})
+    words = in_words(failed.value)
+    assert words.startswith(f"{file}, line 2: KeyError: 'x'")
+    assert "a bug" not in words

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import errno
+import traceback
+from pathlib import Path
+
+from longshift.plugins import plugin_files
 
 # What libraries say when the system gives them no memory, or no thread, which needs memory for its stack.
 _OUT_OF_MEMORY = (
@@ -24,6 +28,8 @@ def in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return f"{place}{error.strerror}"
+    if place := _place_in_plugin(error):
+        return f"{place}: {type(error).__name__}: {error}. `longshift --debug ...` shows the traceback."
     return (
         f"unexpected {type(error).__name__}: {error}. This is a bug in longshift. Please report it with the traceback, "
         "which `longshift --debug ...` shows."
@@ -39,3 +45,10 @@ def is_out_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _place_in_plugin(error: Exception) -> str:
+    """The last line of the user's own plugins that led to the error; "" if none did."""
+    files = plugin_files()
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) in files]
+    return f"{lines[-1].filename}, line {lines[-1].lineno}" if lines else ""

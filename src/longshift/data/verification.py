@@ -32,7 +32,7 @@ class Problem:
 
     Example:
         >>> from longshift.data import load_dataset, verify
-        >>> for problem in verify(load_dataset("hospitals/")).problems:  # doctest: +SKIP
+        >>> for problem in verify(load_dataset("hospitals/")):  # doctest: +SKIP
         ...     print(problem.kind, problem.path, problem.detail)
     """
 

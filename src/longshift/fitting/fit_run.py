@@ -18,11 +18,11 @@ from longshift.fitting.array_data import data_path
 from longshift.fitting.data_summary import summarize_data
 from longshift.fitting.fit_results import FitResult, write_results
 from longshift.fitting.job_runner import JobRunner, Say
-from longshift.fitting.plan import Plan, duration, earlier_plan, keep_plan
+from longshift.fitting.plan import Plan, earlier_plan, keep_plan
 from longshift.fitting.plan_making import choose_style, make_plan
 from longshift.fitting.request_checks import make_draft
 from longshift.fitting.time_limit import TimeLimit
-from longshift.inference import PLAN_FILE
+from longshift.inference import FINAL_FOLDER, PLAN_FILE
 from longshift.locks import lock_folder
 from longshift.progress import Tick
 from longshift.text import counted
@@ -137,8 +137,12 @@ def fit(
             keep(plan)
         assert plan is not None
         _check_files(plan, dataset, folder)
-        used = _seconds_used(folder) if draft is None and minutes is not None else 0.0
-        limit.spend(used)
+        used, resumed = 0.0, draft is None and minutes is not None
+        if resumed and RunFolder(folder / FINAL_FOLDER).finished():
+            limit.lift()  # what `compare` adds later is as long as the runs that it is compared with
+        elif resumed:
+            used = _seconds_used(folder)
+            limit.spend(used)
         if plan.styles and not plan.style_reason:
             plan = choose_style(runner, plan)
             keep(plan)
@@ -149,7 +153,7 @@ def fit(
         if finished:
             say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
         if used and finished < len(jobs):
-            say(f"They took {duration(used)} of the {minutes:g} (--minutes); the rest is for the other runs.")
+            say(f"Finished runs took {used / 60:.1f} of the {minutes:g} minutes; the rest is for the other runs.")
         results, plan = runner.train(jobs, plan)
         return write_results(runner, look, plan, jobs, results, what_if_labelled)
 

@@ -36,6 +36,10 @@ class TimeLimit:
         """Time that an earlier command has used."""
         self._end -= seconds
 
+    def lift(self) -> None:
+        """There is always time from now on."""
+        self._end = math.inf
+
     def begin(self, steps: int, runs: int) -> None:
         """A run of this many steps begins; `runs` are left, this one included."""
         self._steps, self._runs, self._done = steps, runs, -1

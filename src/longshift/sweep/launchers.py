@@ -47,7 +47,7 @@ class Launch:
     Example:
         >>> @register_launcher("one-by-one")  # doctest: +SKIP
         ... def one_by_one(launch: Launch) -> None:
-        ...     while (job := launch.queue.next_job()) is not None and not launch.stop():
+        ...     while not launch.stop() and (job := launch.queue.next_job()) is not None:
         ...         launch.queue.finish(job, execute(job, launch.queue.store, launch.runtime, tasks))
     """
 
