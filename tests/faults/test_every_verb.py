@@ -219,5 +219,5 @@ def test_two_at_once_do_not_disturb_each_other(name: str, here: Path, stage: Pat
     assert 0 in codes, said
     for code, text in zip(codes, said, strict=True):
         assert "Traceback" not in text, text
-        assert code == 0 or "another command is at work" in text or "exists" in text or "finished run" in text, text
+        assert code == 0 or "another command is using" in text or "exists" in text or "finished run" in text, text
     assert verb.made() == expected

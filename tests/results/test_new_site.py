@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
-from results.new_site import cases
+from benchmarks.label_free_constants import choosing_rows, fit_constants
+from results.new_site import FOLDER, cases
 
 from longshift.analysis import LEVEL
+from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
+
+
+def test_the_constants_are_those_of_the_rows_that_are_kept_for_them() -> None:
+    found = fit_constants(choosing_rows(pd.read_csv(FOLDER / "signals.csv")))
+    assert [round(float(value), 2) for value in found] == [CONSTANT, AGREEMENT, DISPERSITY]
 
 
 @pytest.mark.slow

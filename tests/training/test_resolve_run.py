@@ -184,5 +184,5 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_decoded(
     folder.resume.touch()
     with pytest.raises(LongshiftError, match="holds an unfinished run"):
         train(asked, out=folder.path)
-    with lock_folder(folder.path), pytest.raises(LongshiftError, match="another command is at work"):
+    with lock_folder(folder.path), pytest.raises(LongshiftError, match="another command is using"):
         train(resume=folder.path)
