@@ -114,7 +114,7 @@ FAULT_ROWS = (
     ),
     FaultRow(
         "No HOME, no TERM, LANG=C, tiny terminals, closed streams, other umask, missing TMPDIR or current folder",
-        "Nothing: the command works as always, and its files have the rights of the umask.",
+        "The command works as always, and files have the rights of the umask; without a current folder, it says so.",
         (f"{F}test_odd_environments.py::test_",),
     ),
     FaultRow(
