@@ -44,8 +44,8 @@ def printable(text: str) -> str:
 def printable_json(text: str) -> str:
     """JSON for a terminal: JSON may hold some control characters as they are, but a terminal would obey them.
 
-    >>> printable_json('"a\x9bb"')
-    '"a\\u009bb"'
+    >>> printable_json('"a\\x9bb"')
+    '"a\\\\u009bb"'
     """
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
