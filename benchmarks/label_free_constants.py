@@ -3,8 +3,8 @@
     python -m benchmarks.label_free_constants [results/new-site/signals.csv]
 
 Fits the accuracy at a site by a logistic function of the logits of agreement and dispersity, with the same weight for
-each dataset, on the seeds from 100 on. The printed numbers stand in `longshift/inference/site_signals.py`. PACS has no
-such seeds: it plays no part in the choice.
+each dataset, on the seeds from 100 on, sites as they are and with other class frequencies. The printed numbers stand
+in `longshift/inference/site_signals.py`. PACS has no such seeds: it plays no part in the choice.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def choosing_rows(frame: pd.DataFrame) -> pd.DataFrame:
 
 def distinct_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Each model and site once; several cases may share them."""
-    return rows.drop_duplicates(["data", "seed", "site", "trained_on", "accuracy", *SIGNALS])
+    return rows.drop_duplicates(["data", "seed", "site", "mix", "trained_on", "accuracy", *SIGNALS])
 
 
 def design(rows: pd.DataFrame) -> Floats:

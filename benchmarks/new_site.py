@@ -4,7 +4,9 @@
 
 PACS.npz: `longshift embed PACS.zip --backbone mobilenetv2_100 --weights WEIGHTS.safetensors --image-size 160 --out
 PACS.npz`. For each dataset, seed, new site and choice of other sites, models are trained as `longshift fit` trains
-them, without the new site. One row per site of each case: what predictions alone say there, and the true accuracy.
+them, without the new site. One row per site of each case: what predictions alone say there, and the true accuracy. The
+new site also appears with other class frequencies (`mix`): samples are left out until classes have long tails, or until
+one of them dominates.
 With --keep, the outputs of the models are kept, and another run with the same folder computes only the rows again.
 `python -m results.docs_tables` makes the tables of docs/results/new-site.md from it.
 """
@@ -21,13 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from benchmarks import site_data
 from benchmarks.common import write_rows
 from benchmarks.nested_sites import Case, Outputs, all_cases, subsets, train_subset
 from longshift.files import replacing
-from longshift.inference import Signals, make_reference, read_signals
+from longshift.inference import make_reference, read_signals
+from longshift.inference.site_estimate import FEWEST
 
 # Seeds from 100 on choose the constants of the estimate (`benchmarks.label_free_constants`), the others judge it.
 SEEDS = {
@@ -51,18 +55,48 @@ def choose_cases(names: Sequence[str], seed: int) -> list[Case]:
     return others + [Case(new, given) for given in few for new in names if new not in given]
 
 
-def measure(case: Case, runs: dict[tuple[str, ...], Outputs]) -> list[dict[str, Any]]:
-    """What predictions alone say at the new site and at each held-out one, and the truth: a row per site."""
-    rows = [_row("new", case.new, runs[case.given])]
+def class_mixes(labels: npt.NDArray[np.int64], seed: int) -> dict[str, npt.NDArray[np.int64]]:
+    """Samples of a site as it is, with long tails (ratio of the counts: 10, 50), and with a dominant class."""
+    rng = np.random.default_rng(seed)
+    classes = rng.permutation(np.unique(labels))
+    steps = np.arange(len(classes)) / max(len(classes) - 1, 1)
+    found = {"as is": np.arange(len(labels))}
+    for ratio in (10, 50):
+        found[f"tail {ratio}"] = _with_shares(labels, classes, float(ratio) ** -steps, rng)
+    for percent in (70, 90):
+        rest = (1 - percent / 100) / max(len(classes) - 1, 1)
+        shares = np.array([percent / 100, *[rest] * (len(classes) - 1)])
+        found[f"{percent}% one class"] = _with_shares(labels, classes, shares, rng)
+    return {name: samples for name, samples in found.items() if len(samples) >= FEWEST}
+
+
+def _with_shares(
+    labels: npt.NDArray[np.int64], classes: npt.NDArray[np.int64], shares: npt.NDArray[np.float64], rng: Any
+) -> npt.NDArray[np.int64]:
+    """As many samples as there are with these shares of the classes, at least one of each."""
+    there = np.array([(labels == k).sum() for k in classes])
+    wanted = np.maximum((there / shares).min() * shares, 1).astype(int)
+    parts = [rng.permutation(np.flatnonzero(labels == k))[:n] for k, n in zip(classes, wanted, strict=True)]
+    return np.concatenate(parts)
+
+
+def measure(case: Case, runs: dict[tuple[str, ...], Outputs], seed: int) -> list[dict[str, Any]]:
+    """What predictions alone say at the new site and at each held-out one, and the truth: a row per site and mix."""
+    run = runs[case.given]
+    mixes = class_mixes(run.at[case.new].labels, seed)
+    rows = [{"mix": mix, **_row("new", case.new, run, samples)} for mix, samples in mixes.items()]
     for site in case.given:
-        rows.append(_row("held out", site, runs[tuple(other for other in case.given if other != site)]))
+        other = runs[tuple(name for name in case.given if name != site)]
+        rows.append({"mix": "as is", **_row("held out", site, other, np.arange(len(other.at[site].labels)))})
     return rows
 
 
-def _row(role: str, site: str, run: Outputs) -> dict[str, Any]:
-    found = _signals(run, site)
+def _row(role: str, site: str, run: Outputs, samples: npt.NDArray[np.int64]) -> dict[str, Any]:
+    there = run.at[site]
+    found = read_signals(_reference(run), there.logits[samples], there.features[samples], run.temperature)
+    correct = there.logits[samples].argmax(1) == there.labels[samples]
     values = {
-        "accuracy": run.accuracy(site), "agreement": found.agreement, "dispersity": found.dispersity,
+        "accuracy": float(correct.mean()), "agreement": found.agreement, "dispersity": found.dispersity,
         "confidence": found.confidence, "atc": found.thresholded, "doc": found.difference, "distance": found.nearest,
     }  # fmt: skip
     rounded = {name: round(value, 5) for name, value in values.items()}
@@ -71,10 +105,6 @@ def _row(role: str, site: str, run: Outputs) -> dict[str, Any]:
 
 def _reference(run: Outputs) -> Any:
     return make_reference(run.logits, run.labels, run.features, run.sites, run.temperature)
-
-
-def _signals(run: Outputs, site: str) -> Signals:
-    return read_signals(_reference(run), run.at[site].logits, run.at[site].features, run.temperature)
 
 
 @dataclass(frozen=True)
@@ -112,7 +142,7 @@ def run_dataset(task: tuple[str, int, Sources]) -> list[dict[str, Any]]:
     return [
         {"case": f"{kind}-{seed}-{number}", "data": kind, "seed": seed, **row}
         for number, case in enumerate(choose_cases(names, seed))
-        for row in measure(case, runs)
+        for row in measure(case, runs, number)
     ]
 
 

@@ -695,6 +695,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "load": load,
     "new-site-coverage": new_site.coverage_table,
     "new-site-errors": new_site.error_table,
+    "new-site-mixes": new_site.mix_table,
     "new-site-labels": new_site.label_table,
     "columns": columns,
     "readme": readme,

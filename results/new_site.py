@@ -17,10 +17,11 @@ from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
 
 FOLDER = RESULTS / "new-site"
 ESTIMATES = {"confidence": "mean confidence", "atc": "ATC", "doc": "DoC"}
+USUAL = ("as is", "tail 10")  # class frequencies of the cases that count; stronger shifts have their own table
 
 
 def cases(file: Path = FOLDER / "signals.csv") -> pd.DataFrame:
-    """One row per case that chose no constants: what the fit says about the new site, and the truth."""
+    """One row per case and class mix that chose no constants: what the fit says about the new site, and the truth."""
     frame = pd.read_csv(file)
     chosen = choosing_rows(frame)
     known = pd.concat([chosen, distinct_rows(frame[frame["data"] == "pacs"])])
@@ -31,7 +32,15 @@ def cases(file: Path = FOLDER / "signals.csv") -> pd.DataFrame:
         for data in judged["data"].unique()
     }
     return pd.DataFrame(
-        [_case(group, shipped, others[str(group["data"].iloc[0])]) for _, group in judged.groupby("case", sort=False)]
+        [
+            _case(
+                group[(group["role"] == "held out") | (group["mix"] == mix)],
+                shipped,
+                others[str(group["data"].iloc[0])],
+            )
+            for _, group in judged.groupby("case", sort=False)
+            for mix in group.loc[group["role"] == "new", "mix"]
+        ]
     )
 
 
@@ -42,7 +51,7 @@ def _case(rows: pd.DataFrame, shipped: Floats, others: Floats) -> dict[str, Any]
     found = _estimate(rows, shipped)
     truth = float(special.expit(logit_share(new["accuracy"], new["n"])))  # as the intervals count: never 0 or 1
     return {
-        "data": new["data"], "sites": len(held), "truth": new["accuracy"], "mean": before.mean,
+        "data": new["data"], "mix": new["mix"], "sites": len(held), "truth": new["accuracy"], "mean": before.mean,
         "fit_covers": before.low <= truth <= before.high, "fit_width": before.high - before.low,
         "estimate": found.mean, "covers": found.low <= truth <= found.high, "width": found.high - found.low,
         "others": _estimate(rows, others).mean, **{name: new[name] for name in ESTIMATES},
@@ -63,6 +72,7 @@ def _estimate(rows: pd.DataFrame, constants: Floats) -> Range:
 def groups() -> list[tuple[str, str, pd.DataFrame]]:
     """Name of the data, numbers of held-out sites and their cases; all cases last."""
     found = cases()
+    found = found[found["mix"].isin(USUAL)]
     made = []
     for data, part in found.groupby("data"):
         few, more = (part[part["sites"] < 5], part[part["sites"] >= 5])
@@ -98,6 +108,20 @@ def error_table() -> str:
         errors = [f"{100 * (part[name] - part['truth']).abs().mean():.1f}" for name in columns]
         rows.append([data, sites, f"{100 * part['truth'].mean():.0f}", *errors])
     return markdown(["data", "held-out sites", "true accuracy, %", *columns.values()], rows)
+
+
+def mix_table() -> str:
+    """Coverage and error of `predict` where the new site has other class frequencies."""
+    rows = []
+    for mix, part in cases().groupby("mix", sort=False):
+        error = 100 * (part["estimate"] - part["truth"])
+        plain = 100 * (part["confidence"] - part["truth"])
+        values = (100 * part["truth"].mean(), plain.abs().mean(), error.abs().mean(), error.mean())
+        rows.append(
+            [str(mix), str(len(part)), *(f"{value:.1f}" for value in values), f"{100 * part['covers'].mean():.0f}"]
+        )
+    heads = ["classes at the new site", "cases", "true accuracy, %", "mean confidence: error", "`predict`: error"]
+    return markdown([*heads, "mean of estimate - truth", "covers, %"], rows)
 
 
 def label_table() -> str:

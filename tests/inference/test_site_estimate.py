@@ -35,7 +35,7 @@ def test_a_class_that_takes_over_is_named() -> None:
         "80 % of the predictions are cat, which has at most 33 % of the samples of any training site"
     )
     assert said.endswith(
-        "that frequent here, an estimate of the accuracy is too low; if not, many of these predictions are wrong."
+        "or many of these predictions are wrong. An estimate of the accuracy is less certain than its interval says."
     )
     assert odd_mix(("cat", "dog", "cow"), counts, np.repeat([0, 1, 2], [60, 20, 20])) == ""
     assert odd_mix(("cat", "dog", "cow"), counts, np.zeros(5, dtype=np.int64)) == ""

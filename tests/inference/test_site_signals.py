@@ -36,8 +36,17 @@ def test_novelty_of_the_known_samples_is_below_one() -> None:
 def test_a_move_of_all_features_leaves_the_agreement() -> None:
     logits, _, features = outputs(300, 2.0, 0.0, 5)
     first, moved = (read_signals(reference(), logits, rows, 1.0) for rows in (features, features + 40.0))
-    assert moved.agreement == first.agreement
+    assert moved.agreement == pytest.approx(first.agreement)
     assert moved.nearest > first.nearest + 1
+
+
+def test_the_score_hardly_depends_on_which_class_is_frequent() -> None:
+    logits, labels, features = outputs(600, 3.0, 0.0, 5)
+    most = np.concatenate([np.flatnonzero(labels == 0), np.flatnonzero(labels != 0)[:20]])
+    even, uneven = (read_signals(reference(), logits[rows], features[rows], 1.0) for rows in (slice(None), most))
+    assert (labels[most] == 0).mean() > 0.85
+    assert uneven.agreement == pytest.approx(even.agreement, abs=0.1)
+    assert uneven.dispersity == pytest.approx(even.dispersity, abs=0.12)
 
 
 def test_the_score_grows_with_agreement_and_dispersity() -> None:

@@ -15,7 +15,7 @@ from scipy import special, stats
 LEVEL = 0.8  # of the intervals: with a handful of sites, 95 % would say nothing
 ENOUGH_SITES = 5  # held-out sites; below it, the prior decides more than they do
 SPREAD, SPREAD_WEIGHT = 0.8, 3.0  # prior standard deviation between sites, in logits, and how many sites it counts as
-RESIDUAL, RESIDUAL_WEIGHT = 0.4, 4.0  # the same for the error of a label-free estimate
+RESIDUAL, RESIDUAL_WEIGHT = 0.35, 4.0  # the same for the error of a label-free estimate
 # How many sites the prior of each coefficient counts as: a constant error, and an error that grows with the estimate.
 # The larger, the less is learned from the held-out sites.
 COEFFICIENTS = (2.0, 5.0)

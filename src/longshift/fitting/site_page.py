@@ -113,8 +113,8 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
         "evidence", "evidence", "This site and the held-out ones", columns, tuple(rows), head="Site",
         caption="accuracy: at held-out sites the true one; here what agreement and dispersity mean, corrected by the "
         "errors that this had there. agreement: predictions (%) that the nearest class mean confirms once the site's "
-        "mean is removed from the features. dispersity: how certain and varied predictions are (100: certain, all "
-        "classes equally often). confidence: mean calibrated probability of the predicted class. ATC, DoC: accuracy by "
+        "shift is removed from the features. dispersity: how certain predictions are, and how well they tell classes "
+        "apart (100: certain). confidence: mean calibrated probability of the predicted class. ATC, DoC: accuracy by "
         "average thresholded confidence and by difference of confidences. distance: of the features to the nearest "
         "training site, in units of the spread inside sites. unlike: samples farther from known ones than 99 % of "
         "those.",

@@ -119,8 +119,8 @@ def odd_mix(classes: Sequence[str], counts: Sequence[Sequence[int]], predicted: 
         return ""
     return (
         f"{_percent(float(shares[most]))} of the predictions are {classes[most]}, which has at most "
-        f"{_percent(float(known[most]))} of the samples of any training site: if it is really that frequent here, an "
-        "estimate of the accuracy is too low; if not, many of these predictions are wrong."
+        f"{_percent(float(known[most]))} of the samples of any training site: either it is really that frequent here, "
+        "or many of these predictions are wrong. An estimate of the accuracy is less certain than its interval says."
     )
 
 

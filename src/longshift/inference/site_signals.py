@@ -34,7 +34,7 @@ NEIGHBORS = 5
 USUAL = 0.99  # of the known samples are nearer to the others than this quantile: beyond it, a sample is unlike them
 KEPT = 512  # features of known samples, for the nearest of them
 # In logits: a constant, and the weights of agreement and dispersity.
-CONSTANT, AGREEMENT, DISPERSITY = -0.81, 0.64, 0.68
+CONSTANT, AGREEMENT, DISPERSITY = -1.30, 0.71, 0.61
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Signals:
     confidence: float  # mean calibrated probability of the predicted class
     thresholded: float  # average thresholded confidence (ATC)
     difference: float  # difference of confidences (DoC)
-    agreement: float  # share of predictions that the nearest class mean confirms once the site's mean is removed
-    dispersity: float  # how certain and how varied predictions are
+    agreement: float  # share of predictions that the nearest class mean confirms once the site's shift is removed
+    dispersity: float  # how certain predictions are, and how well they tell classes apart
     distances: Mapping[str, float]  # of the features to each training site, in units of the spread inside sites
     unlike: float  # share of samples that are unlike all known ones
 
@@ -69,7 +69,7 @@ class Reference:
     confidence: float
     threshold: float | None  # of ATC; None: no sample was misclassified
     sites: Mapping[str, FeatureSummary]
-    prototypes: FloatArray  # mean features of each class (classes, D), without the means of their sites; NaN: no sample
+    prototypes: FloatArray  # mean features of each class (classes, D), without the shifts of sites; NaN: no sample
     seen: FloatArray  # features (M, D)
     seen_labels: IntArray
     usual: float  # distance to the seen ones that only a hundredth of them exceeds
@@ -107,7 +107,7 @@ def read_signals(reference: Reference, logits: Array, features: Array, temperatu
         confidence,
         thresholded_confidence(negative_entropy(shares), threshold),
         difference_of_confidences(reference.accuracy, reference.confidence, confidence),
-        prototype_agreement(reference.prototypes, features, shares.argmax(axis=1)),
+        prototype_agreement(reference.prototypes, features, shares),
         dispersity(shares),
         {site: feature_distance(own, summary) for site, summary in reference.sites.items()},
         float((novelty(reference, features) > 1).mean()),

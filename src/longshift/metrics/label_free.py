@@ -69,14 +69,15 @@ def difference_of_confidences(accuracy: float, labeled: float, unlabeled: float)
 
 
 def dispersity(probabilities: Array) -> float:
-    """Measure how certain and how varied predictions are: the nuclear norm of their matrix, from 0 to 1.
+    """Measure how certain predictions are and how well they tell classes apart, from 0 to 1.
 
-    It is 1 if every prediction is certain and all classes are predicted equally often, and small if predictions are
-    uncertain or if one class takes over. It follows the accuracy under shift better than confidence does (Deng et al.,
-    ICML 2023).
+    It is the nuclear norm of the matrix of predictions, divided by that of certain predictions with the same class
+    frequencies. It is 1 if every prediction is certain, and small if predictions are uncertain between the same
+    classes. The nuclear norm follows the accuracy under shift better than confidence does (Deng et al., ICML 2023), but
+    it also falls where some classes are frequent; the division takes that out.
 
-    >>> dispersity(np.array([[1.0, 0.0], [0.0, 1.0]])), round(dispersity(np.array([[1.0, 0.0], [1.0, 0.0]])), 3)
-    (1.0, 0.707)
+    >>> dispersity(np.array([[1.0, 0.0], [1.0, 0.0]])), round(dispersity(np.array([[0.5, 0.5], [0.5, 0.5]])), 3)
+    (1.0, 0.5)
     """
     p = floats(probabilities)
-    return float(min(np.linalg.norm(p, "nuc") / np.sqrt(len(p) * min(p.shape)), 1.0))
+    return float(min(np.linalg.norm(p, "nuc") / np.sqrt(p.sum(axis=0)).sum(), 1.0))
