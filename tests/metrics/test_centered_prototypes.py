@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LinearRegression
 
-from longshift.metrics import prototype_agreement, site_prototypes
+from longshift.array_types import IntArray
+from longshift.metrics import FloatArray, prototype_agreement, site_prototypes
 
 
 def test_prototypes_against_a_regression_on_classes_and_sites() -> None:
@@ -28,8 +29,8 @@ def test_prototypes_do_not_depend_on_which_classes_are_frequent_at_a_site() -> N
     np.testing.assert_allclose(found, centers - centers.mean(axis=0), atol=1e-9)
 
 
-def certain(predicted: np.ndarray, classes: int) -> np.ndarray:
-    return np.eye(classes)[predicted]
+def certain(predicted: IntArray, classes: int) -> FloatArray:
+    return np.asarray(np.eye(classes)[predicted], dtype=np.float64)
 
 
 def test_agreement_is_by_the_nearest_angle_and_classes_without_samples_never_agree() -> None:
