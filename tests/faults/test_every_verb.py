@@ -89,9 +89,9 @@ EMBED = ("--backbone", "small_conv", "--weights", "w.safetensors", "--image-size
 VERBS = {
     "split make": Verb(
         ("split", "make", "digits", "--setting", "Duality", "--target", "ink", "--out", "split.json"),
-        lambda: texts("split.json"), short=True,
+        lambda: texts("split.json"),
     ),
-    "data prepare": Verb(("data", "prepare", "sites", "--size", "24", "-q"), pixels, short=True),
+    "data prepare": Verb(("data", "prepare", "sites", "--size", "24", "-q"), pixels),
     "embed": Verb(("embed", "sites", *EMBED, "--out", "v.npz"), lambda: arrays("v.npz")),
     "train": Verb(("train", "--data", "digits", "--target", "ink", *RUN, "--out", "run"), lambda: trained("run")),
     "predict": Verb(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import Command, wait_for
-from tests.faults.tools import PROGRAM, tiny_sites
+from tests.faults.tools import LONG, PROGRAM, tiny_sites
 from tests.sweep.small import write_sweep
 
 TRAIN = (
@@ -31,12 +31,14 @@ def popen(*arguments: str | Path, **options: object) -> subprocess.Popen[bytes]:
 def test_a_sweep_outlives_the_reader_of_its_log(tmp_path: Path) -> None:
     """As with `sweep run DIR 2>&1 | head -1`."""
     folder = write_sweep(tmp_path / "s", draws=1)
-    reader, writer = os.pipe()
-    process = popen("sweep", "run", folder, "--workers", "1", "--device", "cpu", stdout=writer, stderr=writer)
-    os.close(writer)
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    process = Command("sweep", "run", folder, "--workers", "1", "--device", "cpu", files=(log, log))
+    reader = os.open(log, os.O_RDONLY)
     assert os.read(reader, 1)
     os.close(reader)
-    assert process.wait(timeout=300) == 0
+    process.communicate()
+    assert process.returncode == 0
     assert len(list(folder.glob("jobs/*/result.json"))) == 2
     assert not list(folder.glob("jobs/*/failure.json"))
 
@@ -62,9 +64,8 @@ def test_train_outlives_a_full_log_disk(tmp_path: Path, stream: str) -> None:
 def test_fit_outlives_a_full_log_disk(tmp_path: Path) -> None:
     data, out = tiny_sites(tmp_path / "sites"), tmp_path / "fit"
     flags = ("--method", "erm", "--steps", "3", "--set", "batch_size=2", "--device", "cpu")
-    with Path("/dev/full").open("wb") as full:
-        process = popen("fit", data, *flags, "--out", out, stdout=subprocess.PIPE, stderr=full)
-        process.communicate(timeout=200)
+    process = Command("fit", data, *flags, "--out", out, files=(None, Path("/dev/full")))
+    process.communicate()
     assert process.returncode == 0
     assert (out / "fit.json").exists()
 
@@ -79,7 +80,7 @@ def test_a_reader_that_had_enough_is_no_error() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM] if LONG else [signal.SIGTERM])
 def test_a_signal_saves_the_run_however_often_it_comes(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "run"
     process = Command(*TRAIN, "--steps", "100000", "--checkpoint-every", "5", "--out", out)

@@ -37,7 +37,7 @@ def limited(mib: int) -> Callable[[], None]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mib", LIMITS)
-@pytest.mark.parametrize("name", VERBS if LONG else ["data verify", "train"])
+@pytest.mark.parametrize("name", VERBS if LONG else ["train"])
 def test_too_little_memory_ends_in_words(tmp_path: Path, digits_run: Path, name: str, mib: int) -> None:
     before = {path: path.read_bytes() for path in digits_run.rglob("*") if path.is_file()}
     words = [word.format(out=tmp_path / "out", run=digits_run) for word in VERBS[name]]

@@ -49,13 +49,12 @@ VERBS: dict[str, tuple[str, ...]] = {
         "split", "make", "{data}", "-s", "Natural", "-t", "north", "--shrink", "--validation", "1", "-o", "{out}",
     ),
     "data verify": ("data", "verify", "{data}"),
-    **({
-        "train": (
-            "train", "--data", "{data}", "--setting", "Natural", "--shrink", "--validation", "1", "--target", "north",
-            "--method", "erm", "--steps", "2", "--set", "batch_size=2", "--device", "cpu", "--out", "{out}",
-        ),
-    } if LONG else {}),
+    "train": (
+        "train", "--data", "{data}", "--setting", "Natural", "--shrink", "--validation", "1", "--target", "north",
+        "--method", "erm", "--steps", "2", "--set", "batch_size=2", "--device", "cpu", "--out", "{out}",
+    ),
 }  # fmt: skip
+TRIED = list(VERBS) if LONG else ["split make"]  # it reads and writes
 
 
 def start(
@@ -81,8 +80,8 @@ def start(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("name", ENVIRONMENTS if LONG else ["no HOME", "LANG=C", "TMPDIR that is missing"])
+@pytest.mark.parametrize("verb", TRIED)
+@pytest.mark.parametrize("name", ENVIRONMENTS if LONG else ["nothing at all", "TMPDIR that is missing"])
 def test_an_odd_environment_changes_nothing(tmp_path: Path, name: str, verb: str) -> None:
     found, out = start(tmp_path, verb, changes=ENVIRONMENTS[name])
     if name == "cache that is a file" and verb == "train":
@@ -98,7 +97,7 @@ def test_an_odd_environment_changes_nothing(tmp_path: Path, name: str, verb: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", TRIED)
 @pytest.mark.parametrize("name", SHELLS if LONG else ["all streams closed", "umask 077"])
 def test_an_odd_start_changes_nothing(tmp_path: Path, name: str, verb: str) -> None:
     found, out = start(tmp_path, verb, SHELLS[name])
