@@ -33,6 +33,7 @@ draws = 1
 path = "digits"
 
 [run]
+image_size = 16
 steps = 10
 eval_every = 10
 """

@@ -23,7 +23,7 @@ from longshift.sweep.run_job import execute
 from longshift.training import RunFolder, Runtime, TaskCache, read_result
 from longshift.training.result_checks import contradiction
 from longshift.training.task import Task
-from tests.faults.tools import outcome, tiny_sites
+from tests.faults.tools import LONG, outcome, tiny_sites
 from tests.sweep.small import small_plan, table_bytes
 from tests.training.runs import train
 
@@ -152,8 +152,9 @@ def test_edited_numbers_of_a_result_are_refused_everywhere(
     with pytest.raises(BadResult):
         read_summary(folder.path, fingerprint)
     assert scan_jobs(plan.folder.store, [fingerprint])[fingerprint].state == "corrupt"
-    assert execute(plan.jobs[0], plan.folder.store, CPU, TaskCache()).kind == "done"  # runs again
-    assert table_bytes(sweep) == table_bytes(finished.folder.path)
+    if LONG or edit is _accuracy:
+        assert execute(plan.jobs[0], plan.folder.store, CPU, TaskCache()).kind == "done"  # runs again
+        assert table_bytes(sweep) == table_bytes(finished.folder.path)
 
 
 def test_evaluations_of_another_run_are_refused(sweep: Path) -> None:

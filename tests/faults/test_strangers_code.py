@@ -154,7 +154,8 @@ def test_the_other_verbs(tmp_path: Path, trace: Path, monkeypatch: pytest.Monkey
     call("reproduce", "--list", "--no-measure")
     call("reproduce", "evil.py:Method")
     call("reproduce", "ratios", "--data", "evil.py", "--quick")
-    call("reproduce", "ratios", "--quick", "--out", folder)
+    quick = ("--quick", "--steps", "1", "--target", "ink", "--method", "erm")
+    call("reproduce", "ratios", *quick, "--out", folder)
     call("demo", "--data", "evil.py")
     with_code(write_sweep(folder, methods=["evil.py:Method"]), trace)
     call("demo", "--data", "digits", "--out", folder)  # another sweep is there: refused

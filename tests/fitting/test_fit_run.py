@@ -393,7 +393,7 @@ def test_a_stop_while_looking(data: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_minutes_are_measured(data: Path, tmp_path: Path) -> None:
-    done = fit(data, out=tmp_path / "fit", target="west", minutes=0.1, **{**QUICK, "steps": 10**6})
+    done = fit(data, out=tmp_path / "fit", target="west", minutes=0.05, **{**QUICK, "steps": 10**6})
     assert 20 <= done.plan.base["steps"] < 10**4
 
 
@@ -401,7 +401,7 @@ def test_minutes_are_measured(data: Path, tmp_path: Path) -> None:
 def test_a_resumed_fit_has_the_minutes_that_are_left_and_added_runs_are_as_long(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options: dict[str, Any] = {**QUICK, "steps": 60, "target": "west", "minutes": 60}
+    options: dict[str, Any] = {**QUICK, "steps": 30, "target": "west", "minutes": 60}
     with pytest.raises(Interrupted, match="stopped in run 2 of 2"):
         fit(data, out=tmp_path / "whole", stop=(tmp_path / "whole" / "final").exists, **options)
     shutil.copytree(tmp_path / "whole", tmp_path / "late")
@@ -409,11 +409,11 @@ def test_a_resumed_fit_has_the_minutes_that_are_left_and_added_runs_are_as_long(
     monkeypatch.setattr("longshift.fitting.fit_run._seconds_used", lambda folder: 3600.0)
     fit(data, out=tmp_path / "whole", compare=True, **options)
     steps = [read_json(path)["run"]["steps"] for path in (tmp_path / "whole").rglob("result.json")]
-    assert steps == [60] * 4
+    assert steps == [30] * 4
     said: list[str] = []
     fit(data, out=tmp_path / "late", say=said.append, **options)
     assert "Finished runs took 60.0 of the 60 minutes; the rest is for the other runs." in said
-    assert any("the last 1 run has 20 steps instead of 60" in text for text in said)
+    assert any("the last 1 run has 20 steps instead of 30" in text for text in said)
 
 
 def score(site: str, accuracy: float, balanced: float, confusion: list[list[int]] | None = None) -> SiteScore:

@@ -116,20 +116,20 @@ def test_a_fit_that_turns_out_slow_is_shortened_and_resumes(
 
     def slow(self: JobRunner, job: Any, remaining: int, tick: Any) -> Any:
         def ticking(done: int = 1, note: str = "") -> None:
-            now[0] += 0.02 if job.site == "north" else 0.5
+            now[0] += 0.04 if job.site == "north" else 0.5
             tick(done, note)
 
         return train_one(self, job, remaining, ticking)
 
     monkeypatch.setattr(JobRunner, "_train_one", slow)
     said: list[str] = []
-    options: dict[str, Any] = {**QUICK, "steps": 400, "weights": weights, "trainable": trainable, "minutes": 2}
+    options: dict[str, Any] = {**QUICK, "steps": 200, "weights": weights, "trainable": trainable, "minutes": 2}
     done = fit(data, out=tmp_path / "fit", say=said.append, **options)
     (text,) = [text for text in said if text.startswith("Training is slower")]
     assert "the last 3 runs have" in text
     assert text in done.report.read_text()
     steps = {path.parent.name: read_json(path)["run"]["steps"] for path in (tmp_path / "fit").rglob("result.json")}
-    assert steps.pop("erm-1-north") == 400
+    assert steps.pop("erm-1-north") == 200
     assert len(set(steps.values())) == 1
     assert 20 <= next(iter(steps.values())) < 100
     assert now[0] < 120

@@ -107,14 +107,6 @@ def test_a_given_style_is_used_and_not_that_of_compared_methods(data: Path, tmp_
     assert styles["final"] == "amplitude"
 
 
-@pytest.mark.slow
-def test_options_of_style_are_for_the_runs_that_mix_styles(data: Path, tmp_path: Path) -> None:
-    fit(data, out=tmp_path / "fit", runtime=CPU, **{**LARGE, "hparams": {"batch_size": 4, "style_share": 0.3}})
-    for style, share in (("none", None), ("both", 0.3)):
-        (first, *_) = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/config.json"))
-        assert read_json(first)["run"]["hparams"].get("style_share") == share
-
-
 def diverge(monkeypatch: pytest.MonkeyPatch, *styles: str, after: int = 0) -> None:
     """Runs with these styles diverge after `after` steps where "south" is held out."""
 
@@ -162,5 +154,9 @@ def test_where_all_styles_diverge_late_their_scores_decide(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diverge(monkeypatch, "none", "both", after=2)
-    done = fit(data, out=tmp_path / "fit", runtime=CPU, **LARGE)
+    options = {**LARGE, "hparams": {"batch_size": 4, "style_share": 0.3}}
+    done = fit(data, out=tmp_path / "fit", runtime=CPU, **options)
     assert "% without it" in done.plan.style_reason
+    for style, share in (("none", None), ("both", 0.3)):  # options of style are for the runs that mix styles
+        (first, *_) = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/config.json"))
+        assert read_json(first)["run"]["hparams"].get("style_share") == share

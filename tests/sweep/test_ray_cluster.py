@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 # Long enough that a node that is lost, or a command that stops, is in the middle of a job.
-FOUR: dict[str, Any] = {"run": {"steps": 40, "eval_every": 20, "evaluate": "full"}}
+FOUR: dict[str, Any] = {"run": {"image_size": 32, "steps": 40, "eval_every": 20, "evaluate": "full"}}
 
 # Ray gives nodes that do not answer up to a minute to come back; those that tests end never do.
 IMPATIENT = {
@@ -82,7 +82,7 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, four_alone: b
 
 
 def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster: Any) -> None:
-    run = {"steps": 200, "eval_every": 100}  # jobs are asked to stop once a second
+    run = {"image_size": 32, "steps": 200, "eval_every": 100}  # jobs are asked to stop once a second
     changes: dict[str, Any] = {"draws": 1, "targets": ["ink"], "run": run}
     expected = _undisturbed(tmp_path / "alone", **changes)
     plan = small_plan(tmp_path / "sweep", **changes)

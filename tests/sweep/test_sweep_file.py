@@ -198,7 +198,8 @@ def test_a_plan_is_made_anew_when_the_vectors_change(tmp_path: Path) -> None:
 
     write(1.0)
     datasets = [{"path": "../table.npz"}]
-    folder = write_sweep(tmp_path / "sweep", datasets=datasets, settings=["Natural"], targets=["s"], draws=1)
+    run = {"image_size": None, "steps": 3}
+    folder = write_sweep(tmp_path / "sweep", datasets=datasets, settings=["Natural"], targets=["s"], draws=1, run=run)
     before = (make_plan(folder)[1], (folder / "plan.jsonl").read_text().splitlines()[0])
     assert load_plan(folder) == before[0]
     write(2.0)

@@ -13,9 +13,11 @@ CPU = Runtime(device="cpu", precision="fp32")
 
 
 def config(**values: Any) -> RunConfig:
-    """Digits, a few steps, a small batch; `values` on top."""
+    """Digits at half their size, a few steps, a small batch; `values` on top."""
     hparams = {"batch_size": 6, **values.pop("hparams", {})}
-    base: dict[str, Any] = {"data": "digits", "target": "ink", "method": "erm", "steps": 6, "eval_every": 3}
+    base: dict[str, Any] = {
+        "data": "digits", "image_size": 16, "target": "ink", "method": "erm", "steps": 6, "eval_every": 3,
+    }  # fmt: skip
     return parse_run_config({**base, **values, "hparams": hparams})
 
 

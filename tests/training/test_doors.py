@@ -77,7 +77,7 @@ def by_sweep(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
     del run["split_seed"], run["train_seed"]
     plan = small_plan(
         folder, datasets=[{"path": asked["data"]}], targets=[asked["target"]], settings=[asked["setting"]],
-        methods=[asked["method"]], trials=2, draws=1, run=run,
+        methods=[asked["method"]], trials=2, draws=1, run={"image_size": None, **run},
     )  # fmt: skip
     (job,) = [job for job in plan.jobs if job.trial == 1]
     assert execute(job, plan.folder.store, CPU, TaskCache()).kind == "done"

@@ -197,7 +197,7 @@ def test_batches_are_domain_major_and_drawn_with_replacement(task: Task) -> None
     trainer = Trainer(config(hparams={"batch_size": 64}), task, Path("unused"), CPU)
     assert isinstance(trainer.source, ResidentSource)
     batch = trainer.source.batch(trainer.method.draws)
-    assert batch.x.shape == (3 * 64, 3, 32, 32)
+    assert batch.x.shape == (3 * 64, 3, 16, 16)
     assert batch.d.tolist() == [0] * 64 + [1] * 64 + [2] * 64
     train, domains = task.split.train, task.source_domains(task.split.train)
     pools = [{row.tobytes() for row in task.store.inputs[train[domains == d]]} for d in range(3)]
