@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import longshift
 from longshift.cli.main import app
+from longshift.inference import loading
+from longshift.sweep import collecting, run_job
 from tests.faults.tools import outcome, tiny_sites
 from tests.sweep.small import write_sweep
 
@@ -28,8 +34,14 @@ def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(
     def work(*arguments: object, **options: object) -> None:
         raise AssertionError("the work began")
 
-    for name in ("sweep.run_job.execute", "sweep.collecting.collect_plan", "inference.loading.load_model"):
-        monkeypatch.setattr(f"longshift.{name}", work)
+    # Wherever they are known by name. A module that is first imported meanwhile would keep `work` for later tests.
+    for found in pkgutil.walk_packages(longshift.__path__, "longshift."):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+    for real in (run_job.execute, collecting.collect_plan, loading.load_model):
+        for module in [module for name, module in sys.modules.items() if name.partition(".")[0] == "longshift"]:
+            if getattr(module, real.__name__, None) is real:  # packages look their names up when first asked
+                monkeypatch.setattr(module, real.__name__, work)
     (tmp_path / "file").write_text("")
     write_sweep(tmp_path / "sweep", draws=1)
     places = {"file": tmp_path / "file", "sweep": tmp_path / "sweep", "run": digits_run}
