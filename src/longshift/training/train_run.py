@@ -10,7 +10,7 @@ from typing import Any
 
 from longshift.data import load_dataset
 from longshift.errors import UsageError
-from longshift.locks import lock_folder
+from longshift.locks import is_locked, lock_folder
 from longshift.nn import check_backbone
 from longshift.progress import Bar, no_bar
 from longshift.training.device import training_threads, use_threads
@@ -117,7 +117,8 @@ def _open(
     run = resolve(request, cache=runtime.cache, bar=bar)
     config = run.config
     folder = Path(out) if out else Path("runs") / default_name(config)
-    refuse_taken(RunFolder(folder), resume=False)
+    if RunFolder(folder).finished() or not is_locked(folder / ".lock"):  # a run that is being made is told by its lock
+        refuse_taken(RunFolder(folder), resume=False)
     asked = request.model_dump(exclude_unset=True) if isinstance(request, RunConfig) else request
     if config.benchmark and not asked.get("benchmark"):
         say(f"the names are those of {config.benchmark}: its published counts are used")
