@@ -528,7 +528,8 @@ def style_for_others() -> str:
 
 def efficientnet() -> str:
     """Six methods with EfficientNet-Lite4, one trial, next to NDCL of the paper."""
-    rows = [[method_title(name), *_pairs_of_means(EFFICIENT, name, SETTINGS)] for name in ("coral", "reweight", *CONFIRMED)]
+    names = ("coral", "reweight", *CONFIRMED)
+    rows = [[method_title(name), *_pairs_of_means(EFFICIENT, name, SETTINGS)] for name in names]
     published = [cell for setting in SETTINGS for cell in (_paper("ndcl", setting), "-")]
     rows.append(["NDCL, paper (ResNet-50)", *published])
     for other in ("bsoftmax", "erm"):

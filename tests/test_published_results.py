@@ -129,7 +129,7 @@ def test_paired_differences_by_another_route(name: str, folder: str, measures: t
 
 def test_ranks_by_another_route() -> None:
     frame = runs("pacs-mobilenetv2")
-    own = frame[~frame.method.str.contains(",") & (frame.trial == 0)]  # all methods have the first trial
+    own = frame[~frame.method.str.contains(",") & (frame.trial < 2)]  # the third trial is not complete
     cases = own.pivot_table(index="method", columns=["setting", "target"], values="target_accuracy")
     expected = cases.rank(ascending=False).mean(axis=1)
     found = {method: cells[-1] for method, cells in rows("fine-tuned").items() if cells[-1] != "-"}
@@ -151,7 +151,7 @@ def test_style_mixing_in_other_methods_by_another_route() -> None:
 
 def test_the_larger_network_by_another_route() -> None:
     frame = runs("pacs-efficientnet")
-    for method in ("ERM", "BSoftmax", "NDCL-plus"):
+    for method in ("ERM", "CORAL", "BSoftmax", "NDCL-plus"):
         part = frame[(frame.method == method) & (frame.setting == "Duality")]
         assert sorted(part.target) == ["art_painting", "cartoon", "photo", "sketch"]
         assert float(rows("efficientnet")[method][2]) == pytest.approx(100 * part.target_accuracy.mean(), abs=0.051)
