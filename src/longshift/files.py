@@ -44,8 +44,7 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        _sync(temporary)
         # mkstemp makes files private; the result gets the mode an ordinary open() would have given it.
         temporary.chmod(0o666 & ~_umask())
         os.replace(temporary, path)
@@ -62,7 +61,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     """Yield a hidden empty folder next to `folder`, which must not exist; on success it gets that name.
 
     Raises:
-        LongshiftError: A file cannot be written.
+        LongshiftError: A file cannot be written, or the folder exists.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -71,14 +70,35 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         raise cannot_write(folder, error) from error
     try:
         yield temporary
+        for path in (*temporary.rglob("*"), temporary):
+            _sync(path)
         temporary.chmod(0o777 & ~_umask())
         os.rename(temporary, folder)
+        _sync(folder.parent)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR) and os.path.lexists(folder):
+            raise folder_exists(folder) from error  # another command was faster
         raise cannot_write(folder, error) from error
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def folder_exists(folder: Path) -> LongshiftError:
+    """The error of a command whose new folder is there already."""
+    return LongshiftError(f"{folder} exists. Choose another --out, or remove that folder.")
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the list of files in a folder, is on the disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open folders
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

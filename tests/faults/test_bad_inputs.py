@@ -39,7 +39,3 @@ def test_bad_input(name: str, models: Models, tmp_path: Path, monkeypatch: pytes
         assert found.exit_code != 0, said
         assert re.search(expected, said.replace("\n", " ")), said
     assert not (tmp_path / "run" / "result.json").exists()
-
-
-def test_there_are_many() -> None:
-    assert len(CASES) >= 60

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import time
@@ -25,14 +26,10 @@ from longshift.nn import make_backbone
 from longshift.results import drop_machine_columns
 from longshift.sweep import collect
 from tests.commands import Command
-from tests.faults.tools import LONG, outcome, tiny_sites
+from tests.faults.tools import FIT, LONG, outcome, tiny_sites
 from tests.sweep.small import write_sweep
 
 KILLS = 2 if LONG else 1
-FIT = (
-    "--method", "erm", "--steps", "4", "--set", "batch_size=4", "--backbone", "small_conv", "--image-size", "16",
-    "--device", "cpu", "-q",
-)  # fmt: skip
 RUN = (
     "--method", "erm", "--steps", "6", "--eval-every", "3", "--set", "batch_size=4", "--device", "cpu", "-q",
     "--checkpoint-every", "1",
@@ -199,12 +196,19 @@ def test_a_killed_command_can_be_repeated(name: str, kill: int, here: Path, stag
     if process.returncode == 0:  # it had ended before; some verbs refuse to overwrite
         assert verb.made() == expected
         return
+    when = f"killed after {moment:.2f} of {seconds:.2f} s"
     again = Command(*verb.words)
     _, said = again.communicate()
-    if again.returncode != 0:  # all was written before the kill
-        assert "exists" in said, f"killed after {moment:.2f} of {seconds:.2f} s: {said}"
-    assert "Traceback" not in said
-    assert verb.made() == expected, f"killed after {moment:.2f} of {seconds:.2f} s"
+    assert "Traceback" not in said, said
+    if again.returncode != 0:
+        advised = re.search(r"holds an unfinished run\. Resume it with: longshift (.+)", said)
+        if advised:
+            resumed = Command(*advised[1].split(), "-q")
+            _, more = resumed.communicate()
+            assert resumed.returncode == 0, f"{when}: {said}{more}"
+        else:  # all was written before the kill
+            assert "exists" in said or "holds a finished run" in said, f"{when}: {said}"
+    assert verb.made() == expected, when
     assert not list(here.rglob("jobs/*/.*.part"))
 
 

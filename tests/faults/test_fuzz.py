@@ -281,6 +281,9 @@ def test_a_pickle_does_not_run(tmp_path: Path) -> None:
     torch.save({**_state(), "best": Bomb(fired)}, resume)
     with pytest.raises(LongshiftError, match=r"cannot resume from .*resume\.pt"):
         load_resume(resume, CPU)
+    save_resume(resume, {**_state(), "best": Bomb(fired)})  # with the right checksum
+    with pytest.raises(LongshiftError, match="cannot resume from"):
+        load_resume(resume, CPU)
     resume.write_bytes(pickle.dumps(Bomb(fired)))
     with pytest.raises(LongshiftError, match="cannot resume from"):
         load_resume(resume, CPU)

@@ -11,14 +11,10 @@ from safetensors.torch import save_file
 
 from longshift.nn import make_backbone
 from tests.commands import Command, wait_for
-from tests.faults.tools import LONG, need_own_mounts, outcome, read_only, tiny_sites
+from tests.faults.tools import FIT, LONG, need_own_mounts, outcome, read_only, tiny_sites
 from tests.sweep.small import write_sweep
 
 pytestmark = pytest.mark.slow
-FIT = (
-    "--method", "erm", "--steps", "3", "--set", "batch_size=4", "--backbone", "small_conv", "--image-size", "16",
-    "--device", "cpu", "-q",
-)  # fmt: skip
 TRAIN = (
     "--setting", "Natural", "--shrink", "--validation", "1", "--target", "south", "--method", "erm", "--steps", "3",
     "--set", "batch_size=2", "--device", "cpu", "-q",

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from longshift.cli.unexpected_errors import in_words
 from tests.faults.tools import LONG, PROGRAM, leftovers, outcome
 
 MIB = 1 << 20
@@ -55,29 +54,3 @@ def test_too_little_memory_ends_in_words(tmp_path: Path, digits_run: Path, name:
     out = tmp_path / "out"
     if name == "train" and found.returncode and out.exists():  # with memory again, the same run goes on
         assert outcome("train", "--resume", str(out), "--device", "cpu", "-q") is None
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (MemoryError(), "too little memory"),
-        (RuntimeError("[enforce fail at alloc_cpu.cpp:114] DefaultCPUAllocator: can't allocate memory"), "too little"),
-        (ImportError("libtorch.so: failed to map segment from shared object"), "too little memory"),
-        (OSError(12, "Cannot allocate memory"), "too little memory"),
-        (OSError(24, "Too many open files"), "ulimit -n"),
-        (PermissionError(13, "Permission denied", "/x/y"), "/x/y: Permission denied"),
-        (KeyError("x"), "--debug"),
-    ],
-)
-def test_unforeseen_errors_are_told_in_words(error: Exception, said: str) -> None:
-    assert said in in_words(error)
-
-
-def test_an_error_in_a_plugin_is_not_called_a_bug_in_longshift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "mine.py"
-    monkeypatch.setattr("longshift.cli.unexpected_errors.plugin_files", lambda: [file])
-    with pytest.raises(KeyError) as failed:
-        exec(compile("\n{}['x']", str(file), "exec"), {})
-    words = in_words(failed.value)
-    assert words.startswith(f"{file}, line 2: KeyError: 'x'")
-    assert "a bug" not in words

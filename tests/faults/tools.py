@@ -23,6 +23,10 @@ from tests.commands import Command
 
 T = TypeVar("T")
 LONG = os.environ.get("LONGSHIFT_FAULTS") == "long"  # set by `make faults`; otherwise a few cases of each kind
+FIT = (
+    "--method", "erm", "--steps", "4", "--set", "batch_size=4", "--backbone", "small_conv", "--image-size", "16",
+    "--device", "cpu", "-q",
+)  # fmt: skip
 PROGRAM = "from longshift.cli.main import main; main()"
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from longshift.cli.split import print_recipe
 from longshift.data import benchmarks, find_copies, load_dataset
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import ConfigError, LongshiftError, UsageError
@@ -24,6 +25,7 @@ from longshift.settings import (
     make_split,
     published,
     read_recipe,
+    recipe_of,
     save_split,
 )
 from longshift.settings.split import PARTS, shuffled
@@ -338,6 +340,8 @@ def test_copies_are_in_one_part(sizes: list[int], seed: int, validation: int) ->
         for first in np.unique(copies):
             same = set(np.flatnonzero(copies == first).tolist())
             assert any(same <= part for part in parts)
+    together = all(any(set(np.flatnonzero(copies == first)) <= part for part in parts) for first in np.unique(copies))
+    assert split.copies_together is together
 
 
 def test_a_saved_split_keeps_the_copies_of_own_images_together(tmp_path: Path) -> None:
@@ -359,7 +363,46 @@ def test_a_saved_split_keeps_the_copies_of_own_images_together(tmp_path: Path) -
         save_split(split, data, tmp_path / "split.json")
         again = load_split(tmp_path / "split.json", data)
         assert again.fingerprint == split.fingerprint
-        assert again.copies_together
+        assert again.copies_together is True
+
+
+def test_copies_that_had_to_be_divided_are_not_called_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=6)
+    files = sorted((root / "a" / "cat").iterdir())
+    for copy in files[1:]:  # one content only: validation would be empty
+        copy.write_bytes(files[0].read_bytes())
+    data, cache = load_dataset(root), tmp_path / "cache"
+    setting = Natural(validation=2).generate(data.counts(), "t")
+    split = make_split(data, setting, shrink=True, copies=copies_to_keep_together(data, cache))
+    assert split.copies_together is False
+    save_split(split, data, tmp_path / "split.json")
+    assert json.loads((tmp_path / "split.json").read_text())["copies_together"] is False
+    again = load_split(tmp_path / "split.json", data, cache)
+    assert (again.copies_together, again.fingerprint) == (False, split.fingerprint)
+    print_recipe(recipe_of(split, data))
+    assert "some are in two parts" in capsys.readouterr().out
+    assert make_split(data, setting, shrink=True).copies_together is None
+
+
+def test_a_saved_split_is_made_again_without_reading_the_images_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=6)
+    files = sorted((root / "a" / "cat").iterdir())
+    files[1].write_bytes(files[0].read_bytes())
+    data, cache = load_dataset(root), tmp_path / "own cache"
+    setting = Natural(validation=2).generate(data.counts(), "t")
+    save_split(
+        make_split(data, setting, shrink=True, copies=copies_to_keep_together(data, cache)),
+        data,
+        tmp_path / "split.json",
+    )
+    find_copies.cache_clear()  # as in another process
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setattr("longshift.data.content_version._hash_files", lambda *args: pytest.fail("read again"))
+    load_split(tmp_path / "split.json", data, cache)
 
 
 def test_benchmarks_keep_their_published_splits(tmp_path: Path) -> None:

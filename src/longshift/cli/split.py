@@ -195,3 +195,6 @@ def print_recipe(recipe: SplitRecipe) -> None:
     )
     for line in lines:
         say(line)
+    if recipe.copies_together is not None:
+        apart = "some are in two parts, because a part would be empty otherwise"
+        say(f"copies     {'kept in one part' if recipe.copies_together else apart}")

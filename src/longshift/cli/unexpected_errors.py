@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import errno
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 from longshift.plugins import plugin_files
 
-# What libraries say when the system gives them no memory, or no thread, which needs memory for its stack.
+# What libraries say when the system gives them no memory.
 _OUT_OF_MEMORY = (
-    "can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread",
-    "out of memory", "unable to allocate", "not enough memory", "bad_alloc", "resource temporarily unavailable",
+    "can't allocate memory", "cannot allocate memory", "failed to map segment", "out of memory", "unable to allocate",
+    "not enough memory", "bad_alloc",
 )  # fmt: skip
+# What they say when it gives them no thread.
+_NO_THREAD = ("can't start new thread", "resource temporarily unavailable", "thread creation failed")
 
 
 def in_words(error: Exception) -> str:
     """What happened and what to do about it."""
+    if is_without_thread(error):
+        return (
+            f"the system does not start another process or thread: {_limit_of_threads()}. Use fewer --workers or "
+            "--threads, or raise the limit. Finished work is kept; the same command resumes."
+        )
     if is_out_of_memory(error):
         return (
             "the machine or its limit (`ulimit -v`) has too little memory for this command. Free some memory, or use "
@@ -38,13 +46,47 @@ def in_words(error: Exception) -> str:
 
 def is_out_of_memory(error: BaseException | None) -> bool:
     """Whether an error, or what caused it, is a lack of memory; libraries raise it as errors of many kinds."""
+    return any(
+        isinstance(one, MemoryError)
+        or (isinstance(one, OSError) and one.errno == errno.ENOMEM)
+        or any(words in str(one).lower() for words in _OUT_OF_MEMORY)
+        for one in _chain(error)
+    )
+
+
+def is_without_thread(error: BaseException | None) -> bool:
+    """Whether an error, or what caused it, is a thread or a process that the system does not start.
+
+    The error number EAGAIN alone does not tell: a pipe that is full for the moment has it, too.
+    """
+    return any(
+        _starts_a_process(one) if isinstance(one, OSError) else any(words in str(one).lower() for words in _NO_THREAD)
+        for one in _chain(error)
+    )
+
+
+def _starts_a_process(error: OSError) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    last = Path(frames[-1].filename) if frames else Path()
+    return error.errno == errno.EAGAIN and (last.name == "subprocess.py" or last.parent.name == "multiprocessing")
+
+
+def _limit_of_threads() -> str:
+    """The limits that may be the reason; a thread needs memory for its stack."""
+    limit = "the limit on processes and threads (`ulimit -u`, or that of the container) is reached"
+    try:
+        import resource
+    except ImportError:  # Windows
+        return limit
+    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    return limit + (", or that on memory (`ulimit -v`)" if limited else "")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what caused it."""
     while error is not None:
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
-            return True
-        if any(words in str(error).lower() for words in _OUT_OF_MEMORY):
-            return True
+        yield error
         error = error.__cause__ or error.__context__
-    return False
 
 
 def _place_in_plugin(error: Exception) -> str:

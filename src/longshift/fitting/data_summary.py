@@ -115,8 +115,8 @@ class DataSummary:
             are = "is a copy" if len(copies) == 1 else "are copies"
             found.append(
                 f"{counted(len(copies), self.noun[:-1])} {are} of another at the same site (for example "
-                f"{copies[0].path}). Copies stay together, in training or in validation, but count more than once. "
-                "Remove them."
+                f"{copies[0].path}). Copies stay together, in training or in validation, unless a class has too few "
+                "other samples at the site; they count more than once. Remove them."
             )
         double = self.of_kind("two labels")
         if double:

@@ -17,6 +17,7 @@ from longshift.data import list_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import (
     MOST_TEXT,
+    folder_exists,
     read_limited,
     read_sealed,
     replacing_folder,
@@ -81,7 +82,7 @@ def adapt(
     """
     target = Path(out) if out else Path(f"{os.path.normpath(model)}-adapted")
     if target.exists():
-        raise LongshiftError(f"{target} exists. Choose another --out, or remove that folder.")
+        raise folder_exists(target)
     require_writable(target)
     loaded = load_model(model, device=device)
     old = classifier_head(loaded)

@@ -73,7 +73,7 @@ def evaluate(
     checkpoint.require_weights(file)
     recorded_result = read_result(folder) if folder.finished() else {}
     manifest = load_dataset(config.data)
-    split = load_split(folder.split, manifest)
+    split = load_split(folder.split, manifest, runtime.cache)
     described = read_model_file(folder.description)
     network = frozen_network(described, folder)
     plain = config.model_copy(update={"views": 1})  # copies are for training only

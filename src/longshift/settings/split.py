@@ -46,7 +46,7 @@ class Split:
         shots: "many", "medium" or "few" for each class.
         counts: Training samples, sources x classes.
         fingerprint: SHA-256 over the names of the files in each part.
-        copies_together: Whether samples with the same content are in one part.
+        copies_together: Whether samples with the same content are in one part; None if no copies were given.
 
     Example:
         >>> from longshift.data import load_dataset
@@ -73,7 +73,7 @@ class Split:
     shots: tuple[str, ...]  # per class: "many", "medium" or "few"
     counts: IntArray  # training samples, sources x classes
     fingerprint: str  # SHA-256 over the names of the files in each part
-    copies_together: bool = False
+    copies_together: bool | None = None
 
     def part(self, name: str) -> IntArray:
         """The indices of "train", "validation", "test" or "target"."""
@@ -101,7 +101,8 @@ def make_split(
             training, training takes what it asks for of the rest, and the test what remains, possibly nothing.
         third: Whether, with `shrink`, validation takes at most a third of a class (but one sample).
         copies: For each sample, the first one with the same content (from `find_copies`): all of them go to the same
-            part, which may have a few samples fewer than the setting asks for. None: copies are samples like others.
+            part, which may have a few samples fewer than the setting asks for, unless a part would be empty.
+            None: copies are samples like others.
 
     Returns:
         The split.
@@ -139,7 +140,6 @@ def make_split(
         target_available=_target_row(manifest, setting.target),
         many=float(setting.many),
         few=float(setting.few),
-        copies_together=copies is not None,
     )
     if not shrink:
         _refuse_shortages(recipe)
@@ -185,12 +185,13 @@ def save_split(split: Split, manifest: Manifest, path: Path | str) -> None:
     write_recipe(recipe_of(split, manifest), Path(path))
 
 
-def load_split(path: Path | str, manifest: Manifest) -> Split:
+def load_split(path: Path | str, manifest: Manifest, cache: Path | None = None) -> Split:
     """Make a saved split again.
 
     Args:
         path: A file that `save_split` wrote.
         manifest: The dataset.
+        cache: Where hashes of files are kept, by default `$LONGSHIFT_CACHE`.
 
     Returns:
         The split, with the very same files.
@@ -206,7 +207,8 @@ def load_split(path: Path | str, manifest: Manifest) -> Split:
     if differences:
         shown = "\n".join(f"  - {line}" for line in differences)
         raise LongshiftError(f"the split {path} was made for other data than {manifest.name}:\n{shown}")
-    split = _assemble(manifest, recipe, find_copies(manifest) if recipe.copies_together else None)
+    copies = None if recipe.copies_together is None else find_copies(manifest, cache)
+    split = _assemble(manifest, recipe, copies)
     if split.fingerprint != recipe.fingerprint:
         raise LongshiftError(
             f"the split {path} was made for other files than {manifest.name} has: the numbers agree, but the file "
@@ -256,8 +258,16 @@ def _assemble(manifest: Manifest, recipe: SplitRecipe, copies: IntArray | None) 
         shots=replace(recipe, counts=counts).shots,
         counts=counts,
         fingerprint=_fingerprint(manifest, joined),
-        copies_together=copies is not None,
+        copies_together=None if copies is None else _are_together(copies, joined),
     )
+
+
+def _are_together(copies: IntArray, parts: dict[str, IntArray]) -> bool:
+    """Whether each sample is in the part of its first copy."""
+    place = np.full(len(copies), -1)
+    for number, indices in enumerate(parts.values()):
+        place[indices] = number
+    return bool((place == place[copies]).all())
 
 
 def _cut(order: IntArray, first: int, second: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -38,7 +38,7 @@ class SplitRecipe:
     many: float
     few: float
     fingerprint: str = ""
-    copies_together: bool = False  # samples with the same content are in one part
+    copies_together: bool | None = None  # samples with the same content are in one part; None: not looked for
 
     @property
     def shots(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class SplitRecipe:
             "many": self.many,
             "few": self.few,
             "fingerprint": self.fingerprint,
-            **({"copies_together": True} if self.copies_together else {}),
+            **({} if self.copies_together is None else {"copies_together": self.copies_together}),
             "sizes": self.sizes,
             "classes": list(self.classes),
             "sources": {
@@ -125,7 +125,7 @@ def read_recipe(path: Path) -> SplitRecipe:
             many=float(document["many"]),
             few=float(document["few"]),
             fingerprint=document["fingerprint"],
-            copies_together=bool(document.get("copies_together", False)),
+            copies_together=_yes_no(document.get("copies_together")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DamagedRecipe(
@@ -137,6 +137,12 @@ def _texts(*values: object) -> None:
     for value in values:
         if not isinstance(value, str):
             raise TypeError(f"expected a name, got {value!r}")
+
+
+def _yes_no(value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise TypeError(f"copies_together: expected true or false, got {value!r}")
 
 
 def _numbers(name: str, values: object, shape: tuple[int, ...]) -> IntArray:
