@@ -10,9 +10,33 @@ _CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2028\
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def counted(number: int, word: str, plural: str = "") -> str:
+def counted(number: float, word: str, plural: str = "") -> str:
     """A number with its noun: "1 run", "2 runs"; `plural` is for nouns that do not take an s."""
-    return f"{number} {word if number == 1 else plural or word + 's'}"
+    return f"{number:{'g' if isinstance(number, float) else ''}} {agree(number, word, plural or word + 's')}"
+
+
+def agree(number: float, singular: str, plural: str) -> str:
+    """The form of a word that agrees with a number: "1 run is", "2 runs are"."""
+    return singular if number == 1 else plural
+
+
+def duration(seconds: float) -> str:
+    """A time in words, in the unit that a reader would choose.
+
+    >>> duration(20), duration(90), duration(740), duration(6000)
+    ('20 seconds', '1.5 minutes', '12 minutes', '1 hour 40 minutes')
+    >>> duration(7200), duration(40_000), duration(440_000)
+    ('2 hours', '11 hours', '5.1 days')
+    """
+    if round(seconds) < 60:
+        return counted(round(seconds), "second")
+    minutes = seconds / 60
+    if round(minutes) < 60:
+        return counted(round(minutes, 1) if minutes < 10 else round(minutes), "minute")
+    hours, rest = divmod(round(minutes), 60)
+    if hours < 10:
+        return counted(hours, "hour") + (f" {counted(rest, 'minute')}" if rest else "")
+    return counted(round(minutes / 60), "hour") if hours < 48 else counted(round(minutes / 1440, 1), "day")
 
 
 def decimal(value: float, digits: int = 1, signed: bool = False) -> str:

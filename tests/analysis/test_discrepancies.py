@@ -217,7 +217,7 @@ def test_refusals_name_the_run_and_the_domain() -> None:
     logits = np.zeros((4, 3))
     logits[2, 1] = np.nan
     labels = np.zeros(4, dtype=np.int64)
-    with pytest.raises(LongshiftError, match=r"run-3, domain 'photo': 1 of 4 rows of logits are not finite"):
+    with pytest.raises(LongshiftError, match=r"run-3, domain 'photo': 1 of 4 rows of logits is not finite"):
         domain_outputs("photo", logits, labels, source="run-3")
     with pytest.raises(LongshiftError, match="run-3: 1 of 4 rows"):
         margin_summary(logits, labels, source="run-3")

@@ -107,7 +107,7 @@ def test_a_table_of_images_is_not_one_of_vectors(tmp_path: Path) -> None:
         ({"x": np.zeros(N)}, r"expected vectors as an array \(N, D\) of numbers, got shape \(60,\)"),
         ({"x": np.array([["a"] * D] * N)}, "of numbers, got shape"),
         ({"label": np.array(["a"] * 7)}, r"expected 60 values in `label`, one per vector, got \(7,\)"),
-        ({"label": np.array(["a"] * (N - 1) + [""])}, "1 rows with an empty label: rows 59"),
+        ({"label": np.array(["a"] * (N - 1) + [""])}, "1 row with an empty label: row 59"),
         ({"id": np.array(["a"] * N)}, "1 ids more than once: a"),
         ({"label": np.array(["a", None] * (N // 2), dtype=object)}, "loading them can run code"),
     ],
@@ -131,7 +131,7 @@ def test_mistakes_in_parquet(tmp_path: Path) -> None:
     path = tmp_path / "e.parquet"
     for columns, message in (
         ({"embedding": [[1.0, 2.0], [1.0]]}, "expected embeddings of one length, got lengths 1, 2"),
-        ({"embedding": [[1.0, 2.0], None]}, "1 of the 2 rows have no embedding"),
+        ({"embedding": [[1.0, 2.0], None]}, "1 of the 2 rows has no embedding"),
         ({"note": ["p", "q"], "f0": [1.0, 2.0]}, "other columns: note"),
         ({}, "no numbers"),
     ):

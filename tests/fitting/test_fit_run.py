@@ -167,7 +167,7 @@ def test_a_resumed_fit_counts_the_minutes_of_its_finished_runs(
     assert not any(text.startswith("Finished runs took") for text in said)  # nothing was left to train
     (tmp_path / "fit" / "final" / "result.json").unlink()
     fit(data, say=said.append, **options)
-    assert any(re.fullmatch(r"Finished runs took 0\.\d of the 60 minutes; .*", text) for text in said)
+    assert any(re.fullmatch(r"Finished runs took \d+ seconds? of 1 hour; .*", text) for text in said)
     (site,) = (tmp_path / "fit" / "sites").iterdir()
     assert spent[-1] == read_json(site / "result.json")["seconds"]["total"]
 
@@ -312,20 +312,23 @@ def test_what_becomes_of_the_minutes() -> None:
     assert "fewer than the usual 2000. More time may give a better model" in short.words
     between = pace_within(2, 5, 0.01, usual=700, longest=2100)
     assert between.steps == 1800
-    assert between.words == "2 minutes allow 1800 steps in each of the 5 runs; the usual number for this data is 700."
+    assert between.words == (
+        "There is time for 1800 steps in each of the 5 runs within 2 minutes; the usual number for this data is 700."
+    )
     ample = pace_within(60, 5, 0.01, usual=300, longest=900)
     assert ample.steps == 900
     # 900 steps x 5 runs x 0.01 s = 45 s, which is three quarters of a minute
     assert "instead of the usual 300" in ample.words
-    assert ample.words.endswith("about 1 minute of the 60 minutes.")
+    assert ample.words.endswith("about 1 minute; the limit is 1 hour.")
     asked = pace_within(60, 5, 0.01, usual=300, longest=300, asked=True)
     assert (
-        asked.words == "300 steps in each of the 5 runs, as requested. This takes about 0.4 minutes of the 60 minutes."
+        asked.words
+        == "300 steps in each of the 5 runs, as requested. This takes about 20 seconds; the limit is 1 hour."
     )
     assert "fewer than the requested 9000" in pace_within(2, 5, 0.01, 9000, 9000, asked=True).words
     with pytest.raises(
         LongshiftError,
-        match=r"at least 20 steps in each of the 5 runs, got 1 minute, enough for 18 steps\. Allow 1\.2 minutes",
+        match=r"at least 20 steps in each of the 5 runs, got 1 minute, enough for 18 steps\. .* \(--minutes 1\.2\)",
     ):
         pace_within(1, 5, 0.5, 300, 900)
 
@@ -412,8 +415,8 @@ def test_a_resumed_fit_has_the_minutes_that_are_left_and_added_runs_are_as_long(
     assert steps == [30] * 4
     said: list[str] = []
     fit(data, out=tmp_path / "late", say=said.append, **options)
-    assert "Finished runs took 60.0 of the 60 minutes; the rest is for the other runs." in said
-    assert any("the last 1 run has 20 steps instead of 30" in text for text in said)
+    assert "Finished runs took 1 hour of 1 hour; the rest is for the other runs." in said
+    assert any("The final model has 20 steps instead of 30" in text for text in said)
 
 
 def score(site: str, accuracy: float, balanced: float, confusion: list[list[int]] | None = None) -> SiteScore:

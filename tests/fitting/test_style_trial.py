@@ -13,6 +13,7 @@ from PIL import Image
 from longshift.errors import LongshiftError
 from longshift.files import read_json
 from longshift.fitting import fit, job_runner
+from longshift.fitting.plan import Job, Plan
 from longshift.fitting.site_scores import SiteScore
 from longshift.fitting.style_trial import better_style, styles_to_try
 from longshift.training import Interrupted, Trainer
@@ -160,3 +161,14 @@ def test_where_all_styles_diverge_late_their_scores_decide(
     for style, share in (("none", None), ("both", 0.3)):  # options of style are for the runs that mix styles
         (first, *_) = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/config.json"))
         assert read_json(first)["run"]["hparams"].get("style_share") == share
+
+
+def test_the_runs_after_the_trial_need_time_too(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(self: job_runner.JobRunner, jobs: list[Job], plan: Plan, later: int = 0) -> None:
+        order = [(job.site, job.folder.name.split("-style-")[1].split("-")[0]) for job in jobs]
+        assert order == [(site, style) for site in ("north", "south", "west") for style in ("none", "both")]
+        raise Interrupted(f"{later} runs later")
+
+    monkeypatch.setattr(job_runner.JobRunner, "train", train)
+    with pytest.raises(Interrupted, match="7 runs later"):  # two more methods at three sites, and the final model
+        fit(data, out=tmp_path / "fit", compare=True, runtime=CPU, **LARGE)

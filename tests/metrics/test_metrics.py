@@ -159,7 +159,7 @@ def test_no_domains_and_no_shots() -> None:
 def test_logits_that_are_not_finite_are_refused_by_the_runs_name(bad: float) -> None:
     logits, labels, _ = make(2)
     logits[17, 3] = bad
-    with pytest.raises(LongshiftError, match=r"run-7: 1 of 200 rows of logits are not finite \(first: row 17\)"):
+    with pytest.raises(LongshiftError, match=r"run-7: 1 of 200 rows of logits is not finite \(first: row 17\)"):
         metrics.evaluate_predictions(logits, labels, None, classes=["x"] * CLASSES, source="run-7")
 
 

@@ -224,7 +224,7 @@ def test_nan_logits_are_refused_with_the_runs_name(copied: Workspace) -> None:
     assert "ndcl on digits/Duality/chalk, trial 0, draw 0" in made.failed["quantitative"]
     assert name in made.failed["quantitative"]
     assert "1 of" in made.failed["quantitative"]
-    assert "rows of logits are not finite" in made.failed["quantitative"]
+    assert "rows of logits is not finite" in made.failed["quantitative"]
 
 
 @pytest.mark.slow

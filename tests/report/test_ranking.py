@@ -141,3 +141,50 @@ def test_a_first_by_rank_that_lies_behind_by_mean_is_not_called_level() -> None:
     words = " ".join(summarise(chosen, result, find_missing(frame)))
     assert "Ranks and means disagree: ERM ranks first" in words
     assert "NDCL has the higher mean, 68.1 %" in words
+
+
+def uneven() -> list[dict[str, Any]]:
+    """ERM, BoDA and NDCL have three trials, MMD has one; MMD's trial is the easy one for all."""
+    level = {"erm": 0.40, "boda": 0.50, "mmd": 0.55, "ndcl": 0.60}
+    return [
+        row(method, trial, target=target, value=value + 0.2 * (trial == 0) + 0.001 * "abcd".index(target))
+        for method, value in level.items()
+        for trial in range(1 if method == "mmd" else 3)
+        for target in "abcd"
+    ]
+
+
+def test_only_trials_that_all_methods_have_are_ranked() -> None:
+    """By all trials that each has, MMD would be first: its only trial is easier than the mean of three."""
+    frame = as_frame(uneven())
+    means = frame.groupby("method")["target_accuracy"].mean()
+    assert means.idxmax() == "mmd"
+    chosen = choose(frame)
+    result = rank_methods(chosen)
+    assert result.order == ("ndcl", "mmd", "boda", "erm")
+    easy = frame[frame["trial"] == 0].groupby("method")["target_accuracy"].mean()
+    assert result.mean == pytest.approx(easy.to_dict())
+    assert result.significance is not None
+    assert result.significance.test.ranks == {"ndcl": 1.0, "mmd": 2.0, "boda": 3.0, "erm": 4.0}
+    assert result.trials_left_out == ("trial 1", "trial 2")
+    sentence = "Ranked are only trials that all ranked methods have. Left out: trial 1 and trial 2."
+    assert sentence in rank_section(result).body
+    assert sentence in summarise(chosen, result, find_missing(frame))
+
+
+def test_a_trial_that_lacks_one_case_is_left_out_there_only() -> None:
+    made = [r for r in uneven() if r["method"] != "mmd"]
+    result = rank_methods(
+        choose(as_frame(r for r in made if (r["method"], r["trial"], r["target"]) != ("boda", 1, "c")))
+    )
+    assert result.trials_left_out == ("trial 1 in 1 of 4 cases",)
+    assert (result.cases, len(result.runs)) == (4, 3 * 11)
+    assert rank_methods(choose(as_frame(made))).trials_left_out == ()
+
+
+def test_a_variant_with_fewer_trials_does_not_cost_the_methods_any() -> None:
+    made = [r for r in uneven() if r["method"] != "mmd"]
+    made += [row("ndcl_plus", trial, target=target, value=0.9) for trial in range(2) for target in "abcd"]
+    result = rank_methods(choose(as_frame(made)))
+    assert (result.left_out, result.trials_left_out) == (("ndcl_plus",), ())
+    assert result.order == ("ndcl", "boda", "erm")

@@ -216,7 +216,7 @@ def test_weakness_and_gaps_are_named() -> None:
     assert "classes with few training samples reach 35.0 %, 20.0 points less" in text
     assert "The hardest target for NDCL is hard (digits, Duality) with 40.0 %" in text
     assert "Incomplete: 1 of 10 runs has no result" in text
-    assert "Not ranked because they lack some of the cases: MMD." in text
+    assert "Not ranked because they lack some of the cases or trials: MMD." in text
 
 
 def record_with(record: Record, **run: Any) -> Record:
@@ -290,20 +290,19 @@ def test_methods_of_the_same_average_rank_share_it() -> None:
     assert f"ERM ranks first on average, but {level}" in text
 
 
-def test_a_lead_says_which_trials_it_is_of() -> None:
-    """The mean is of all trials of the winner, the lead of the one that the second has too."""
+def test_means_and_lead_are_of_the_trials_that_all_methods_have() -> None:
     made = [row("ndcl", t, target=x, value=0.7 - 0.1 * t) for t in range(3) for x in "ab"]
     made += [row("erm", 0, target=x, value=0.5) for x in "ab"]
     text = words(as_frame(made))
-    assert "NDCL comes first of 2 methods on unseen domains: 60.0 % on average over 2 cases;" in text
-    assert "; in the one trial that both have throughout it is 20.0 points ahead of ERM." in text
-    assert "How sure: one trial only that NDCL and ERM both have throughout" in text
-    text = words(as_frame(r for r in made if r["trial"] == 0))
     assert "NDCL comes first, in one trial, of 2 methods" in text
     assert "70.0 % on average over 2 cases, 20.0 points ahead of ERM." in text
+    assert "How sure: one trial only that all ranked methods have, so" in text
+    assert "Ranked are only trials that all ranked methods have. Left out: trial 1 and trial 2." in text
+    assert "Left out: trial" not in words(as_frame(r for r in made if r["trial"] == 0))
     apart = [row("ndcl", 0, target=x, value=0.7) for x in "ab"] + [row("erm", 1, target=x, value=0.5) for x in "ab"]
-    text = words(as_frame(apart))  # no trial in common
-    assert "NDCL comes first of 2 methods on unseen domains: 70.0 % on average over 2 cases." in text
+    text = words(as_frame(apart))
+    assert "The methods cannot be compared: no trial of a target has numbers of all of them." in text
+    assert "No significance test: no trial of a target has numbers of all methods." in text
 
 
 def test_only_cases_without_gaps_are_ranked() -> None:
@@ -317,7 +316,7 @@ def test_only_cases_without_gaps_are_ranked() -> None:
     assert result.significance is not None
     assert (result.significance.test.cases, set(result.significance.test.ranks)) == (5, {"erm", "boda", "ndcl"})
     section = rank_section(result)
-    assert "Left out because they lack some of the cases: MMD." in section.body
+    assert "Left out because they lack some of the cases or trials: MMD." in section.body
     assert "Left out because methods lack them: 1 case." in section.body
     assert "on average over 5 cases that all of them have (1 left out)" in words(as_frame(made))
 

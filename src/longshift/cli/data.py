@@ -22,7 +22,7 @@ from longshift.data import (
     verify,
 )
 from longshift.errors import UsageError
-from longshift.text import counted
+from longshift.text import agree, counted
 
 MOST = 10  # warnings of one kind
 
@@ -123,7 +123,7 @@ def verify_command(
             title = counted(len(problems), "problem")
             print_table(title, ["kind", "path", "detail"], [[p.kind, p.path, p.detail] for p in problems])
         if known and differences:
-            differ = "count differs" if len(differences) == 1 else "counts differ"
+            differ = agree(len(differences), "count differs", "counts differ")
             title = f"{len(differences)} {differ} from {known.name}"
             print_table(title, ["domain", "class", "expected", "found"], differences)
             if known.note:

@@ -11,6 +11,7 @@ import typer
 from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say, tell
 from longshift.cli.run_options import runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
+from longshift.text import counted
 
 if TYPE_CHECKING:
     from longshift.data import Manifest
@@ -95,7 +96,7 @@ def embed(
             }
         )  # fmt: skip
     else:
-        skipped = f", {len(found.skipped)} images skipped" if found.skipped else ""
+        skipped = f", {counted(len(found.skipped), 'image')} skipped" if found.skipped else ""
         say(f"wrote {out}: {samples:,} vectors of length {length:,}{skipped}\n{after}")
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 from longshift.progress import Stage
-from longshift.text import counted
+from longshift.text import counted, duration
 
 AT_LEAST, AT_MOST = 1.0, 60.0  # seconds between two lines
 
@@ -36,7 +35,7 @@ class Lines:
         if not over and not (since >= AT_MOST or (since >= AT_LEAST and tenth > self.tenth)):
             return ""
         self.tenth, self.printed = tenth, now
-        time = f"in {_clock(now - self.begun)}" if over else self._left(now)
+        time = f"in {duration(now - self.begun)}" if over else self._left(now)
         rest = " ".join(part for part in (time, note) if part)
         return f"{self.label}: {self.done}/{self.total}{' ' if over else ', ' if rest else ''}{rest}"
 
@@ -49,7 +48,7 @@ class Lines:
             each = self.first_at - self.begun
         else:
             return ""  # an earlier call did many at once
-        return f"about {_clock(each * (self.total - self.done))} remaining"
+        return f"about {duration(each * (self.total - self.done))} remaining"
 
 
 def opening(total: int, word: str, left: int, devices: Sequence[str] = ()) -> str:
@@ -58,7 +57,3 @@ def opening(total: int, word: str, left: int, devices: Sequence[str] = ()) -> st
     places = devices[:left]
     pace = f", {len(places)} at a time on {', '.join(dict.fromkeys(places))}" if places else ""
     return f"{counted(total, word)}{rest}{pace}"
-
-
-def _clock(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))

@@ -24,7 +24,7 @@ from longshift.cli.log_progress import opening
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_writable
-from longshift.text import counted
+from longshift.text import agree, counted, duration
 
 if TYPE_CHECKING:
     from longshift.paper import Recipe, ReproduceResult, Workspace
@@ -166,8 +166,6 @@ def _list(
 
 
 def _time(hours: float | None) -> str:
-    from longshift.sweep import duration
-
     return "?" if hours is None else duration(3600 * hours) if hours else "-"
 
 
@@ -226,13 +224,14 @@ def _print_made(workspace: Workspace, recipes: Sequence[Recipe], made: Reproduce
     complaints = []
     if made.failed or (made.impossible and not made.files):
         reasons = {**made.failed, **(made.impossible if not made.files else {})}
-        complaints.append(f"{len(reasons)} of {len(recipes)} recipes could not be made:\n{_bullets(reasons)}")
+        asked = counted(len(recipes), "recipe")
+        complaints.append(f"{len(reasons)} of {asked} could not be made:\n{_bullets(reasons)}")
     if made.failed_runs:
-        known = dict(list(made.failed_runs.items())[:SHOWN_FAILURES])
-        more = f"\n  and {len(made.failed_runs) - len(known)} more" if len(made.failed_runs) > len(known) else ""
+        known, count = dict(list(made.failed_runs.items())[:SHOWN_FAILURES]), len(made.failed_runs)
+        more = f"\n  and {count - len(known)} more" if count > len(known) else ""
         complaints.append(
-            f"{counted(len(made.failed_runs), 'run')} failed and are missing in the results; run them again with "
-            f"--retry:\n{_bullets(known)}{more}"
+            f"{counted(count, 'run')} failed and {agree(count, 'is', 'are')} missing in the results; run "
+            f"{agree(count, 'it', 'them')} again with --retry:\n{_bullets(known)}{more}"
         )
     if complaints:
         raise LongshiftError("\n".join(complaints))

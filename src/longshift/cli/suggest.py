@@ -37,7 +37,7 @@ def suggest(
     from longshift.files import require_writable, write_text
     from longshift.fitting import choose_samples, site_name, write_site_page
     from longshift.inference import expand_inputs, load_model, predict
-    from longshift.text import csv_cell
+    from longshift.text import counted, csv_cell
 
     if out.suffix.lower() != ".csv":
         raise UsageError(f"--out: expected a file that ends with .csv, got {out}")
@@ -68,6 +68,6 @@ def suggest(
         print_json({"labels": str(out), "page": str(shown), "suggested": [row.to_json() for row in rows]})
         return
     say(
-        f"{len(rows)} of {len(found.rows)} samples suggested.\nlabels  {out} (fill in the column label: "
+        f"{len(rows)} of {counted(len(found.rows), 'sample')} suggested.\nlabels  {out} (fill in the column label: "
         f"{', '.join(loaded.classes)})\npage    {shown}\nnext    longshift adapt {shlex.quote(str(model))} {out}"
     )

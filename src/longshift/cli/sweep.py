@@ -30,7 +30,7 @@ from longshift.cli.common import (
 from longshift.cli.log_progress import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_writable
-from longshift.text import counted
+from longshift.text import agree, counted, duration
 
 if TYPE_CHECKING:
     from longshift.sweep import JobQueue
@@ -92,7 +92,7 @@ def plan(
 
         longshift sweep plan digits-sweep --device cpu
     """
-    from longshift.sweep import count_kinds, duration, estimate, job_entries, make_plan, make_slots, never_started
+    from longshift.sweep import count_kinds, estimate, job_entries, make_plan, make_slots, never_started
 
     sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet))
     jobs = made.runs
@@ -120,7 +120,8 @@ def plan(
     places = ", ".join(f"{d.name} ({counted(len(d.targets), 'target')})" for d in sweep.datasets)
     say(f"{counted(len(jobs), 'job')}: {', '.join(shape)}; {places}")
     if len(made.jobs) > len(jobs):
-        say(f"not counted: {len(made.jobs) - len(jobs)} that are the same run as another row")
+        same = counted(len(made.jobs) - len(jobs), "job")
+        say(f"not counted: {same} with the same run as another row")
     say(f"finished: {finished}, failed: {counts['failed']}, remaining: {len(jobs) - finished}")
     _warn([*made.warnings, *never_started(made)])
     if measure and len(jobs) > finished:
@@ -196,7 +197,8 @@ def run(
         devices = [slot.device for slot in slots]
         tell(opening(job_queue.total, "job", len(job_queue.waiting), devices))
     if job_queue.in_table and not as_json:
-        say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} were already in {made.folder.table}")
+        were = agree(job_queue.in_table, "was", "were")
+        say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} {were} already in {made.folder.table}")
     with progress(f"sweep {directory.name}", job_queue.total, quiet) as tick, graceful_stop(announce_stop) as asked:
         shown = [0]
 
@@ -266,14 +268,15 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
         f"{directory}: {total['done'] + total['diverged']} of {counted(len(jobs), 'job')}", ("method", *STATES), rows
     )
     if in_table := sum(entry.elsewhere for entry in entries.values()):
-        say(f"{in_table} of them are only in {made.folder.table}, not in the store")
+        say(f"{in_table} of them {agree(in_table, 'is', 'are')} only in {made.folder.table}, not in the store")
     for job in failures[:SHOWN_FAILURES]:
         say(f"failed: {job} ({job.id}): {read_failure(store, job.fingerprint)}")
     if len(failures) > SHOWN_FAILURES:
         say(f"and {len(failures) - SHOWN_FAILURES} more; --json lists them all")
     if total["corrupt"]:
-        results = counted(total["corrupt"], "result")
-        say(f"{results} are damaged; the next `run` moves them aside and runs their jobs again")
+        results, are = counted(total["corrupt"], "result"), agree(total["corrupt"], "is", "are")
+        its, jobs_again = agree(total["corrupt"], "it", "them"), agree(total["corrupt"], "its job", "their jobs")
+        say(f"{results} {are} damaged; the next `run` moves {its} aside and runs {jobs_again} again")
 
 
 @app.command()

@@ -10,6 +10,7 @@ import typer
 from longshift.cli.common import JsonFlag, QuietFlag, percent, print_json, print_table, progress, say, say_notes, tell
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import UsageError
+from longshift.text import duration
 from longshift.toml import read_toml
 
 
@@ -69,13 +70,18 @@ def show_result(folder: Path, result: dict[str, Any]) -> None:
     if result["status"] == "diverged":
         tell(f"the loss became infinite or NaN before step {result['diverged_at']}", "red")
     rows = []
-    for which in ("selected", "averaged", "last"):
-        found = result.get(which)
+    shown = {which: result[which] for which in ("selected", "averaged", "last") if result.get(which)}
+    same = {"selected", "last"} <= set(shown) and shown["selected"]["step"] == shown["last"]["step"]
+    if same:
+        del shown["last"]
+    for which, found in shown.items():
         for name in ("validation", "test", "target"):
-            if found and name in found:
+            if name in found:
                 part = found[name]
                 numbers = [percent(part[key]) for key in ("accuracy", "many", "medium", "few", "worst_domain")]
                 rows.append([f"{which} (step {found['step']})", name, *numbers])
     print_table(f"{folder}", ("weights", "set", "accuracy", "many", "medium", "few", "worst domain"), rows)
+    if same:
+        say("The selected weights are those of the last step.")
     seconds = result["seconds"]
-    say(f"{seconds['per_step'] * 1000:.1f} ms per step, {seconds['total']:.1f} s in total")
+    say(f"{seconds['per_step'] * 1000:.1f} ms per step, {duration(seconds['total'])} in total")

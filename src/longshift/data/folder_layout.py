@@ -50,8 +50,9 @@ def _site_given(root: Path, names: Sequence[str]) -> str:
     if others:
         return one_site(root, names, others)
     return (
-        f"there is one level of folders too few. If {some(names)} are classes, put them into a folder for each site "
-        f"(SITE/CLASS/image.jpg); if they are sites, sort the images of each into folders of classes; {ANY_LAYOUT}"
+        f"there is one level of folders too few. If the folders ({some(names)}) are classes, put them into a folder "
+        f"for each site (SITE/CLASS/image.jpg); if they are sites, sort the images of each into folders of classes; "
+        f"{ANY_LAYOUT}"
     )
 
 

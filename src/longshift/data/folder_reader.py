@@ -15,7 +15,7 @@ from longshift.data.folder_layout import PARTS, wrong_depth
 from longshift.data.image_suffixes import IMAGE_SUFFIXES, is_hidden, is_image, is_other_format
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
-from longshift.text import some
+from longshift.text import agree, counted, some
 
 LAYOUT = "domain/class/image.jpg"
 
@@ -39,12 +39,14 @@ def list_folder(root: Path) -> Listing:
     odd = [path for path in (*folders, *images, *others) if not _is_utf8(path)]
     if odd and all(_is_utf8(os.fsencode(path).decode("utf-8", "surrogateescape")) for path in odd):
         raise LongshiftError(
-            f"{len(odd)} names in {root} are not read as UTF-8, because the locale here is set to "
-            f"{sys.getfilesystemencoding()}: {some(odd)}. Run again with PYTHONUTF8=1 before the command."
+            f"{counted(len(odd), 'name')} in {root} {agree(len(odd), 'is', 'are')} not read as UTF-8, because the "
+            f"locale here is set to {sys.getfilesystemencoding()}: {some(odd)}. Run again with "
+            "PYTHONUTF8=1 before the command."
         )
     if odd:
         raise LongshiftError(
-            f"{len(odd)} names in {root} are not UTF-8: {some(odd)}. Rename them (for example with "
+            f"{counted(len(odd), 'name')} in {root} {agree(len(odd), 'is', 'are')} not UTF-8: {some(odd)}. Rename "
+            f"{agree(len(odd), 'it', 'them')} (for example with "
             f"`convmv -r -f latin1 -t utf8 --notest FOLDER`)."
         )
     return Listing(tuple(images), tuple(folders), tuple(others))
@@ -107,7 +109,7 @@ def list_zip(root: Path) -> Listing:
             others.append(name)
     twice = sorted(name for name, times in Counter(images).items() if times > 1)
     if twice:
-        raise LongshiftError(f"{root} has {len(twice)} names more than once: {some(twice)}. Repack it.")
+        raise LongshiftError(f"{root} has {counted(len(twice), 'name')} more than once: {some(twice)}. Repack it.")
     return Listing(tuple(images), tuple(folders), tuple(others))
 
 
@@ -148,8 +150,8 @@ def read_tree(root: Path, name: str) -> Manifest:
             misplaced.append(path)
     if not rows:
         raise LongshiftError(
-            f"none of the {len(misplaced)} images in {root} is at {LAYOUT}; got {some(sorted(misplaced), 3)}.\n"
-            f"Likely: {wrong_depth(root if zipped else root / prefix, images)}."
+            f"expected images at {LAYOUT} in {root}, got {counted(len(misplaced), 'image')} elsewhere: "
+            f"{some(sorted(misplaced), 3)}.\nLikely: {wrong_depth(root if zipped else root / prefix, images)}."
         )
     filled = {f"{row.domain}/{row.label}" for row in rows}
     within = (path.removeprefix(prefix).split("/") for path in listing.folders if path.startswith(prefix))

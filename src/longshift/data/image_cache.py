@@ -43,7 +43,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.files import cannot_write, content_hash, file_hash, read_json, write_json
 from longshift.locks import is_locked, locked
 from longshift.progress import Tick, silent
-from longshift.text import some
+from longshift.text import counted, some
 
 FORMAT = 2
 CHECKED_BYTES = 1 << 30  # of pixels that are compared with their checksums when a store is opened: about a second
@@ -251,7 +251,7 @@ def _decoded(manifest: Manifest, size: int, source: ImageSource, tick: Tick) -> 
         tick(1)
     if bad:
         raise LongshiftError(
-            f"{len(bad)} of the {len(manifest)} images of {manifest.name} cannot be read: {some(bad)}. "
+            f"{len(bad)} of the {counted(len(manifest), 'image')} of {manifest.name} cannot be read: {some(bad)}. "
             f"`longshift data verify {manifest.argument}` lists all problems."
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
-from longshift.text import some
+from longshift.text import agree, counted, some
 
 if TYPE_CHECKING:  # takes a fifth of a second to import; only tables need it
     import pandas as pd
@@ -31,8 +31,9 @@ def read_table(source: Path, name: str) -> Manifest:
     columns = {column: _texts(frame, column) for column in REQUIRED}
     blank = [i for i in range(len(frame)) if not all(columns[column][i] for column in REQUIRED)]
     if blank:
-        rows = some([str(i + 1) for i in blank])
-        raise LongshiftError(f"{source} has {len(blank)} rows with an empty path, label or domain: rows {rows}")
+        rows = f"{agree(len(blank), 'row', 'rows')} {some([str(i + 1) for i in blank])}"
+        number = counted(len(blank), "row")
+        raise LongshiftError(f"{source} has {number} with an empty path, label or domain: {rows}")
     paths = _inside(source, columns["path"])
     splits = _texts(frame, "split") if "split" in frame.columns else [""] * len(frame)
     twice = sorted(path for path, times in Counter(paths).items() if times > 1)
@@ -93,7 +94,7 @@ def _inside(source: Path, paths: list[str]) -> list[str]:
         result.append(str(PurePosixPath(relative)))
     if outside:
         raise LongshiftError(
-            f"{len(outside)} paths in {source} lie outside its folder {folder}: {some(outside, 3)}. "
-            "Put the table into a folder that contains all its images."
+            f"{counted(len(outside), 'path')} in {source} {agree(len(outside), 'lies', 'lie')} outside its folder "
+            f"{folder}: {some(outside, 3)}. Put the table into a folder that contains all its images."
         )
     return result

@@ -21,7 +21,7 @@ from longshift.data.embedded import vector_file
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
 from longshift.files import require_regular
-from longshift.text import some
+from longshift.text import agree, counted, some
 
 FloatArray = npt.NDArray[np.float32]
 UNPACKED_LIMIT = 1 << 30  # bytes; larger files must not be packed more tightly than
@@ -119,19 +119,21 @@ def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
     bad = np.flatnonzero(~good)
     if len(bad):
         raise LongshiftError(
-            f"{path}: {len(bad)} of the {len(x)} vectors hold NaN, infinite or too large numbers: rows "
-            f"{some([str(row) for row in bad])} (from 0). Remove those rows."
+            f"{path}: {len(bad)} of the {counted(len(x), 'vector')} {agree(len(bad), 'holds', 'hold')} NaN, infinite "
+            f"or too large numbers: {agree(len(bad), 'row', 'rows')} {some([str(row) for row in bad])} (from 0). "
+            f"Remove {agree(len(bad), 'that row', 'those rows')}."
         )
     return vectors
 
 
 def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int) -> list[str]:
     if values.shape != (n,):
-        raise LongshiftError(f"{path}: expected {n} values in `{name}`, one per vector, got {values.shape}")
+        raise LongshiftError(f"{path}: expected {counted(n, 'value')} in `{name}`, one per vector, got {values.shape}")
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
     blank = [str(row) for row, text in enumerate(texts) if not text]
     if blank:
-        raise LongshiftError(f"{path} has {len(blank)} rows with an empty {name}: rows {some(blank)} (from 0)")
+        listed = f"{agree(len(blank), 'row', 'rows')} {some(blank)} (from 0)"
+        raise LongshiftError(f"{path} has {counted(len(blank), 'row')} with an empty {name}: {listed}")
     return texts
 
 
@@ -199,7 +201,8 @@ def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[
     if LISTS in names:
         lists = table.column(LISTS).combine_chunks()
         if lists.null_count:
-            raise LongshiftError(f"{path}: {lists.null_count} of the {len(lists)} rows have no embedding")
+            have = agree(lists.null_count, "has", "have")
+            raise LongshiftError(f"{path}: {lists.null_count} of the {counted(len(lists), 'row')} {have} no embedding")
         lengths = np.unique(compute.list_value_length(lists).to_numpy(zero_copy_only=False))
         if len(lengths) != 1:
             found = ", ".join(map(str, lengths[:5])) or "none"

@@ -10,7 +10,7 @@ from longshift.array_types import IntArray
 from longshift.data import Manifest, Problem, no_shared_class_warning, split_names_warning, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
-from longshift.text import counted, some
+from longshift.text import agree, counted, some
 
 FEW = 5  # a class with fewer samples than this at a site is hard to learn there
 IMBALANCED = 10.0
@@ -106,13 +106,13 @@ class DataSummary:
         twins = self.of_kind("duplicate")
         if twins:
             found.append(
-                f"{counted(len(twins), self.noun[:-1])} {'is' if len(twins) == 1 else 'are'} the same at two sites "
+                f"{counted(len(twins), self.noun[:-1])} {agree(len(twins), 'is', 'are')} the same at two sites "
                 f"(for example {twins[0].path}), which makes the estimate for a new site too optimistic. Remove one "
                 "of each pair."
             )
         copies = self.of_kind("copy")
         if copies:
-            are = "is a copy" if len(copies) == 1 else "are copies"
+            are = agree(len(copies), "is a copy", "are copies")
             found.append(
                 f"{counted(len(copies), self.noun[:-1])} {are} of another at the same site (for example "
                 f"{copies[0].path}). Copies stay together, in training or in validation, unless a class has too few "
@@ -121,7 +121,7 @@ class DataSummary:
         double = self.of_kind("two labels")
         if double:
             found.append(
-                f"{counted(len(double), self.noun[:-1])} {'has' if len(double) == 1 else 'have'} the same content as "
+                f"{counted(len(double), self.noun[:-1])} {agree(len(double), 'has', 'have')} the same content as "
                 f"another with a different label (for example {double[0].path}: {double[0].detail}). Correct the "
                 "labels."
             )
@@ -137,13 +137,13 @@ class DataSummary:
         others = self.of_kind("other format")
         if others:
             found.append(
-                f"{counted(len(others), 'picture')} in an unsupported format {'is' if len(others) == 1 else 'are'} "
+                f"{counted(len(others), 'picture')} in an unsupported format {agree(len(others), 'is', 'are')} "
                 f"left out (for example {others[0].path}). Convert to JPEG or PNG."
             )
         dark = self.of_kind("dark")
         if dark:
             found.append(
-                f"{counted(len(dark), 'image')} {'is' if len(dark) == 1 else 'are'} nearly black "
+                f"{counted(len(dark), 'image')} {agree(len(dark), 'is', 'are')} nearly black "
                 f"(for example {dark[0].path}: {dark[0].detail})."
             )
         return found

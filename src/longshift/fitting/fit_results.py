@@ -69,7 +69,11 @@ def write_results(
     write_json(
         runner.folder / "fit.json",
         {
-            "schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason, **summary.to_json(),
+            "schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason,
+            "steps": {
+                "held_out": {site: plan.steps_at(site) for site in plan.sites}, "final": plan.steps_at(NO_TARGET),
+            },
+            **summary.to_json(),
             **({"label_curve": curve.to_json()} if curve else {}),
         },
     )  # fmt: skip

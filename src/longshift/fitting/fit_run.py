@@ -25,7 +25,7 @@ from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import FINAL_FOLDER, PLAN_FILE
 from longshift.locks import lock_folder
 from longshift.progress import Tick
-from longshift.text import counted
+from longshift.text import agree, counted, duration
 from longshift.training import Bar, Interrupted, OpenDataset, RunFolder, Runtime, no_bar, read_result, resolve_device
 
 SPARE_BYTES = 200 * 2**20
@@ -144,16 +144,17 @@ def fit(
             used = _seconds_used(folder)
             limit.spend(used)
         if plan.styles and not plan.style_reason:
-            plan = choose_style(runner, plan)
+            plan = choose_style(runner, plan, compare)
             keep(plan)
         jobs = plan.jobs(dataset, folder, compare)
         for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)), plan.style_reason)):
             say(sentence)
         finished = sum(RunFolder(job.folder).finished() for job in jobs)
         if finished:
-            say(f"{finished} of the {counted(len(jobs), 'run')} are already finished.")
-        if used and finished < len(jobs):
-            say(f"Finished runs took {used / 60:.1f} of the {minutes:g} minutes; the rest is for the other runs.")
+            say(f"{finished} of the {counted(len(jobs), 'run')} {agree(finished, 'is', 'are')} already finished.")
+        if minutes is not None and used and finished < len(jobs):
+            took = f"Finished runs took {duration(used)} of {duration(60 * minutes)}"
+            say(f"{took}; the rest is for the other runs.")
         results, plan = runner.train(jobs, plan)
         return write_results(runner, look, plan, jobs, results, what_if_labelled)
 

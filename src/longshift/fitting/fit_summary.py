@@ -24,7 +24,7 @@ from longshift.fitting.site_scores import (
 )
 from longshift.inference import UnseenAccuracy
 from longshift.methods import get_method
-from longshift.text import counted, decimal, some
+from longshift.text import agree, counted, decimal, some
 
 NOTEWORTHY = 0.05  # a difference between seen and unseen sites
 
@@ -107,6 +107,10 @@ def summarise(
     else:
         sentences.append(f"No {'other ' * bool(alone)}class is clearly weak.")
     judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
+    if judgement and plan.site_steps:
+        judgement += (
+            " Time ran short, so sites differ in their number of steps; at each site, all methods had the same number."
+        )
     if judgement:
         sentences.append(judgement)
     average = next((name for name in scores if name.startswith(f"{title} + ")), None)
@@ -176,7 +180,7 @@ def unlearned(alone: Sequence[ClassScore], without: float | None) -> str:
     its, it = ("its", "it") if one else ("their", "them")
     return (
         f"Not measured: {listed}. No training samples of {it} were left while {its} only site was held out. "
-        f"{its.capitalize()} {counted(n, 'sample')} {'counts' if n == 1 else 'count'} as misclassified above"
+        f"{its.capitalize()} {counted(n, 'sample')} {agree(n, 'counts', 'count')} as misclassified above"
         + ("." if without is None else f"; without {it}, expect {100 * without:.0f} % accuracy.")
         + f" The final model learns {it} from that site only; samples from a second site would help most."
     )

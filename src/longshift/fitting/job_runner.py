@@ -16,7 +16,7 @@ from longshift.fitting.time_limit import TimeLimit
 from longshift.locks import lock_folder
 from longshift.progress import Tick
 from longshift.settings import NO_TARGET
-from longshift.text import counted
+from longshift.text import some
 from longshift.training import (
     Bar,
     Interrupted,
@@ -77,10 +77,16 @@ class JobRunner:
         self._known[key] = make_task(run, self.runtime, self._early, self._known.get(key))
         return self._known[key]
 
-    def train(self, jobs: list[Job], plan: Plan) -> tuple[Results, Plan]:
+    def train(self, jobs: list[Job], plan: Plan, later: int = 0) -> tuple[Results, Plan]:
         """Train the jobs that are not finished. If they are too slow, the plan has fewer steps afterwards.
 
-        Jobs that were shortened are replaced in the list.
+        Jobs that were shortened are replaced in the list. All runs without the same site have the same number of
+        steps, because they are compared: a site with a finished run is never shortened.
+
+        Args:
+            jobs: The runs, site by site.
+            plan: The plan that they follow.
+            later: Runs that follow these and need time, too.
         """
         for job in {inputs_key(job.config): job for job in jobs}.values():
             self.task(job)  # with a bar of its own, which must not run inside that of training
@@ -97,8 +103,9 @@ class JobRunner:
             for number in range(len(jobs)):
                 while jobs[number].folder not in results:
                     label = f"{number + 1}/{len(jobs)} {jobs[number].label}"
-                    remaining = len(jobs) - len(results)
-                    found = self._train_one(jobs[number], remaining, _noted(tick, label, self.limit))
+                    remaining = len(jobs) - len(results) + later
+                    pinned = jobs[number].site in _finished_sites(jobs, results)
+                    found = self._train_one(jobs[number], remaining, _noted(tick, label, self.limit), pinned)
                     if found is not None:
                         results[jobs[number].folder] = found
                     elif self.limit.tripped:
@@ -110,14 +117,18 @@ class JobRunner:
                         )
         return results, plan
 
-    def _train_one(self, job: Job, remaining: int, tick: Tick) -> dict[str, Any] | None:
-        """The result; None if the run was stopped, by the user or by the clock."""
+    def _train_one(self, job: Job, remaining: int, tick: Tick, pinned: bool) -> dict[str, Any] | None:
+        """The result; None if the run was stopped, by the user or, unless its length is `pinned`, by the clock."""
         keep = replace(self.runtime, keep_model=job.site == NO_TARGET, save_predictions=True)
         self.limit.begin(job.config.steps, remaining)
         try:
             with lock_folder(job.folder):
                 trainer = Trainer(
-                    job.config, self.task(job), job.folder, keep, lambda: self.stop() or self.limit.late()
+                    job.config,
+                    self.task(job),
+                    job.folder,
+                    keep,
+                    lambda: self.stop() or (not pinned and self.limit.late()),
                 )
                 return trainer.run(tick, resume=True)
         except Interrupted:
@@ -141,23 +152,31 @@ class JobRunner:
         return True
 
     def _shorten(self, jobs: list[Job], results: Results, plan: Plan) -> Plan:
-        """Give unfinished jobs the steps that the rest of the time allows; the one that was stopped starts again."""
+        """Give runs at sites without finished runs the steps that the rest of the time allows.
+
+        The run that was stopped starts again.
+        """
+        pinned = _finished_sites(jobs, results)
         current = next(job for job in jobs if job.folder not in results)
         steps = min(max(self.limit.affordable(), FEWEST), current.config.steps - 1)
-        unfinished = [job for job in jobs if job.folder not in results]
-        shutil.rmtree(current.folder)
-        last = counted(len(unfinished), "run")
+        sites = dict.fromkeys(job.site for job in jobs if job.site not in pinned and job.site != NO_TARGET)
+        shorter = f"Runs that hold out {some(sites, 20)} and the final model have" if sites else "The final model has"
         reason = (
-            f"Training is slower than measured at the start: the last {last} "
-            f"{'has' if len(unfinished) == 1 else 'have'} {steps} steps instead of {current.config.steps}."
+            f"Training is slower than measured at the start. {shorter} {steps} steps instead of {current.config.steps}."
         )
+        shutil.rmtree(current.folder)
         self.say(reason)
         for index, job in enumerate(jobs):
-            if job.folder not in results:
+            if job.site not in pinned:
                 jobs[index] = replace(job, config=job.config.model_copy(update=lengths(steps)))
-        plan = plan.with_steps(steps, [job for job in jobs if job.folder in results], reason)
+        plan = plan.with_steps(steps, pinned, reason)
         self.keep(plan)
         return plan
+
+
+def _finished_sites(jobs: list[Job], results: Results) -> dict[str, int]:
+    """Sites with a finished run, and the steps of their runs."""
+    return {job.site: job.config.steps for job in jobs if job.folder in results}
 
 
 def _noted(tick: Tick, label: str, limit: TimeLimit) -> Tick:

@@ -16,6 +16,7 @@ from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import CLASS_ACCURACY, MOST
 from longshift.methods import get_method
 from longshift.report import escape
+from longshift.text import counted
 
 
 def write_card(path: Path, look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
@@ -76,9 +77,17 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
             "that site was held out; its samples count as misclassified."
             for c in alone[:MOST]
         ],
-        *([f"- And {len(alone) - MOST} more classes that only one site has."] if len(alone) > MOST else []),
+        *(
+            [f"- And {counted(len(alone) - MOST, 'more class', 'more classes')} that only one site has."]
+            if len(alone) > MOST
+            else []
+        ),
         *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak[:MOST]],
-        *([f"- And {len(summary.weak) - MOST} more weak classes: see the table."] if len(summary.weak) > MOST else []),
+        *(
+            [f"- And {counted(len(summary.weak) - MOST, 'more weak class', 'more weak classes')}: see the table."]
+            if len(summary.weak) > MOST
+            else []
+        ),
         *([] if summary.weak else ["- No class is clearly weak."]),
         "",
         f"{CLASS_ACCURACY}:",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from longshift.inference import FINAL_FOLDER
 from longshift.methods import MethodConfig, of_style
 from longshift.report import slug
 from longshift.settings import NO_TARGET
-from longshift.text import counted
+from longshift.text import counted, duration
 from longshift.training import OpenDataset, RunConfig, Runtime, StepTimer, Task, Trainer
 
 SCHEMA = 1
@@ -54,9 +54,7 @@ class Plan:
     version: str  # of the data, by the content of their files
     pace: str = ""  # how the given time is used
     choice: str = ""  # why the whole network or only a head is trained
-    kept_steps: dict[str, int] = field(
-        default_factory=dict
-    )  # of runs that were longer before time ran short, by folder
+    site_steps: dict[str, int] = field(default_factory=dict)  # where time ran short: of the runs of earlier sites
     styles: tuple[str, ...] = ()  # tried at each held-out site
     style_reason: str = ""  # which of them was chosen and why; "" before that
 
@@ -77,11 +75,21 @@ class Plan:
         base = {**self.base, "hparams": {**kept, "style": style}}
         return replace(self, base=base, style_reason=reason)
 
-    def with_steps(self, steps: int, finished: Iterable[Job], reason: str) -> Plan:
-        """The plan with another length for the runs that are not finished."""
-        kept = {**self.kept_steps, **{job.folder.name: job.config.steps for job in finished}}
+    def with_steps(self, steps: int, pinned: Mapping[str, int], reason: str) -> Plan:
+        """The plan with another length for the final model and for sites without finished runs.
+
+        Args:
+            steps: The new length.
+            pinned: Steps at sites with finished runs: methods are compared there, so the others have as many.
+            reason: A sentence for the report.
+        """
+        kept = {**self.site_steps, **pinned}
         pace = f"{self.pace} {reason}".strip()
-        return replace(self, base={**self.base, **lengths(steps)}, kept_steps=kept, pace=pace)
+        return replace(self, base={**self.base, **lengths(steps)}, site_steps=kept, pace=pace)
+
+    def steps_at(self, site: str) -> int:
+        """Steps of each run without this site; `NO_TARGET`: of the final model."""
+        return self.site_steps.get(site, int(self.base["steps"]))
 
     def job(self, dataset: OpenDataset, method: str, site: str, out: Path) -> Job:
         """One run; methods to compare with use the common hyper-parameters and their own defaults for the others."""
@@ -96,14 +104,14 @@ class Plan:
             folder = out / FINAL_FOLDER
         else:
             folder = out / "sites" / f"{name}-{self.sites.index(site) + 1}-{slug(site)}"
-        if folder.name in self.kept_steps:
-            values |= lengths(self.kept_steps[folder.name])
+        if site in self.site_steps:
+            values |= lengths(self.site_steps[site])
         return Job(method, site, folder, dataset.resolve(values, "the fit").config)
 
     def jobs(self, dataset: OpenDataset, out: Path, compare: bool) -> list[Job]:
-        """All runs in order: sites first, so that the estimate comes before the final model."""
+        """All runs in order: site by site, so that compared runs have the same length; the final model last."""
         methods = (self.method, *(name for name in COMPARED if compare and name != self.method))
-        held_out = [self.job(dataset, method, site, out) for method in methods for site in self.sites]
+        held_out = [self.job(dataset, method, site, out) for site in self.sites for method in methods]
         return [*held_out, self.job(dataset, self.method, NO_TARGET, out)]
 
 
@@ -162,16 +170,16 @@ def pace_within(
     no smaller network.
 
     >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
-    '10 minutes allow 900 steps in each of the 5 runs; the usual number for this data is 300.'
+    'There is time for 900 steps in each of the 5 runs within 10 minutes; the usual number for this data is 300.'
     """
-    given = f"{minutes:g} minute{'s' * (minutes != 1)}"
+    given = duration(60 * minutes)
     left = minutes if left is None else left
     affordable = int(60 * max(left, 0) * share / (max(per_step, 1e-6) * runs))
     if affordable < FEWEST:
-        needed = FEWEST * per_step * runs / (60 * share) + minutes - left
+        needed = math.ceil(10 * (FEWEST * per_step * runs / (60 * share) + minutes - left)) / 10
         raise LongshiftError(
             f"Expected time for at least {FEWEST} steps in each of the {runs} runs, got {given}, enough for "
-            f"{counted(affordable, 'step')}. Allow {_minutes(needed)} (--minutes), hold out one site (--target SITE)"
+            f"{counted(affordable, 'step')}. Allow more time (--minutes {needed:g}), hold out one site (--target SITE)"
             + ("" if small else " or use a smaller network (--backbone small_conv)")
         )
     steps = min(affordable, longest)
@@ -179,37 +187,22 @@ def pace_within(
     if steps < usual:
         return Pace(
             steps,
-            f"{given} allow {steps} steps in each of the {runs} runs, fewer than {what}. More time may give a better "
-            "model.",
+            f"There is time for {steps} steps in each of the {runs} runs within {given}, fewer than {what}. More time "
+            "may give a better model.",
         )
     if affordable <= longest:
         return Pace(
             steps,
-            f"{given} allow {steps} steps in each of the {runs} runs; the usual number for this data is {usual}.",
+            f"There is time for {steps} steps in each of the {runs} runs within {given}; the usual number for this "
+            f"data is {usual}.",
         )
-    about = _minutes(steps * per_step * runs / (60 * share))
+    about = duration(steps * per_step * runs / share)
     usually = "" if asked or steps == usual else f" instead of the usual {usual}"
     why = ", as requested" if asked else "; more would hardly change this model"
     return Pace(
-        steps, f"{steps} steps in each of the {runs} runs{usually}{why}. This takes about {about} of the {given}."
+        steps,
+        f"{steps} steps in each of the {runs} runs{usually}{why}. This takes about {about}; the limit is {given}.",
     )
-
-
-def duration(seconds: float) -> str:
-    """A rough time in words.
-
-    >>> duration(20), duration(200), duration(40000)
-    ('1 minute', '4 minutes', '11 hours')
-    """
-    if seconds < 90 * 60:
-        return counted(math.ceil(seconds / 60), "minute")
-    return counted(round(seconds / 3600), "hour")
-
-
-def _minutes(number: float) -> str:
-    """Rounded up, to a tenth of a minute below ten."""
-    rounded = math.ceil(10 * number) / 10 if number < 10 else math.ceil(number)
-    return f"{rounded:g} minute{'s' * (rounded != 1)}"
 
 
 def earlier_plan(path: Path, request: dict[str, Any]) -> Plan | None:

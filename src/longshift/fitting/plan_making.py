@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from longshift.errors import LongshiftError
 from longshift.fitting.fit_results import check_selected
 from longshift.fitting.job_runner import JobRunner
-from longshift.fitting.plan import Plan, lengths, longest_steps, pace_within, seconds_per_step, usual_steps
+from longshift.fitting.plan import Job, Plan, lengths, longest_steps, pace_within, seconds_per_step, usual_steps
 from longshift.fitting.request_checks import Draft, make_draft
 from longshift.fitting.site_scores import site_score
 from longshift.fitting.style_trial import better_style, styles_to_try
@@ -33,14 +34,23 @@ def make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare:
     if request["minutes"] is not None:
         if draft.config.frozen:
             require_time_for_features(draft.config, manifest, runner.limit.left, runner.runtime)
-        with use_threads(training_threads(jobs[0].config, runner.runtime)):
-            per_step = seconds_per_step(jobs[0].config, runner.task(jobs[0]), runner.runtime)
+        per_step = _seconds_per_step(runner, jobs, plan.style_runs)
         asked = request["steps"] is not None
         longest = usual if asked else longest_steps(usual, draft.config)
         left, small = runner.limit.left / 60, draft.config.vectors or draft.config.frozen
         pace = pace_within(request["minutes"], count, per_step, usual, longest, asked, left=left, small=small)
         steps, plan = pace.steps, replace(plan, pace=pace.words)
     return replace(plan, base={**draft.base, **lengths(steps)})
+
+
+def _seconds_per_step(runner: JobRunner, jobs: list[Job], style_runs: int) -> float:
+    """The mean over all runs: with `compare`, each method is timed, because their steps take different times."""
+    kinds = {job.method: job for job in reversed(jobs)}
+    counts = Counter(job.method for job in jobs)
+    counts[jobs[-1].method] += style_runs
+    with use_threads(training_threads(jobs[0].config, runner.runtime)):
+        found = {name: seconds_per_step(job.config, runner.task(job), runner.runtime) for name, job in kinds.items()}
+    return sum(counts[name] * seconds for name, seconds in found.items()) / sum(counts.values())
 
 
 def _explain(runner: JobRunner, draft: Draft, request: dict[str, Any], jobs: int, gpu: bool) -> str:
@@ -64,19 +74,19 @@ def _explain(runner: JobRunner, draft: Draft, request: dict[str, Any], jobs: int
     return explain(config, other, manifest, runs, why, runner.runtime)
 
 
-def choose_style(runner: JobRunner, plan: Plan) -> Plan:
+def choose_style(runner: JobRunner, plan: Plan, compare: bool) -> Plan:
     """Train with each style at each held-out site and keep the better one; its runs are those of the estimate.
 
     A style with a run that diverged loses to one without.
     """
     tried = {style: plan.with_style(style) for style in plan.styles}
-    jobs = {
-        style: [one.job(runner.dataset, plan.method, site, runner.folder) for site in plan.sites]
-        for style, one in tried.items()
-    }
-    everything = [job for some in jobs.values() for job in some]
+    everything = [
+        one.job(runner.dataset, plan.method, site, runner.folder) for site in plan.sites for one in tried.values()
+    ]
+    later = len(plan.jobs(runner.dataset, runner.folder, compare)) - len(plan.sites)
     runner.say(f"Training with and without style mixing first: {counted(len(everything), 'run')}.")
-    results, plan = runner.train(everything, plan)
+    results, plan = runner.train(everything, plan, later)
+    jobs = {style: everything[index :: len(tried)] for index, style in enumerate(tried)}
     diverged = {
         style: [job.site for job in some if results[job.folder]["status"] == "diverged"] for style, some in jobs.items()
     }

@@ -25,7 +25,7 @@ from longshift.report import (
     table_html,
     write_page,
 )
-from longshift.text import counted
+from longshift.text import agree, counted
 
 SHOWN, PER_CLASS = 24, 6
 
@@ -53,7 +53,8 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
             else ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
         ),
         *([found.odd_mix] if found.odd_mix else []),
-        f"{doubtful} of {counted(len(found.rows), noun)} are unsure (probability below {found.unsure_below:g}).",
+        f"{doubtful} of {counted(len(found.rows), noun)} {agree(doubtful, 'is', 'are')} unsure (probability below "
+        f"{found.unsure_below:g}).",
         *([f"{counted(len(found.skipped), 'file')} could not be read."] if found.skipped else []),
     ]
     sections = []
@@ -161,8 +162,8 @@ def _novel_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, nou
     else:
         body = gallery(_captioned(model, outputs, shares, order))
     intro = (
-        f"{len(beyond)} of {counted(len(scores), noun)} lie farther from all known samples than 99 % of those; "
-        "the farthest first."
+        f"{len(beyond)} of {counted(len(scores), noun)} {agree(len(beyond), 'lies', 'lie')} farther from all known "
+        "samples than 99 % of those; the farthest first."
     )
     return Section(f"{noun.capitalize()}s unlike anything seen", body, intro, "unlike", wide=True)
 

@@ -10,7 +10,8 @@ import torch
 
 from longshift.data import Manifest, cores
 from longshift.errors import LongshiftError
-from longshift.fitting.plan import duration, usual_steps
+from longshift.fitting.plan import usual_steps
+from longshift.text import duration
 from longshift.training import (
     FeatureRequest,
     FrozenNetwork,

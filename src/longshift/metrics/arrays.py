@@ -11,6 +11,7 @@ from torch import Tensor
 
 from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
+from longshift.text import agree, counted
 
 Array: TypeAlias = npt.NDArray[Any] | Tensor
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -46,8 +47,9 @@ def refuse_not_finite(good: npt.NDArray[np.bool_], what: str, source: str | None
         return
     bad = np.flatnonzero(~good)
     raise LongshiftError(
-        f"{f'{source}: ' if source else ''}{len(bad)} of {len(good)} rows of {what} are not finite (first: row "
-        f"{bad[0]}); training has probably diverged, so no number is computed from them"
+        f"{f'{source}: ' if source else ''}{len(bad)} of {counted(len(good), 'row')} of {what} "
+        f"{agree(len(bad), 'is', 'are')} not finite (first: row {bad[0]}); training has probably diverged, so no "
+        "number is computed from them"
     )
 
 

@@ -17,6 +17,7 @@ from longshift.paper.workspace import Workspace
 from longshift.report import Missing, domain_predictions, find_missing
 from longshift.results import as_frame, choose, unfinished_row
 from longshift.sweep import FINISHED, Entry, Job, scan_jobs
+from longshift.text import counted
 from longshift.training import RunFolder, read_metrics, read_predictions, read_result
 
 
@@ -42,7 +43,7 @@ class Results:
     def chosen(self) -> pd.DataFrame:
         """The best draw of each trial, by validation."""
         if not len(self.frame) or not (self.frame["status"] == "done").any():
-            raise LongshiftError(f"none of its {len(self.jobs)} runs is finished with a number")
+            raise LongshiftError(f"none of its {counted(len(self.jobs), 'run')} is finished with a number")
         return choose(self.frame)
 
     def _row(self, job: Job) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def _check(trouble: str, left: int) -> None:
     if trouble:
         raise LongshiftError(f"{trouble}\nEverything finished is kept; resume with the same command.")
     if left:
-        raise SweepStopped(f"stopped with {left} runs left; resume with the same command")
+        raise SweepStopped(f"stopped with {counted(left, 'run')} remaining; resume with the same command")
 
 
 def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult) -> None:

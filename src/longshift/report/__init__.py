@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         compare as compare,
         published as published,
     )
-    from longshift.report.ranking import RANKED_ROWS as RANKED_ROWS
+    from longshift.report.ranking import RANKED_ROWS as RANKED_ROWS, common_trials as common_trials
     from longshift.report.report_tables import (
         average_tables as average_tables,
         build_tables as build_tables,

@@ -22,7 +22,7 @@ from longshift.report.figures import (
     scatter,
     split_bars,
 )  # fmt: skip
-from longshift.report.findings import in_words, unranked_words
+from longshift.report.findings import in_words, trials_words, unranked_words
 from longshift.report.html_page import Section, figure, fold, join_html, paragraphs, table_html
 from longshift.report.ranking import Ranking
 from longshift.report.run_lengths import curve_groups
@@ -178,10 +178,10 @@ def rank_section(result: Ranking) -> Section:
     )
     if result.left_out:
         names = in_words([method_title(name) for name in result.left_out], 12)
-        caption += f" Left out because they lack some of the cases: {names}."
+        caption += f" Left out because they lack some of the cases or trials: {names}."
     if result.cases_left_out:
         caption += f" Left out because methods lack them: {counted(result.cases_left_out, 'case')}."
-    caption = " ".join(filter(None, [caption, unranked_words(result)]))
+    caption = " ".join(filter(None, [caption, trials_words(result), unranked_words(result)]))
     return Section("Ranks", figure(drawing, caption), name="ranks")
 
 

@@ -17,19 +17,25 @@ from longshift.text import counted, decimal
 def summarise(chosen: pd.DataFrame, result: Ranking, missing: Missing) -> list[str]:
     """Sentences, most important first."""
     rule = str(chosen["rule"].iloc[0])
-    chosen = chosen[chosen["method"].isin(result.order)]
-    sentences = [_winner(result), *_how_sure(result), *_weak(chosen, result)]
+    sentences = [_winner(result), *_how_sure(result), *_weak(result.runs, result), trials_words(result)]
     if rule != "validation":
         sentences.append(f"Selection: {rule} ({RULES[rule]}).")
     if result.left_out:
         names = in_words([method_title(name) for name in result.left_out])
-        sentences.append(f"Not ranked because they lack some of the cases: {names}.")
+        sentences.append(f"Not ranked because they lack some of the cases or trials: {names}.")
     sentences.append(unranked_words(result))
     if missing.count:
         sentences.append(
             f"Incomplete: {missing.in_short()}; tables mark every cell with fewer runs behind it than the others."
         )
     return [sentence for sentence in sentences if sentence]
+
+
+def trials_words(result: Ranking) -> str:
+    """Which trials do not count because some of the ranked methods lack them; nothing if all count."""
+    if not result.trials_left_out:
+        return ""
+    return f"Ranked are only trials that all ranked methods have. Left out: {in_words(result.trials_left_out)}."
 
 
 def unranked_words(result: Ranking) -> str:
@@ -47,8 +53,8 @@ def _winner(result: Ranking) -> str:
         return f"{name} reaches {mean:.1f} % on unseen domains (mean over {counted(result.cases, 'case')})."
     if not result.comparable:
         return (
-            "The methods cannot be compared: no target has numbers of all of them. Highest mean over the targets it "
-            f"has: {name} with {mean:.1f} %."
+            "The methods cannot be compared: no trial of a target has numbers of all of them. Highest mean over the "
+            f"targets it has: {name} with {mean:.1f} %."
         )
     over = f"on average over {counted(result.cases, 'case')}"
     if result.cases_left_out:
@@ -80,8 +86,8 @@ def _winner(result: Ranking) -> str:
     if result.lead is not None:
         ahead = f"{decimal(100 * result.lead.mean)} points ahead of {second}"
         trials = "the one trial" if result.lead.stderr is None else "the trials"
-        # The mean is of all trials of the winner, the lead of those that the second has too.
-        lead = f", {ahead}" if result.lead.whole else f"; in {trials} that both have throughout it is {ahead}"
+        # The mean is of all ranked runs, the lead of the trials that have all cases.
+        lead = f", {ahead}" if result.lead.whole else f"; in {trials} with all cases it is {ahead}"
     best = "comes first, in one trial," if once else "comes first" if chance else "is the best"
     return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
 
@@ -106,7 +112,7 @@ def _how_sure(result: Ranking) -> list[str]:
             f"of {100 * lead.stderr:.1f} over trials{p_value}; {judged}."
         )
     elif lead is not None:
-        both = f"that {name} and {second} both have{'' if lead.whole else ' throughout'}"
+        both = f"that all ranked methods have{'' if lead.whole else ' in all cases'}"
         sentences.append(f"How sure: one trial only {both}, so the spread between trials is unknown. Run more trials.")
     found = result.significance
     if found is None:

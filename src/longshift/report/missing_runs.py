@@ -9,7 +9,7 @@ import pandas as pd
 
 from longshift.report.run_filters import run_names
 from longshift.report.titles import is_averaged, method_title, order_datasets, order_methods, order_settings
-from longshift.text import counted
+from longshift.text import agree, counted
 
 UNKNOWN = "no such run"
 SHOWN = 12  # names in a sentence; all of them are in missing.csv and in the JSON
@@ -65,7 +65,7 @@ class Missing:
 
     def in_short(self) -> str:
         """How many of how many."""
-        return f"{self.count} of {counted(self.expected, 'run')} {'has' if self.count == 1 else 'have'} no result"
+        return f"{self.count} of {counted(self.expected, 'run')} {agree(self.count, 'has', 'have')} no result"
 
 
 def find_missing(frame: pd.DataFrame) -> Missing:

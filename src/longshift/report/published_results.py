@@ -10,7 +10,7 @@ from scipy import stats
 
 from longshift.report.table import Cell, Column, Row, Table, slug
 from longshift.report.titles import family, method_title
-from longshift.text import counted
+from longshift.text import agree, counted
 
 MEASURES = {"target_accuracy": "average", "target_many": "many", "target_medium": "medium", "target_few": "few"}
 PLACED = ("average", "target", "worst")  # kinds of tables whose columns are of one dataset and setting
@@ -84,7 +84,7 @@ def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], s
     shown = [abs(round(value, 1)) for value in differences if value is not None]
     inside = sum(value <= 1 for value in shown)
     sentences = [
-        f"{inside} of {counted(len(shown), 'number')} {'lies' if inside == 1 else 'lie'} within one point of "
+        f"{inside} of {counted(len(shown), 'number')} {agree(inside, 'lies', 'lie')} within one point of "
         f"{against.source} (measured there with {against.backbone}).",
         *_orders(agreement),
     ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import pandas as pd
 from scipy import stats
@@ -40,13 +40,13 @@ class Significance:
 
 @dataclass(frozen=True)
 class Lead:
-    """How far one method is ahead of another: mean over the trials that both have, on the same splits."""
+    """How far one method is ahead of another: mean over the trials that all ranked methods have, on the same splits."""
 
     mean: float
     stderr: float | None  # over trials; None with one trial
     p: float | None  # of a paired t-test over trials
     other_stderr: float | None  # of the other method's own mean
-    whole: bool  # whether all runs of both are in it: none is of a trial or case that the other lacks
+    whole: bool  # whether all ranked runs of both are in it: a trial that lacks some cases is not
 
     @property
     def sure(self) -> bool:
@@ -61,14 +61,14 @@ class Lead:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods from best to worst by average rank over the cases they all have."""
+    """Methods from best to worst by average rank over the cases and trials that they all have."""
 
     order: tuple[str, ...]
     mean: dict[str, float]  # target accuracy in [0, 1], averaged over cases
     firsts: dict[str, int]  # comparisons (dataset and setting) where the method is first
     comparisons: int
     cases: int  # (dataset, setting, target)
-    comparable: bool  # whether the ranked methods have numbers for the same cases
+    comparable: bool  # whether the ranked methods have numbers for the same cases, from the same trials
     left_out: tuple[str, ...]  # methods that are not ranked: they lack cases
     unranked: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
     cases_left_out: int  # cases that too many methods lack
@@ -77,6 +77,8 @@ class Ranking:
     above: tuple[str, ...]  # methods with a mean above the first by more than a standard error
     significance: Significance | None
     why_not: str  # why there is no test
+    trials_left_out: tuple[str, ...]  # trials that some ranked methods lack: "trial 1", "trial 2 in 1 of 12 cases"
+    runs: pd.DataFrame = field(repr=False, compare=False)  # the chosen runs that are ranked
 
     @property
     def winner(self) -> str:
@@ -85,10 +87,11 @@ class Ranking:
 
 
 def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Ranking:
-    """From the chosen runs (`selection.choose`); only methods and cases without gaps are ranked and tested.
+    """From the chosen runs (`selection.choose`); only methods, cases and trials without gaps are ranked and tested.
 
-    Averaged weights are other weights of the same runs: ranked next to their own method, they would push other methods
-    down, so only `among="all"` ranks them.
+    A method with other trials than the rest would be compared on other splits, so that only trials that all ranked
+    methods have count. Averaged weights are other weights of the same runs: ranked next to their own method, they would
+    push other methods down, so only `among="all"` ranks them.
     """
     chosen, unranked = split_unranked(chosen, among)
     single = per_target(chosen, ["target_accuracy"])
@@ -96,32 +99,66 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
     scores = scores.dropna(axis=1, how="all").dropna(axis=0, how="all")
     scores = scores[order_methods(str(name) for name in scores.columns)]
     complete = methods_first(scores)
-    usable = complete if complete.shape[1] >= min(2, scores.shape[1]) else scores
-    same = not usable.isna().any().any()
+    shared, left_trials = common_trials(chosen, complete)
+    same = shared.shape[1] >= min(2, scores.shape[1]) and len(shared) > 0
+    usable = shared.groupby(level=PLACE, sort=False).mean() if same else scores
+    ranked = chosen[chosen["method"].isin(usable.columns)]
+    if same:
+        ranked = ranked[pd.MultiIndex.from_frame(ranked[[*PLACE, "trial"]]).isin(shared.index)]
     mean = {str(name): float(usable[name].mean()) for name in usable.columns}
     if len(usable.columns) > 1 and same and len(usable) > 1:
         ranks = rank_table(usable).mean()
         order = sorted(mean, key=lambda name: (float(ranks[name]), -mean[name]))
     else:
         order = sorted(mean, key=lambda name: -mean[name])
-    together = averages(chosen[chosen["method"].isin(order)], ["target_accuracy"])
     firsts = dict.fromkeys(order, 0)
     comparisons = 0
-    for _, part in together.groupby(["dataset", "setting"]):
+    for _, part in averages(ranked, ["target_accuracy"]).groupby(["dataset", "setting"]):
         values = part.set_index("method")["target_accuracy"].dropna()
         comparisons += bool(len(values))
         for name in values.index[values.round(3) == values.round(3).max()] if len(values) else []:
             firsts[str(name)] += 1
-    leads = {name: _lead(chosen, order[0], name, usable.index) for name in order[1:]} if same else {}
+    leads = {name: _lead(ranked, order[0], name) for name in order[1:]} if same else {}
     known = {name: lead for name, lead in leads.items() if lead is not None}
     level = tuple(name for name, lead in known.items() if lead.within_error)
     above = tuple(name for name, lead in known.items() if lead.mean < -(lead.stderr or 0.0))
-    found, why = significance(complete)
+    if same or complete.shape[1] < 2:
+        found, why = significance(usable if same else complete)
+    else:
+        found, why = None, "no trial of a target has numbers of all methods"
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Ranking(
         tuple(order), mean, firsts, comparisons, len(usable), same, left, unranked, len(scores) - len(usable),
-        leads.get(order[1]) if len(order) > 1 else None, level, above, found, why,
+        leads.get(order[1]) if len(order) > 1 else None, level, above, found, why, left_trials if same else (), ranked,
     )  # fmt: skip
+
+
+def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Accuracy of methods in the trials that all have, and the trials that are left out, in words.
+
+    A variant that lacks one of the methods' common trials is left out itself: it never costs the methods a trial.
+
+    Args:
+        chosen: Chosen runs.
+        scores: Cases x methods without gaps, which say what is compared.
+
+    Returns:
+        A row per case and trial, a column per method; and phrases such as "trial 2 in 1 of 12 cases".
+    """
+    part = chosen[chosen["method"].isin(scores.columns)]
+    part = part[pd.MultiIndex.from_frame(part[PLACE]).isin(scores.index)]
+    table = part.set_index([*PLACE, "trial", "method"])["target_accuracy"].unstack("method").dropna(how="all")
+    table = table[list(scores.columns)]
+    plain = [name for name in table.columns if not is_variant(str(name))]
+    shared = table.dropna(subset=plain if len(plain) > 1 else list(table.columns))
+    shared = shared.dropna(axis=1)
+    there = table[list(shared.columns)].dropna(how="all")
+    words = []
+    for trial, rows in there.groupby(level="trial"):
+        lost = int((~rows.index.isin(shared.index)).sum())
+        if lost:
+            words.append(f"trial {trial}" if lost == len(rows) else f"trial {trial} in {lost} of {len(rows)} cases")
+    return shared, tuple(words)
 
 
 def split_unranked(chosen: pd.DataFrame, among: RankedRows) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -167,13 +204,12 @@ def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
     return Significance(test, difference, rank_groups(test.ranks, difference)), ""
 
 
-def _lead(chosen: pd.DataFrame, first: str, second: str, cases: pd.Index[Any]) -> Lead | None:
-    """Over the cases given; None if the two have no trial of one of them in common."""
+def _lead(ranked: pd.DataFrame, first: str, second: str) -> Lead | None:
+    """Over the runs given; None if the two have no trial of a case in common."""
     one, other = (
-        chosen[chosen["method"] == name].set_index([*PLACE, "trial"])["target_accuracy"].dropna().unstack("trial")
+        ranked[ranked["method"] == name].set_index([*PLACE, "trial"])["target_accuracy"].dropna().unstack("trial")
         for name in (first, second)
     )
-    one, other = (table.loc[table.index.isin(cases)] for table in (one, other))
     gap = (one - other).dropna(axis="index", how="all").dropna(axis="columns", how="all")
     if gap.notna().all().any():  # a trial that lacks some cases would distort the mean
         gap = gap.dropna(axis=1)

@@ -15,7 +15,7 @@ from longshift.report.html_page import Section, fold, fragment, join_html, parag
 from longshift.report.misclassified import Misclassified, load_manifest, misclassified_samples, pictures
 from longshift.report.run_records import Record, class_accuracy, sum_confusion
 from longshift.report.weak_rule import BEHIND, LOW, share_interval, weak_below, weak_indices
-from longshift.text import counted
+from longshift.text import agree, counted
 
 CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
 ALMOST_ALL = 0.8  # of the mistakes
@@ -131,7 +131,7 @@ def _interval(low: float, high: float) -> str:
 def _never_learnt(name: str, n: int, noun: str, advise: bool) -> Weak:
     said = (
         f"While the {noun} with this class was unseen, there was no sample of it to train on, and its "
-        f"{counted(n, 'sample')} {'counts' if n == 1 else 'count'} as wrong. This says nothing about a model trained "
+        f"{counted(n, 'sample')} {agree(n, 'counts', 'count')} as wrong. This says nothing about a model trained "
         f"on all {noun}s."
     )
     if advise:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         SweepStopped as SweepStopped,
         any_check as any_check,
         ask_to_cancel as ask_to_cancel,
-        duration as duration,
         make_queue as make_queue,
         time_is_up as time_is_up,
     )

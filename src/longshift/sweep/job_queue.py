@@ -183,17 +183,6 @@ def any_check(checks: Iterable[Callable[[], bool]]) -> Callable[[], bool]:
     return lambda: any(check() for check in kept)
 
 
-def duration(seconds: float) -> str:
-    """Seconds in words: 45 s, 12 min, 3 h 20 min, 5 days."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 172800:
-        return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
-    return f"{seconds / 86400:.1f} days"
-
-
 class SweepStopped(LongshiftError):
     """The sweep was asked to stop; everything is saved."""
 

@@ -42,7 +42,7 @@ from longshift.files import cannot_write, content_hash, read_json, write_json
 from longshift.locks import is_locked, locked
 from longshift.nn import Backbone, backbone_version, make_backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
-from longshift.text import some
+from longshift.text import counted, some
 from longshift.training.batches import channel_tensor, scale_pixels
 from longshift.training.checkpoint import digest
 from longshift.training.device import resolve_device, use_threads
@@ -179,7 +179,7 @@ def require_readable(store: Store) -> None:
     if bad:
         listed = some([f"{path} ({reason})" for path, reason in bad.items()])
         raise LongshiftError(
-            f"{len(bad)} of the {len(store)} images of {store.manifest.name} cannot be read: {listed}. "
+            f"{len(bad)} of the {counted(len(store), 'image')} of {store.manifest.name} cannot be read: {listed}. "
             f"`longshift data verify {store.manifest.argument}` lists all problems."
         )
 

@@ -17,6 +17,7 @@ from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.workspace import Workspace
 from longshift.report import Absorption, Misalignment, absorption_panels, method_title, misalignment_panels
 from longshift.sweep import Job
+from longshift.text import counted
 
 Totals = Mapping[str, Mapping[str, int]]
 Counts = dict[str, dict[str, int]]
@@ -168,9 +169,8 @@ def _shared(totals: Totals, sources: Sequence[str]) -> list[str]:
     names = dict.fromkeys(name for row in totals.values() for name in row)
     found = [name for name in names if all(totals[source].get(name, 0) >= 3 for source in sources)]
     if len(found) < 2:
-        raise Impossible(
-            f"{' and '.join(sources)} share {len(found)} classes with 3 samples or more; 2 such classes are needed"
-        )
+        shared = counted(len(found), "class", "classes")
+        raise Impossible(f"{' and '.join(sources)} share {shared} with 3 samples or more; 2 are needed")
     return found
 
 

@@ -10,8 +10,9 @@ from longshift.paper.chosen_runs import Results
 from longshift.paper.published_tables import overall_results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipes.main_tables import all_jobs
-from longshift.report import Cell, Column, Row, Table, method_title, order_methods, rank_diagram
+from longshift.report import Cell, Column, Row, Table, common_trials, method_title, order_methods, rank_diagram
 from longshift.results import per_target
+from longshift.text import counted
 
 ALPHA = 0.05
 
@@ -19,13 +20,15 @@ ALPHA = 0.05
 def measured_scores(results: Results) -> pd.DataFrame:
     """Target accuracy: one row per case (setting, target), one column per method.
 
-    Cases that no method has are left out, and then methods with gaps.
+    Cases that no method has are left out, then methods with gaps, and then trials that some of the methods lack.
     """
     single = per_target(results.chosen, ["target_accuracy"])
     scores = single.pivot_table(
         index=["dataset", "setting", "target"], columns="method", values="target_accuracy", dropna=False
     )
-    return scores[order_methods(str(name) for name in scores.columns)].dropna(how="all").dropna(axis=1)
+    scores = scores[order_methods(str(name) for name in scores.columns)].dropna(how="all").dropna(axis=1)
+    shared, _ = common_trials(results.chosen, scores)
+    return shared.groupby(level=list(scores.index.names), sort=False).mean()
 
 
 def paper_scores() -> pd.DataFrame:
@@ -69,8 +72,8 @@ def pairs_table(scores: pd.DataFrame) -> Table:
         rows.append(Row(other, method_title(other), "", cells))
     title = f"{method_title(first)} against each method, Wilcoxon's signed-rank test"
     caption = (
-        f"Over {len(scores)} cases (setting and target); differences are in points of target accuracy, positive where "
-        f"{method_title(first)} is better; Holm's correction is for all {len(rows)} tests."
+        f"Over {counted(len(scores), 'case')} (setting and target); differences are in points of target "
+        f"accuracy, positive where {method_title(first)} is better; Holm's correction is for all {len(rows)} tests."
     )
     return Table("friedman-pairs", "significance", title, columns, tuple(rows), caption)
 

@@ -29,6 +29,7 @@ from longshift.report.figures.style import (
     short,
 )  # fmt: skip
 from longshift.settings import SHOTS, SplitRecipe, ratios
+from longshift.text import counted
 
 MOST_BARS = 110  # in one panel; beyond, a panel holds points
 MOST_COLORS = len(PALETTE)  # sources; beyond, a panel is a map
@@ -125,7 +126,7 @@ def _bars(
 ) -> None:  # fmt: skip
     width, color, size = look
     for bar, n, name in zip(axes.bar(x, counts, width * 0.94, color=color, zorder=3), counts, names, strict=True):
-        drawing.tip(bar, f"{name}: {n} samples")
+        drawing.tip(bar, f"{name}: {counted(n, 'sample')}")
     if len(counts) * 0.84 / width <= MOST_NUMBERS:
         for position, n in zip(x, counts, strict=True):
             axes.annotate(

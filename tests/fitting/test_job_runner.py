@@ -1,0 +1,87 @@
+"""Runs of a fit that are compared have the same length, also if time runs short between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longshift.files import read_json
+from longshift.fitting import fit
+from longshift.fitting.job_runner import JobRunner
+from longshift.fitting.plan import Job
+from longshift.fitting.time_limit import TimeLimit
+from longshift.progress import Tick
+from tests.training.runs import CPU
+
+Slow = Callable[[Callable[[Job], float]], None]
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """A clock on which each step of a run takes the seconds that a function gives; 1 ms was measured at the start."""
+    now = [0.0]
+    monkeypatch.setattr("longshift.fitting.fit_run.TimeLimit", lambda minutes: TimeLimit(minutes, lambda: now[0]))
+    monkeypatch.setattr("longshift.fitting.plan_making.seconds_per_step", lambda *args: 0.001)
+    train_one = JobRunner._train_one
+
+    def use(seconds: Callable[[Job], float]) -> None:
+        def slowly(self: JobRunner, job: Job, remaining: int, tick: Tick, pinned: bool) -> Any:
+            def ticking(done: int = 1, note: str = "") -> None:
+                now[0] += seconds(job)
+                tick(done, note)
+
+            return train_one(self, job, remaining, ticking, pinned)
+
+        monkeypatch.setattr(JobRunner, "_train_one", slowly)
+
+    return use
+
+
+def vectors() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 4)) + np.repeat(np.eye(3, 4), 30, axis=0)
+    return x, np.repeat(["a", "b", "c"], 30), np.tile(["north", "south", "west"], 30)
+
+
+def steps_by_site(folder: Path) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for path in (folder / "sites").glob("*/result.json"):
+        run = read_json(path)["run"]
+        found.setdefault(run["target"], set()).add(run["steps"])
+    return found
+
+
+@pytest.mark.slow
+def test_compared_methods_have_the_same_steps_at_each_site(slow: Slow, tmp_path: Path) -> None:
+    """The second method at the first site is slow: that site stays as it is, the others are shortened alike."""
+    slow(lambda job: 0.001 if (job.site, job.method) == ("north", "erm") else 0.1)
+    x, y, domains = vectors()
+    said: list[str] = []
+    options: dict[str, Any] = {"method": "erm", "steps": 100, "minutes": 1, "out": tmp_path / "fit", "runtime": CPU}
+    done = fit(x, y, domains, compare=True, say=said.append, **options)
+    found = steps_by_site(tmp_path / "fit")
+    assert found["north"] == {100}
+    assert len(found["south"]) == len(found["west"]) == 1
+    assert max(*found["south"], *found["west"]) < 100
+    kept = read_json(tmp_path / "fit" / "fit.json")["steps"]
+    assert {site: {steps} for site, steps in kept["held_out"].items()} == found
+    assert kept["final"] == read_json(tmp_path / "fit" / "final" / "result.json")["run"]["steps"] < 100
+    assert any("Runs that hold out south, west and the final model have" in text for text in said)
+    assert "at each site, all methods had the same number" in done.summary.verdict
+    assert "at each site, all methods had the same number" in done.report.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_comparison_that_is_added_later_has_the_steps_of_each_site(slow: Slow, tmp_path: Path) -> None:
+    slow(lambda job: 0.001 if job.site == "north" else 0.3)
+    x, y, domains = vectors()
+    options: dict[str, Any] = {"method": "erm", "steps": 100, "minutes": 1, "out": tmp_path / "fit", "runtime": CPU}
+    fit(x, y, domains, **options)
+    first = steps_by_site(tmp_path / "fit")
+    assert first["north"] == {100} != first["west"]
+    fit(x, y, domains, compare=True, **options)
+    assert steps_by_site(tmp_path / "fit") == first
