@@ -91,7 +91,7 @@ def train_subset(data: Sites, sites: tuple[str, ...], seed: int, out: Path, meth
     names = np.array(dataset.manifest.domain_names)[kept["validation_domains"]].tolist()
     classes = np.array(model.classes)
     found = {}
-    for site in data.names:
+    for site in data.x:
         logits, features = model.outputs(torch.from_numpy(np.ascontiguousarray(data.x[site])))
         found[site] = AtSite(logits.numpy(), features.numpy(), np.searchsorted(classes, data.y[site]))
     return Outputs(

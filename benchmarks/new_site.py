@@ -5,8 +5,8 @@
 PACS.npz: `longshift embed PACS.zip --backbone mobilenetv2_100 --weights WEIGHTS.safetensors --image-size 160 --out
 PACS.npz`. For each dataset, seed, new site and choice of other sites, models are trained as `longshift fit` trains
 them, without the new site. One row per site of each case: what predictions alone say there, and the true accuracy. The
-new site also appears with other class frequencies (`mix`): samples are left out until classes have long tails, or until
-one of them dominates.
+new site also appears with other class frequencies (`mix`): samples are left out until classes have long tails, until
+one of them dominates, or until few are left.
 With --keep, the outputs of the models are kept, and another run with the same folder computes only the rows again.
 `python -m results.docs_tables` makes the tables of docs/results/new-site.md from it.
 """
@@ -28,35 +28,39 @@ import torch
 
 from benchmarks import site_data
 from benchmarks.common import write_rows
+from benchmarks.label_free_constants import FAR_SEED
 from benchmarks.nested_sites import Case, Outputs, all_cases, subsets, train_subset
 from longshift.files import replacing
-from longshift.inference import make_reference, read_signals
+from longshift.inference import class_excess, make_reference, read_signals
 from longshift.inference.site_estimate import FEWEST
 
-# Seeds from 100 on choose the constants of the estimate (`benchmarks.label_free_constants`), the others judge it.
+# Seeds from 100 on choose the constants of the estimate and of the width of its interval
+# (`benchmarks.label_free_constants`); those from 200 on have far sites and choose the width only. The others judge.
 SEEDS = {
     "pacs": range(5),
-    "digits": (*range(3), 100, 101),
-    "vectors": (*range(8), *range(100, 104)),
+    "digits": (*range(3), 100, 101, *range(200, 203)),
+    "vectors": (*range(8), *range(100, 104), *range(200, 204)),
 }
 METHOD = "ndcl_plus"
 
 
-def choose_cases(names: Sequence[str], seed: int) -> list[Case]:
+def choose_cases(names: Sequence[str], seed: int, far: Sequence[str] = ()) -> list[Case]:
     """Each site as the new one with all others; of many sites, also the rest of them with three and with two.
 
-    Of few sites, every choice.
+    Of few sites, every choice. Far sites are new to choices that are there for the others.
     """
     if len(names) <= 4:
         return all_cases(names, 2)
     order = np.random.default_rng(seed).permutation(len(names))
     few = [tuple(names[i] for i in sorted(order[:size])) for size in (3, 2)]
-    others = [Case(new, tuple(name for name in names if name != new)) for new in names]
-    return others + [Case(new, given) for given in few for new in names if new not in given]
+    many = [tuple(name for name in names if name != new) for new in names]
+    cases = [Case(new, given) for new, given in zip(names, many, strict=True)]
+    cases += [Case(new, given) for given in few for new in names if new not in given]
+    return cases + [Case(new, given) for i, new in enumerate(far) for given in (many[i % len(many)], *few)]
 
 
 def class_mixes(labels: npt.NDArray[np.int64], seed: int) -> dict[str, npt.NDArray[np.int64]]:
-    """Samples of a site as it is, with long tails (ratio of the counts: 10, 50), and with a dominant class."""
+    """Samples of a site as it is, with long tails (ratio of the counts: 10, 50), with a dominant class, and few."""
     rng = np.random.default_rng(seed)
     classes = rng.permutation(np.unique(labels))
     steps = np.arange(len(classes)) / max(len(classes) - 1, 1)
@@ -67,6 +71,8 @@ def class_mixes(labels: npt.NDArray[np.int64], seed: int) -> dict[str, npt.NDArr
         rest = (1 - percent / 100) / max(len(classes) - 1, 1)
         shares = np.array([percent / 100, *[rest] * (len(classes) - 1)])
         found[f"{percent}% one class"] = _with_shares(labels, classes, shares, rng)
+    for n in (25, 50):
+        found[f"{n} samples"] = rng.permutation(len(labels))[:n]
     return {name: samples for name, samples in found.items() if len(samples) >= FEWEST}
 
 
@@ -84,20 +90,32 @@ def measure(case: Case, runs: dict[tuple[str, ...], Outputs], seed: int) -> list
     """What predictions alone say at the new site and at each held-out one, and the truth: a row per site and mix."""
     run = runs[case.given]
     mixes = class_mixes(run.at[case.new].labels, seed)
-    rows = [{"mix": mix, **_row("new", case.new, run, samples)} for mix, samples in mixes.items()]
+    known = _class_counts(run, case.given)
+    rows = [{"mix": mix, **_row("new", case.new, run, samples, known)} for mix, samples in mixes.items()]
     for site in case.given:
-        other = runs[tuple(name for name in case.given if name != site)]
-        rows.append({"mix": "as is", **_row("held out", site, other, np.arange(len(other.at[site].labels)))})
+        others = tuple(name for name in case.given if name != site)
+        every = np.arange(len(runs[others].at[site].labels))
+        row = _row("held out", site, runs[others], every, _class_counts(runs[others], others))
+        rows.append({"mix": "as is", **row})
     return rows
 
 
-def _row(role: str, site: str, run: Outputs, samples: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _class_counts(run: Outputs, sites: Sequence[str]) -> list[list[int]]:
+    """Samples of each class at each of the sites."""
+    return [np.bincount(run.at[site].labels, minlength=run.logits.shape[1]).tolist() for site in sites]
+
+
+def _row(
+    role: str, site: str, run: Outputs, samples: npt.NDArray[np.int64], known: Sequence[Sequence[int]]
+) -> dict[str, Any]:
     there = run.at[site]
     found = read_signals(_reference(run), there.logits[samples], there.features[samples], run.temperature)
-    correct = there.logits[samples].argmax(1) == there.labels[samples]
+    predicted = there.logits[samples].argmax(1)
+    correct = predicted == there.labels[samples]
     values = {
         "accuracy": float(correct.mean()), "agreement": found.agreement, "dispersity": found.dispersity,
         "confidence": found.confidence, "atc": found.thresholded, "doc": found.difference, "distance": found.nearest,
+        "dominance": class_excess(known, predicted).excess,
     }  # fmt: skip
     rounded = {name: round(value, 5) for name, value in values.items()}
     return {"role": role, "site": site, "trained_on": len(found.distances), "n": found.n, **rounded}
@@ -119,7 +137,8 @@ class Sources:
         """One dataset."""
         if kind == "pacs":
             return site_data.pacs(self.pacs, seed)
-        return site_data.digits(self.weights, seed) if kind == "digits" else site_data.vectors(seed)
+        far = seed >= FAR_SEED
+        return site_data.digits(self.weights, seed, far) if kind == "digits" else site_data.vectors(seed, far)
 
 
 def run_dataset(task: tuple[str, int, Sources]) -> list[dict[str, Any]]:
@@ -141,9 +160,14 @@ def run_dataset(task: tuple[str, int, Sources]) -> list[dict[str, Any]]:
                 temporary.write_bytes(pickle.dumps((names, runs)))
     return [
         {"case": f"{kind}-{seed}-{number}", "data": kind, "seed": seed, **row}
-        for number, case in enumerate(choose_cases(names, seed))
+        for number, case in enumerate(choose_cases(names, seed, _far_sites(names, runs)))
         for row in measure(case, runs, number)
     ]
+
+
+def _far_sites(names: Sequence[str], runs: dict[tuple[str, ...], Outputs]) -> list[str]:
+    """Sites with outputs that no model was trained on."""
+    return [site for site in next(iter(runs.values())).at if site not in names]
 
 
 def main() -> None:

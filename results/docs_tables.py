@@ -697,6 +697,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "new-site-coverage": new_site.coverage_table,
     "new-site-errors": new_site.error_table,
     "new-site-mixes": new_site.mix_table,
+    "new-site-warnings": new_site.warning_table,
     "new-site-labels": new_site.label_table,
     "columns": columns,
     "readme": readme,

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from benchmarks.label_free_constants import FIRST_SEED, Floats, choosing_rows, design, distinct_rows, fit_constants
+from benchmarks.label_free_constants import (
+    FIRST_SEED,
+    MIXES,
+    PARTS,
+    Floats,
+    choosing_rows,
+    distinct_rows,
+    fit_constants,
+    fit_widths,
+    ranges,
+    warned,
+)
 from results.numbers import RESULTS, markdown
 from scipy import special
 
-from longshift.analysis import Evidence, Range, corrected_estimate, logit_share, one_more_site
-from longshift.inference.site_estimate import ONE_SITE
+from longshift.analysis import one_more_site
+from longshift.inference import site_doubt
+from longshift.inference.site_doubt import FEW
 from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
 
 FOLDER = RESULTS / "new-site"
 ESTIMATES = {"confidence": "mean confidence", "atc": "ATC", "doc": "DoC"}
+SHIPPED = np.array([CONSTANT, AGREEMENT, DISPERSITY])
+WIDTHS = np.array([getattr(site_doubt, name) for name in PARTS])
 USUAL = ("as is", "tail 10")  # class frequencies of the cases that count; stronger shifts have their own table
 
 
@@ -24,49 +37,46 @@ def cases(file: Path = FOLDER / "signals.csv") -> pd.DataFrame:
     """One row per case and class mix that chose no constants: what the fit says about the new site, and the truth."""
     frame = pd.read_csv(file)
     chosen = choosing_rows(frame)
-    known = pd.concat([chosen, distinct_rows(frame[frame["data"] == "pacs"])])
-    shipped = np.array([CONSTANT, AGREEMENT, DISPERSITY])
+    pacs = frame[frame["data"] == "pacs"]
+    known = pd.concat([chosen, distinct_rows(pacs[pacs["mix"].isin(MIXES)])])
+    for_width = pd.concat([frame[frame["seed"] >= FIRST_SEED], pacs])
     judged = frame[frame["seed"] < FIRST_SEED]
-    others = {
-        data: fit_constants(known[known["data"] != data]) if (chosen["data"] == data).any() else shipped
-        for data in judged["data"].unique()
-    }
-    return pd.DataFrame(
-        [
-            _case(
-                group[(group["role"] == "held out") | (group["mix"] == mix)],
-                shipped,
-                others[str(group["data"].iloc[0])],
-            )
-            for _, group in judged.groupby("case", sort=False)
-            for mix in group.loc[group["role"] == "new", "mix"]
-        ]
-    )
+    made = []
+    for data, rows in judged.groupby("data"):
+        found = ranges(rows, SHIPPED)
+        found["estimate"], found["half_width"] = special.expit(found["center"]), _half_width(found, WIDTHS)
+        if (chosen["data"] == data).any():
+            constants = fit_constants(known[known["data"] != data])
+            widths = fit_widths(ranges(for_width[for_width["data"] != data], constants))
+            other = ranges(rows, constants)
+        else:
+            other, widths = found, WIDTHS
+        found["others"], found["others_half"] = special.expit(other["center"]), _half_width(other, widths)
+        for name, middle, half in (
+            ("held_out", found["center"], found["half"]),
+            ("predict", found["center"], found["half_width"]),
+            ("others", other["center"], found["others_half"]),
+        ):
+            found[f"{name}_covers"] = (found["truth"] - middle).abs() <= half
+            found[f"{name}_width"] = special.expit(middle + half) - special.expit(middle - half)
+        made.append(found.merge(_fit_ranges(rows), on="case"))
+    table = pd.concat(made, ignore_index=True)
+    table["fit_covers"] = table["truth"].between(special.logit(table["low"]), special.logit(table["high"]))
+    return table.assign(fit_width=table["high"] - table["low"], truth=table["accuracy"])
 
 
-def _case(rows: pd.DataFrame, shipped: Floats, others: Floats) -> dict[str, Any]:
-    new = rows[rows["role"] == "new"].iloc[0]
-    held = rows[rows["role"] == "held out"]
-    before = one_more_site(held["accuracy"].tolist(), held["n"].tolist())
-    found = _estimate(rows, shipped)
-    truth = float(special.expit(logit_share(new["accuracy"], new["n"])))  # as the intervals count: never 0 or 1
-    return {
-        "data": new["data"], "mix": new["mix"], "sites": len(held), "truth": new["accuracy"], "mean": before.mean,
-        "fit_covers": before.low <= truth <= before.high, "fit_width": before.high - before.low,
-        "estimate": found.mean, "covers": found.low <= truth <= found.high, "width": found.high - found.low,
-        "others": _estimate(rows, others).mean, **{name: new[name] for name in ESTIMATES},
-    }  # fmt: skip
+def _half_width(found: pd.DataFrame, widths: Floats) -> pd.Series:
+    """Half the interval of `predict`, in logits, with these constants."""
+    return found["half"] * (found[list(PARTS)].to_numpy() @ widths)
 
 
-def _estimate(rows: pd.DataFrame, constants: Floats) -> Range:
-    """What `predict` says about the new site, with these constants."""
-    scores = design(rows) @ constants
-    held = [
-        Evidence(float(score), logit_share(row["accuracy"], row["n"]), 1.0 if row["trained_on"] > 1 else ONE_SITE)
-        for score, (_, row) in zip(scores, rows.iterrows(), strict=True)
-        if row["role"] == "held out"
-    ]
-    return corrected_estimate(float(scores[(rows["role"] == "new").to_numpy()][0]), held)
+def _fit_ranges(rows: pd.DataFrame) -> pd.DataFrame:
+    """What the held-out sites of each case alone say about one more."""
+    made = []
+    for case, held in rows[rows["role"] == "held out"].groupby("case"):
+        found = one_more_site(held["accuracy"].tolist(), held["n"].tolist())
+        made.append({"case": case, "sites": len(held), "mean": found.mean, "low": found.low, "high": found.high})
+    return pd.DataFrame(made)
 
 
 def groups() -> list[tuple[str, str, pd.DataFrame]]:
@@ -85,12 +95,13 @@ def groups() -> list[tuple[str, str, pd.DataFrame]]:
 
 def coverage_table() -> str:
     """How often the two intervals hold the truth, and how wide they are."""
+    names = ("fit_covers", "fit_width", "predict_covers", "predict_width")
     rows = [
         [
             data,
             sites,
             str(len(part)),
-            *(f"{100 * part[name].mean():.0f}" for name in ("fit_covers", "fit_width", "covers", "width")),
+            *(f"{100 * part[name].mean():.0f}" for name in names),
         ]
         for data, sites, part in groups()
     ]
@@ -118,10 +129,39 @@ def mix_table() -> str:
         plain = 100 * (part["confidence"] - part["truth"])
         values = (100 * part["truth"].mean(), plain.abs().mean(), error.abs().mean(), error.mean())
         rows.append(
-            [str(mix), str(len(part)), *(f"{value:.1f}" for value in values), f"{100 * part['covers'].mean():.0f}"]
+            [
+                str(mix),
+                str(len(part)),
+                *(f"{value:.1f}" for value in values),
+                f"{100 * part['predict_covers'].mean():.0f}",
+            ]
         )
     heads = ["classes at the new site", "cases", "true accuracy, %", "mean confidence: error", "`predict`: error"]
     return markdown([*heads, "mean of estimate - truth", "covers, %"], rows)
+
+
+def warning_table() -> str:
+    """Coverage and width of `predict` by the warnings that apply, over all class mixes."""
+    found = cases()
+    _, far, dominated, few = (found[name] > 0 for name in PARTS)
+    kinds = {
+        "no warning": ~warned(found), "far": far, "one class dominates": dominated,
+        "far, one class dominates": far & dominated, f"fewer than {FEW} samples": few, "all": found["n"] > 0,
+    }  # fmt: skip
+    rows = []
+    for kind, chosen in kinds.items():
+        for data in (*sorted(found["data"].unique()), "all"):
+            part = found[chosen & ((found["data"] == data) | (data == "all"))]
+            error = 100 * (part["estimate"] - part["truth"])
+            numbers = [
+                f"{100 * part[f'{name}_{what}'].mean():.0f}"
+                for name in ("held_out", "predict", "others")
+                for what in ("covers", "width")
+            ]
+            rows.append([kind, data, str(len(part)), f"{error.abs().mean():.1f}", f"{error.mean():.1f}", *numbers])
+    heads = ["warning", "data", "cases", "error", "mean of estimate - truth"]
+    sources = ("held-out errors alone", "`predict`", "constants of other data")
+    return markdown([*heads, *(text for source in sources for text in (f"{source}: covers, %", "width"))], rows)
 
 
 def label_table() -> str:

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from longshift.inference import HeldOutSite, SiteKnowledge, estimate_site, odd_mix
+from longshift.inference import HeldOutSite, SiteKnowledge, class_excess, estimate_site, odd_mix
 from longshift.inference.site_estimate import no_estimate
 from tests.inference.site_outputs import known, reference, signals
 
 
 def test_the_words_compare_with_the_hardest_site_and_warn_of_a_far_one() -> None:
     sites = SiteKnowledge((HeldOutSite("x", 0.7, signals(0.3)), HeldOutSite("y", 0.5, signals(0.6, 0.5))), reference())
-    near = estimate_site(sites, signals(0.4, 0.8))
+    near = estimate_site(sites, signals(0.4, 0.8), 0.1)
     assert near is not None
     assert not near.far
     assert near.warning() == ""
@@ -21,28 +21,48 @@ def test_the_words_compare_with_the_hardest_site_and_warn_of_a_far_one() -> None
     assert first.startswith("Expected accuracy here: ")
     assert "from 200 predictions without labels and the errors of such estimates at the 2 held-out sites" in first
     assert second == "That is above the hardest held-out site, y (50 % correct there)."
-    far = estimate_site(sites, signals(0.9, 0.3))
+    far = estimate_site(sites, signals(0.9, 0.3), 0.1)
     assert far is not None
     assert far.sentences()[1].startswith("That is below the hardest")
-    assert "distance 0.90 to b, the nearest; at most 0.60, for y" in far.sentences()[2]
+    assert far.sentences()[2].startswith(
+        "The interval is wider because the site is farther from the training sites than any held-out one was (other"
+    )
+    assert "distance 0.90 to b, the nearest; at most 0.60, for y" in far.sentences()[3]
     assert far.to_json()["farther_than_any_held_out"] is True
 
 
+def test_all_reasons_for_a_wider_interval_are_told_with_the_interval_that_would_be_usual() -> None:
+    sites = SiteKnowledge((HeldOutSite("x", 0.7, signals(0.3)), HeldOutSite("y", 0.5, signals(0.6, 0.5))), reference())
+    found, calm = (estimate_site(sites, signals(d, 0.6, n), over) for d, n, over in ((0.9, 25, 0.7), (0.5, 100, 0.3)))
+    assert found is not None
+    assert calm is not None
+    assert calm.doubt.reasons() == []
+    assert calm.usual == calm.accuracy
+    value = found.to_json()
+    assert value["wider_because"] == found.doubt.reasons()
+    assert len(value["wider_because"]) == 3
+    (told,) = [line for line in value["sentences"] if line.startswith("The interval is wider because ")]
+    for reason in value["wider_because"]:
+        assert reason in told
+    usual = value["otherwise"]
+    assert f"(otherwise {100 * usual['low']:.0f} to {100 * usual['high']:.0f} %)" in told
+    assert value["expected_accuracy"]["low"] < usual["low"] < usual["high"] < value["expected_accuracy"]["high"]
+    assert value["expected_accuracy"]["mean"] == usual["mean"]
+
+
 def test_a_class_that_takes_over_is_named() -> None:
-    counts = [[10, 10, 10], [4, 10, 16]]
-    said = odd_mix(("cat", "dog", "cow"), counts, np.repeat([0, 1, 2], [80, 10, 10]))
+    counts, classes = [[10, 10, 10], [4, 10, 16]], ("cat", "dog", "cow")
+    said = odd_mix(classes, class_excess(counts, np.repeat([0, 1, 2], [80, 10, 10])), 100)
     assert said.startswith(
         "80 % of the predictions are cat, which has at most 33 % of the samples of any training site"
     )
-    assert said.endswith(
-        "or many of these predictions are wrong. An estimate of the accuracy is less certain than its interval says."
-    )
-    assert odd_mix(("cat", "dog", "cow"), counts, np.repeat([0, 1, 2], [60, 20, 20])) == ""
-    assert odd_mix(("cat", "dog", "cow"), counts, np.zeros(5, dtype=np.int64)) == ""
+    assert said.endswith("or many of these predictions are wrong. Label some samples to check it.")
+    assert odd_mix(classes, class_excess(counts, np.repeat([0, 1, 2], [60, 20, 20])), 100) == ""
+    assert odd_mix(classes, class_excess(counts, np.zeros(5, dtype=np.int64)), 5) == ""
 
 
 def test_few_samples_give_no_estimate() -> None:
-    assert estimate_site(known(), signals(0.3, n=19)) is None
+    assert estimate_site(known(), signals(0.3, n=19), 0.0) is None
     assert no_estimate(known(), False, 19).endswith("expected at least 20 samples of it in one call, got 19.")
     assert no_estimate(known(), False, 20) == no_estimate(None, False, 19) == ""
 

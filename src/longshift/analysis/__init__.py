@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ENOUGH_SITES as ENOUGH_SITES,
         LEVEL as LEVEL,
         Evidence as Evidence,
+        LogitRange as LogitRange,
         Range as Range,
         corrected_estimate as corrected_estimate,
         logit_share as logit_share,

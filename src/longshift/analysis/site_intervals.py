@@ -7,7 +7,7 @@ below were chosen by nested simulation; docs/results/new-site.md has their cover
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special, stats
@@ -28,6 +28,19 @@ class Range:
     mean: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class LogitRange:
+    """The same in logits: the middle of the interval and half its width."""
+
+    center: float
+    half: float
+
+    def shares(self) -> Range:
+        """From 0 to 1."""
+        ends = (self.center, self.center - self.half, self.center + self.half)
+        return Range(*(float(special.expit(value)) for value in ends))
 
 
 def logit_share(share: float, n: float) -> float:
@@ -54,7 +67,8 @@ def one_more_site(accuracies: Sequence[float], sizes: Sequence[int]) -> Range:
     prior = SPREAD * (1 + 1 / (k - 1)) if k > 1 else 4 * SPREAD
     freedom = SPREAD_WEIGHT + k - 1
     variance = (SPREAD_WEIGHT * prior**2 + float(np.square(values - center).sum())) / freedom
-    return _range(center, float(np.sqrt(variance * (1 + 1 / k))), freedom, float(np.mean(accuracies)))
+    found = LogitRange(center, _half(float(np.sqrt(variance * (1 + 1 / k))), freedom)).shares()
+    return replace(found, mean=float(np.mean(accuracies)))
 
 
 @dataclass(frozen=True)
@@ -66,7 +80,7 @@ class Evidence:
     weight: float = 1.0  # how much like the final model its model is
 
 
-def corrected_estimate(estimate: float, held: Sequence[Evidence]) -> Range:
+def corrected_estimate(estimate: float, held: Sequence[Evidence]) -> LogitRange:
     """The accuracy at a new site: its label-free estimate in logits, corrected by the errors at held-out sites.
 
     The error is a linear function of the estimate, with a prior that expects no error.
@@ -82,10 +96,9 @@ def corrected_estimate(estimate: float, held: Sequence[Evidence]) -> Range:
     left = float(weights @ errors**2 - learned @ precision @ learned)
     row = np.array([1.0, estimate - middle])
     scale = (RESIDUAL_WEIGHT * RESIDUAL**2 + left) / freedom * (1 + float(row @ np.linalg.solve(precision, row)))
-    return _range(estimate + float(row @ learned), float(np.sqrt(scale)), freedom)
+    return LogitRange(estimate + float(row @ learned), _half(float(np.sqrt(scale)), freedom))
 
 
-def _range(center: float, scale: float, freedom: float, mean: float | None = None) -> Range:
-    half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * scale
-    low, middle, high = (float(special.expit(value)) for value in (center - half, center, center + half))
-    return Range(middle if mean is None else mean, low, high)
+def _half(scale: float, freedom: float) -> float:
+    """Half the interval of a t distribution."""
+    return float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * scale

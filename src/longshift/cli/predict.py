@@ -134,7 +134,7 @@ def predict(
     if page is not None:
         say(f"page    {page}")
     if found.estimate:
-        for sentence in found.estimate.sentences()[:2]:  # the warning is on standard error
+        for sentence in found.estimate.statements():  # the warning is on standard error
             say(sentence)
     elif found.no_estimate:
         say(found.no_estimate)

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
         VECTOR_SUFFIXES as VECTOR_SUFFIXES,
         expand_inputs as expand_inputs,
     )
+    from longshift.inference.site_doubt import (
+        ClassExcess as ClassExcess,
+        Doubt as Doubt,
+        class_excess as class_excess,
+        relative_excess as relative_excess,
+    )
     from longshift.inference.site_estimate import (
         HeldOutSite as HeldOutSite,
         SiteEstimate as SiteEstimate,

@@ -157,7 +157,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
     warning = unseen_warning(folder.path, weights)
-    knowledge = read_knowledge(folder.path, info.weights) if weights == "selected" else None
+    knowledge = read_knowledge(folder.path, info.weights, len(info.classes)) if weights == "selected" else None
     predictor = predictor.to(target).eval()
     return LoadedModel(folder.path, info, predictor, inputs, target, temperature, warning, knowledge)
 

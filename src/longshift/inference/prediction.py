@@ -19,6 +19,7 @@ from longshift.errors import UsageError
 from longshift.inference.loading import LoadedModel, load_model
 from longshift.inference.model_outputs import Outputs, array_outputs, collect_outputs
 from longshift.inference.prediction_inputs import expand_inputs, listed_paths
+from longshift.inference.site_doubt import class_excess
 from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, no_estimate, odd_mix
 from longshift.inference.site_signals import read_signals
 from longshift.progress import Tick, silent
@@ -132,8 +133,7 @@ def predict(
         The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; in `warning` whether the
         model was no better than guessing at unseen sites; and for a model of `fit`, in `estimate` the accuracy to
         expect at this site, from the predictions alone (in `no_estimate` why there is none), and in `sure_accuracy`
-        the share of predictions above the
-        default of `unsure` that were right at the held-out sites.
+        the share of predictions above the default of `unsure` that were right at the held-out sites.
 
     Raises:
         LongshiftError: If the model cannot be loaded, or vectors are of another network than those of its training.
@@ -159,7 +159,8 @@ def predict(
     rule = loaded.knowledge.sure if loaded.knowledge and unsure is None else None
     below = rule.threshold if rule else UNSURE if unsure is None else unsure
     rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
-    odd = odd_mix(loaded.classes, loaded.info.counts, outputs.logits.argmax(1).numpy())
+    most = class_excess(loaded.info.counts, outputs.logits.argmax(1).numpy())
+    odd = odd_mix(loaded.classes, most, len(outputs.names))
     return Predictions(
         tuple(rows), outputs.skipped, loaded.warning, below, rule.accuracy if rule else None,
         estimate_from(loaded, outputs), no_estimate(loaded.knowledge, loaded.info.adapted, len(outputs.names)), odd,
@@ -174,7 +175,8 @@ def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:
     signals = read_signals(
         model.knowledge.reference, outputs.logits.numpy(), outputs.features.numpy(), model.temperature
     )
-    return estimate_site(model.knowledge, signals)
+    most = class_excess(model.info.counts, outputs.logits.argmax(1).numpy())
+    return estimate_site(model.knowledge, signals, most.excess)
 
 
 def rank(

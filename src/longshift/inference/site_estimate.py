@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from longshift.analysis import LEVEL, Evidence, Range, corrected_estimate, logit_share
-from longshift.array_types import IntArray
+from longshift.inference.site_doubt import ODD, ClassExcess, Doubt, relative_excess
 from longshift.inference.site_signals import Reference, Signals
 from longshift.inference.sure_rule import SureRule
 
-ODD = 0.3  # a class is predicted this much more often than at any training site
 FEWEST = 20  # samples of a new site; with fewer, nothing is estimated
 ONE_SITE = 0.3  # weight of a held-out site whose model was trained on a single one, unlike the final model
 
@@ -50,6 +47,8 @@ class SiteEstimate:
     """The expected accuracy at a new site, and what it is compared with."""
 
     accuracy: Range
+    usual: Range  # the same for a site that gives no reason for a wider interval
+    doubt: Doubt
     signals: Signals
     hardest: HeldOutSite
     farthest: HeldOutSite
@@ -58,24 +57,28 @@ class SiteEstimate:
     @property
     def far(self) -> bool:
         """Whether the site is farther from the training sites than any held-out one was."""
-        return self.signals.nearest > self.farthest.signals.nearest
+        return self.doubt.farther > 0
+
+    def statements(self) -> list[str]:
+        """The estimate in plain words, and why its interval is wider than usual."""
+        found, hardest = self.accuracy, self.hardest
+        sites = f"{self.sites} held-out site{'s' * (self.sites > 1)}"
+        side = "below" if found.mean < hardest.accuracy else "above"
+        lines = [
+            f"Expected accuracy here: {_percent(found.mean)} ({100 * LEVEL:.0f} % interval {_interval(found)}), from "
+            f"{self.signals.n} predictions without labels and the errors of such estimates at the {sites}.",
+            f"That is {side} the hardest held-out site, {hardest.site} ({_percent(hardest.accuracy)} correct there).",
+        ]
+        if reasons := self.doubt.reasons():
+            lines.append(
+                f"The interval is wider because {', and '.join(reasons)} (otherwise {_interval(self.usual)}): "
+                "estimates for such sites were less accurate on other data."
+            )
+        return lines
 
     def sentences(self) -> list[str]:
         """The estimate in plain words, and a warning if the site is farther away than any before."""
-        found, hardest = self.accuracy, self.hardest
-        sites = f"{self.sites} held-out site{'s' * (self.sites > 1)}"
-        lines = [
-            f"Expected accuracy here: {_percent(found.mean)} ({100 * LEVEL:.0f} % interval {100 * found.low:.0f} to "
-            f"{_percent(found.high)}), from {self.signals.n} predictions without labels and the errors of such "
-            f"estimates at the {sites}."
-        ]
-        side = "below" if found.mean < hardest.accuracy else "above"
-        lines.append(
-            f"That is {side} the hardest held-out site, {hardest.site} ({_percent(hardest.accuracy)} correct there)."
-        )
-        if self.far:
-            lines.append(self.warning())
-        return lines
+        return [*self.statements(), *([self.warning()] if self.far else [])]
 
     def warning(self) -> str:
         """A line for a site that is farther away than any before, or ""."""
@@ -85,7 +88,8 @@ class SiteEstimate:
         return (
             "This site is farther from the training sites than any held-out one was (distance "
             f"{self.signals.nearest:.2f} to {near}, the nearest; at most {self.farthest.signals.nearest:.2f}, for "
-            f"{self.farthest.site}): the estimate may be too high. Label some samples to check it."
+            f"{self.farthest.site}), so none of them shows how wrong the estimate may be. Label some samples to check "
+            "it."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -93,34 +97,34 @@ class SiteEstimate:
         return {
             "expected_accuracy": asdict(self.accuracy), "level": LEVEL, **asdict(self.signals),
             "hardest_held_out": {"site": self.hardest.site, "accuracy": self.hardest.accuracy},
-            "farther_than_any_held_out": self.far, "sentences": self.sentences(),
+            "farther_than_any_held_out": self.far, "relative_excess": self.doubt.farther,
+            "dominance": self.doubt.dominance, "wider_because": self.doubt.reasons(),
+            "otherwise": asdict(self.usual), "sentences": self.sentences(),
         }  # fmt: skip
 
 
-def estimate_site(knowledge: SiteKnowledge, signals: Signals) -> SiteEstimate | None:
-    """The expected accuracy at a site with these signals; None for too few samples."""
+def estimate_site(knowledge: SiteKnowledge, signals: Signals, dominance: float) -> SiteEstimate | None:
+    """The expected accuracy at a site with these signals and dominance of a class; None for too few samples."""
     if signals.n < FEWEST:
         return None
     held = knowledge.held_out
+    farthest = max(held, key=lambda site: site.signals.nearest)
+    doubt = Doubt(relative_excess(signals.nearest, farthest.signals.nearest), dominance, signals.n)
     found = corrected_estimate(signals.score(), [site.evidence() for site in held])
     return SiteEstimate(
-        found, signals, min(held, key=lambda site: site.accuracy), max(held, key=lambda site: site.signals.nearest),
-        len(held),
+        doubt.widen(found).shares(), doubt.usual().widen(found).shares(), doubt, signals,
+        min(held, key=lambda site: site.accuracy), farthest, len(held),
     )  # fmt: skip
 
 
-def odd_mix(classes: Sequence[str], counts: Sequence[Sequence[int]], predicted: IntArray) -> str:
-    """A sentence on the class that is predicted far more often than it occurs at any training site, or ""."""
-    table = np.asarray(counts, dtype=np.float64)
-    known = (table / np.maximum(table.sum(axis=1, keepdims=True), 1)).max(axis=0)
-    shares = np.bincount(predicted, minlength=len(classes)) / max(len(predicted), 1)
-    most = int((shares - known).argmax())
-    if len(predicted) < FEWEST or shares[most] - known[most] < ODD:
+def odd_mix(classes: Sequence[str], most: ClassExcess, n: int) -> str:
+    """A sentence on a class that n predictions name far more often than it occurs at any training site, or ""."""
+    if n < FEWEST or most.excess <= ODD:
         return ""
     return (
-        f"{_percent(float(shares[most]))} of the predictions are {classes[most]}, which has at most "
-        f"{_percent(float(known[most]))} of the samples of any training site: either it is really that frequent here, "
-        "or many of these predictions are wrong. An estimate of the accuracy is less certain than its interval says."
+        f"{_percent(most.share)} of the predictions are {classes[most.label]}, which has at most "
+        f"{_percent(most.known)} of the samples of any training site: either it is really that frequent here, or many "
+        "of these predictions are wrong. Label some samples to check it."
     )
 
 
@@ -134,6 +138,10 @@ def no_estimate(knowledge: SiteKnowledge | None, adapted: bool, n: int) -> str:
     if knowledge is not None and n < FEWEST:
         return f"No estimate for this site: expected at least {FEWEST} samples of it in one call, got {n}."
     return ""
+
+
+def _interval(found: Range) -> str:
+    return f"{100 * found.low:.0f} to {_percent(found.high)}"
 
 
 def _percent(share: float) -> str:

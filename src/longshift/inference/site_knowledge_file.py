@@ -21,7 +21,7 @@ from longshift.inference.sure_rule import SureRule
 from longshift.metrics import FeatureSummary, FloatArray
 
 NUMBERS, FEATURES = "new_site.json", "new_site.safetensors"
-SCHEMA = 1
+SCHEMA = 2
 
 
 def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str) -> None:
@@ -60,8 +60,8 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str)
     )  # fmt: skip
 
 
-def read_knowledge(folder: Path, weights: str) -> SiteKnowledge | None:
-    """What is kept with the model with these weights; None if nothing is, as for models of `longshift train`."""
+def read_knowledge(folder: Path, weights: str, classes: int) -> SiteKnowledge | None:
+    """What is kept with the model with these weights and so many classes; None if nothing is, as after `train`."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
@@ -91,7 +91,7 @@ def read_knowledge(folder: Path, weights: str) -> SiteKnowledge | None:
             arrays["seen_labels"], float(kept["usual"]),
         )  # fmt: skip
         knowledge = SiteKnowledge(held, reference, sure)
-        if wrong := _mistakes(knowledge):
+        if wrong := _mistakes(knowledge, classes):
             raise ValueError("; ".join(wrong))
     except (
         LongshiftError,
@@ -109,7 +109,7 @@ def read_knowledge(folder: Path, weights: str) -> SiteKnowledge | None:
     return knowledge
 
 
-def _mistakes(knowledge: SiteKnowledge) -> list[str]:
+def _mistakes(knowledge: SiteKnowledge, classes: int) -> list[str]:
     """Values that no fit writes."""
     reference, signals = knowledge.reference, [site.signals for site in knowledge.held_out]
     shares = [reference.accuracy, reference.confidence, *(site.accuracy for site in knowledge.held_out)]
@@ -123,6 +123,8 @@ def _mistakes(knowledge: SiteKnowledge) -> list[str]:
         reference.prototypes.shape[1:],
         *(summary.mean.shape for summary in reference.sites.values()),
     }
+    absent = np.isnan(reference.prototypes).all(axis=-1)  # a class without samples has no mean
+    labels = reference.seen_labels
     counts = [found.n for found in signals] + [summary.n for summary in reference.sites.values()]
     checks = {
         "expected held-out sites": bool(signals),
@@ -134,6 +136,9 @@ def _mistakes(knowledge: SiteKnowledge) -> list[str]:
         "expected samples": min(counts, default=0) >= 1 and len(reference.seen) >= 1,
         "expected features of one length": reference.seen.ndim == 2 and len(widths) == 1,
         "expected a label of each known sample": reference.seen_labels.shape == reference.seen.shape[:1],
+        "expected labels of the model's classes": bool(((labels >= 0) & (labels < classes)).all()),
+        f"expected a class mean for each of {classes} classes": reference.prototypes.shape[:1] == (classes,),
+        "expected finite class means": not absent.all() and bool(np.isfinite(reference.prototypes[~absent]).all()),
         "expected finite features": bool(np.isfinite(reference.seen).all()),
     }
     return [text for text, good in checks.items() if not good]
