@@ -177,7 +177,16 @@ def test_predict_says_what_to_expect_at_the_site(tmp_path: Path) -> None:
         )
         assert value["farther_than_any_held_out"] is (name == "far")
         assert ("farther from the training sites than any held-out one" in shown.stderr) is (name == "far")
-        assert "Expected accuracy here: " in runner.invoke(app, ask).stdout
+        page = tmp_path / f"{name}.html"
+        said = runner.invoke(app, [*ask, "--page", str(page)]).stdout
+        assert "Expected accuracy here: " in said
+        assert ("The interval is wider because the site is farther" in said) is (name == "far")
+        reach, otherwise = value["expected_accuracy"], value["otherwise"]
+        shown_reach = f"{100 * reach['low']:.0f} to {100 * reach['high']:.0f} %"
+        assert f"80 % interval {shown_reach}" in said
+        assert f"({shown_reach})" in page.read_text(encoding="utf-8")
+        assert all(sentence in page.read_text(encoding="utf-8") for sentence in value["sentences"])
+        assert (reach["low"] < otherwise["low"]) is bool(value["wider_because"]) is (name == "far")
         if name == "near":
             assert value["expected_accuracy"]["low"] <= truth <= value["expected_accuracy"]["high"]
             assert set(value["distances"]) == {"a", "b", "c"}
