@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks import site_data
 from benchmarks.label_free_constants import (
     FIRST_SEED,
     PARTS,
@@ -15,6 +16,8 @@ from benchmarks.label_free_constants import (
     ranges,
     warned,
 )
+from benchmarks.nested_sites import subsets
+from benchmarks.new_site import choose_cases
 from results.new_site import FOLDER, SHIPPED, USUAL, WIDTHS, cases
 
 from longshift.analysis import LEVEL
@@ -30,6 +33,17 @@ def test_the_widths_are_those_of_the_rows_that_are_kept_for_them() -> None:
     frame = pd.read_csv(FOLDER / "signals.csv")
     found = fit_widths(ranges(frame[frame["seed"] >= FIRST_SEED], SHIPPED))
     assert [round(float(value), 2) for value in found] == WIDTHS.tolist()
+
+
+def test_far_sites_change_neither_the_others_nor_what_is_trained_on() -> None:
+    near, all_sites = site_data.vectors(200), site_data.vectors(200, far=True)
+    assert near.names == all_sites.names
+    for site in near.names:
+        np.testing.assert_array_equal(near.x[site], all_sites.x[site])
+    assert set(all_sites.x) == {*near.names, *all_sites.far}
+    made = choose_cases(near.names, 200, all_sites.far)
+    assert {case.new for case in made} == set(all_sites.x)
+    assert subsets(made) == subsets(choose_cases(near.names, 200))
 
 
 def test_quantile_regression_holds_its_level_in_each_group() -> None:

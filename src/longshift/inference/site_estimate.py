@@ -14,6 +14,7 @@ from longshift.analysis import LEVEL, Evidence, Range, corrected_estimate, logit
 from longshift.inference.site_doubt import ODD, ClassExcess, Doubt, relative_excess
 from longshift.inference.site_signals import Reference, Signals
 from longshift.inference.sure_rule import SureRule
+from longshift.text import counted
 
 FEWEST = 20  # samples of a new site; with fewer, nothing is estimated
 ONE_SITE = 0.3  # weight of a held-out site whose model was trained on a single one, unlike the final model
@@ -62,7 +63,7 @@ class SiteEstimate:
     def statements(self) -> list[str]:
         """The estimate in plain words, and why its interval is wider than usual."""
         found, hardest = self.accuracy, self.hardest
-        sites = f"{self.sites} held-out site{'s' * (self.sites > 1)}"
+        sites = counted(self.sites, "held-out site")
         side = "below" if found.mean < hardest.accuracy else "above"
         lines = [
             f"Expected accuracy here: {_percent(found.mean)} ({100 * LEVEL:.0f} % interval {_interval(found)}), from "
@@ -70,8 +71,10 @@ class SiteEstimate:
             f"That is {side} the hardest held-out site, {hardest.site} ({_percent(hardest.accuracy)} correct there).",
         ]
         if reasons := self.doubt.reasons():
+            *first, last = reasons
+            why = " and ".join([*([", ".join(first)] if first else []), last])
             lines.append(
-                f"The interval is wider because {', and '.join(reasons)} (otherwise {_interval(self.usual)}): "
+                f"The interval is wider because {why} (otherwise {_interval(self.usual)}): "
                 "estimates for such sites were less accurate on other data."
             )
         return lines
