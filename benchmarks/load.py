@@ -127,11 +127,13 @@ def vectors(folder: Path, n: int) -> Steps:
 
 def jobs(folder: Path, n: int) -> Steps:
     """A sweep of at least n jobs, each with the result of the first one under its own name."""
-    sweep, draws = folder / "sweep", -(-n // (3 * 4 * 5))
+    sweep, trials = folder / "sweep", 4
+    draws = -(-n // (3 * 4 * 5 * trials))  # settings, targets, methods
     sweep.mkdir()
     methods = '["erm", "ndcl", "coral", "irm", "mixup"]'
     (sweep / "sweep.toml").write_text(
-        f'settings = ["TotalHeavyTail", "Duality", "Balanced"]\nmethods = {methods}\ntrials = 1\ndraws = {draws}\n'
+        f'settings = ["TotalHeavyTail", "Duality", "Balanced"]\nmethods = {methods}\n'
+        f"trials = {trials}\ndraws = {draws}\n"
         '[[datasets]]\npath = "digits"\n[run]\nsteps = 2\neval_every = 1\n'
     )
     return [
