@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from longshift.sweep.time_estimate import measure_cost, thinned
-from longshift.training.run_config import Runtime
+from longshift.progress import Tick
+from longshift.sweep import job_entries, make_plan
+from longshift.sweep.time_estimate import Cost, estimate, measure_cost, thinned
+from longshift.training import Trainer
+from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.task import Task, TaskCache
 from tests.training.runs import digits_config
 
@@ -38,3 +45,46 @@ def test_measuring_looks_at_few_images_and_forgets_them(monkeypatch: pytest.Monk
     assert cost.seconds_per_step > 0
     assert cost.seconds_per_image > 0
     assert seen[0] < 40 < len(kept.get(config).split.validation)
+
+
+def test_nothing_is_compiled_to_measure_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Watched(Trainer):
+        def __init__(self, config: RunConfig, task: Task, folder: str, runtime: Runtime) -> None:
+            asked.append(runtime.compile)
+            super().__init__(config, task, folder, runtime)
+
+    monkeypatch.setattr("longshift.sweep.time_estimate.Trainer", Watched)
+    measure_cost(digits_config(), Runtime(compile="on"), "cpu", TaskCache())
+    assert asked == ["off"]
+
+
+def test_each_method_is_named_before_it_is_measured_and_a_backbone_is_evaluated_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "sweep.toml").write_text(
+        'settings = ["Duality"]\nmethods = ["erm", "mmd", "coral"]\ntrials = 1\ndraws = 1\n[[datasets]]\n'
+        'path = "digits"\ntargets = ["ink"]\n[run]\nsteps = 4\n'
+    )
+    known: list[float | None] = []
+
+    def fake(
+        config: RunConfig, runtime: Runtime, device: str, tasks: TaskCache, seconds_per_image: float | None = None
+    ) -> Cost:
+        known.append(seconds_per_image)
+        return Cost(2.0, 0.5 if seconds_per_image is None else seconds_per_image, True)
+
+    monkeypatch.setattr("longshift.sweep.time_estimate.measure_cost", fake)
+    notes: list[tuple[str, int, str]] = []
+
+    @contextmanager
+    def bar(label: str, total: int) -> Iterator[Tick]:
+        yield lambda done=1, note="": notes.append((label, done, note))
+
+    _, made = make_plan(tmp_path)
+    found = estimate(made.runs, job_entries(made), Runtime(), "cpu", bar)
+    assert found.methods == dict.fromkeys(("erm", "mmd", "coral"), 2.0)
+    assert known == [None, 0.5, 0.5]
+    measured = [(done, note) for label, done, note in notes if label == "measuring"]
+    assert measured == [(done, name) for name in ("erm", "mmd", "coral") for done in (0, 1)]

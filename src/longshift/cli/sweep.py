@@ -52,6 +52,7 @@ Examples:
     longshift sweep collect digits-sweep   # writes runs.parquet
 """
 SHOWN_FAILURES = 10
+MANY = 5  # methods whose steps may take minutes to time on a CPU
 
 
 app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
@@ -78,7 +79,13 @@ def init(directory: Directory) -> None:
 @app.command()
 def plan(
     directory: Directory,
-    measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Time a few steps of each method.")] = True,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure/--no-measure",
+            help="Time a few steps of each method; on a CPU without compiling, so that the time is an upper bound.",
+        ),
+    ] = True,
     device: DeviceOption = "auto",
     jobs_per_gpu: JobsPerGpuOption = 1,
     workers: WorkersOption = None,
@@ -92,7 +99,7 @@ def plan(
 
         longshift sweep plan digits-sweep --device cpu
     """
-    from longshift.sweep import count_kinds, estimate, job_entries, make_plan, make_slots, never_started
+    from longshift.sweep import FINISHED, estimate, job_entries, make_plan, make_slots, never_started
 
     sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet))
     jobs = made.runs
@@ -105,8 +112,12 @@ def plan(
 
         slots = make_slots(device, jobs_per_gpu, workers, threads)
         torch.set_num_threads(slots[0].threads)
-        with progress("measuring", count_kinds(jobs), quiet) as tick:
-            found = estimate(jobs, entries, sweep.runtime, slots[0].device, tick)
+        left = {job.method for job in jobs if entries[job.fingerprint].state not in FINISHED}
+        if len(left) > MANY and slots[0].device == "cpu" and not quiet:
+            tell(f"timing a few steps of {counted(len(left), 'method')}; --no-measure only counts the jobs")
+        found = estimate(
+            jobs, entries, sweep.runtime, slots[0].device, lambda label, total: progress(label, total, quiet)
+        )
         value |= {
             "slots": len(slots), "device": slots[0].device, "hours": round(found.hours(len(slots)), 6),
             "seconds_per_step": {name: round(seconds, 5) for name, seconds in found.methods.items()},
@@ -131,7 +142,10 @@ def plan(
         ]
         print_table("", ("method", "ms per step"), rows)
         time = duration(3600 * value["hours"])
-        say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}")
+        uncompiled = value["device"] == "cpu" and sweep.runtime.compile == "on"
+        bound = "at most " if uncompiled else ""
+        why = " (measured without compiling, which makes steps faster)" if uncompiled else ""
+        say(f"{bound}about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}{why}")
     done = len(jobs) == finished
     say(
         f"nothing left to run; make tables with: longshift report {directory}"

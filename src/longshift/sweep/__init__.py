@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from longshift.sweep.sweep_file import common_values as common_values
     from longshift.sweep.sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
     from longshift.sweep.time_estimate import (
-        count_kinds as count_kinds,
         estimate as estimate,
         measure_cost as measure_cost,
     )

@@ -7,15 +7,14 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import torch
-
 from longshift.errors import LongshiftError
-from longshift.progress import Tick, silent
+from longshift.progress import Bar, no_bar
 from longshift.sweep.job_store import FINISHED, Entry
 from longshift.sweep.jobs import Job
-from longshift.training import SETS, RunConfig, Runtime, StepTimer, Stopwatch, Task, TaskCache, Trainer
+from longshift.training import SETS, RunConfig, Runtime, StepTimer, Stopwatch, Task, TaskCache, Trainer, resolve_device
 
 MEASURED = 100  # samples of each set that are evaluated to measure the time on a processor
+SLOW, VERY_SLOW = 0.5, 3.0  # seconds of the first step on a processor from which on one more is timed, or none
 Kind = tuple[str, str, str]  # method, backbone, dataset
 
 
@@ -49,9 +48,13 @@ class Estimate:
 
 
 def estimate(
-    jobs: Iterable[Job], entries: Mapping[str, Entry], runtime: Runtime, device: str = "auto", tick: Tick = silent
+    jobs: Iterable[Job], entries: Mapping[str, Entry], runtime: Runtime, device: str = "auto", bar: Bar = no_bar
 ) -> Estimate:
-    """Measure each kind of job that is left once, with its default hyper-parameters."""
+    """Measure each kind of job that is left once, with its default hyper-parameters.
+
+    Nothing is compiled on a CPU, where that takes minutes per method: with `compile = "on"` the estimate is an upper
+    bound there.
+    """
     listed = list(jobs)
     left = [job for job in listed if entries[job.fingerprint].state not in FINISHED]
     finished: dict[Kind, list[float]] = {}
@@ -60,36 +63,35 @@ def estimate(
         if entry.state == "done" and not entry.elsewhere:  # a table of runs has the times of another machine
             finished.setdefault(_kind(job), []).append(float(entry.row()["seconds_per_step"]))
     tasks = TaskCache(runtime)
-    costs: dict[Kind, Cost] = {}
+    kinds: dict[Kind, Job] = {}
     images: dict[str, dict[str, int]] = {}
-    seconds = 0.0
     for job in left:
-        kind, config = _kind(job), job.config
+        kinds.setdefault(_kind(job), job)
         if job.dataset not in images:
-            split = tasks.get(config).split
+            split = tasks.get(job.config, bar).split
             images[job.dataset] = {
                 "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
             }  # fmt: skip
-        if kind not in costs:
+    costs: dict[Kind, Cost] = {}
+    per_image: dict[tuple[str, str], float] = {}  # of a backbone on a dataset: methods hardly differ in evaluation
+    with bar("measuring", len(kinds)) as tick:
+        for kind, job in kinds.items():
+            tick(0, job.method)
             try:
-                cost = measure_cost(config, runtime, device, tasks)
+                cost = measure_cost(job.config, runtime, device, tasks, per_image.get(kind[1:]))
             except Exception as error:  # a method may raise anything: name it before the sweep starts
                 raise LongshiftError(
                     f"{job}: the steps that measure the time failed: {error}. Plan without them: --no-measure"
                 ) from error
+            per_image.setdefault(kind[1:], cost.seconds_per_image)
             known = finished.get(kind)
             costs[kind] = replace(cost, seconds_per_step=statistics.mean(known), measured=False) if known else cost
             tick(1, job.method)
-        seconds += costs[kind].job_seconds(config, images[job.dataset])
+    seconds = sum(costs[_kind(job)].job_seconds(job.config, images[job.dataset]) for job in left)
     per_method: dict[str, list[float]] = {}
     for (method, _, _), cost in costs.items():
         per_method.setdefault(method, []).append(cost.seconds_per_step)
     return Estimate(len(left), seconds, {name: statistics.mean(values) for name, values in per_method.items()})
-
-
-def count_kinds(jobs: Iterable[Job]) -> int:
-    """How many measurements an estimate needs."""
-    return len({_kind(job) for job in jobs})
 
 
 def _kind(job: Job) -> Kind:
@@ -105,22 +107,36 @@ def thinned(task: Task, most: int) -> Task:
     return replace(task, split=replace(split, validation=validation, test=test, target_indices=target))
 
 
-def measure_cost(config: RunConfig, runtime: Runtime, device: str, tasks: TaskCache) -> Cost:
-    """Time a few steps, the first of which warm up and do not count, and one evaluation; nothing is written."""
-    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+def measure_cost(
+    config: RunConfig, runtime: Runtime, device: str, tasks: TaskCache, seconds_per_image: float | None = None
+) -> Cost:
+    """Time a few steps, the first of which warm up and do not count, and one evaluation; nothing is written.
+
+    Args:
+        config: The run.
+        runtime: How it is run; on a CPU without compiling.
+        device: Where.
+        tasks: Open data.
+        seconds_per_image: The time of an evaluation, if it is known.
+    """
+    on_gpu = resolve_device(device).type == "cuda"
     every = 12 if on_gpu else 2
     short = config.model_copy(update={"steps": 2 * every, "hparam_seed": 0})
     task = tasks.get(short)
     # A CPU needs minutes for thousands of photographs; a sample of them is enough.
     small = task if on_gpu else thinned(task, MEASURED)
-    timer = StepTimer(Trainer(short, small, "not written", replace(runtime, device=device)))
+    how = replace(runtime, device=device) if on_gpu else replace(runtime, device=device, compile="off")
+    timer = StepTimer(Trainer(short, small, "not written", how))
     try:
-        timer.seconds(every)
-        per_step = timer.seconds(every) / every
-        watch = Stopwatch(timer.trainer.device)
-        timer.trainer.evaluator.measure(SETS)
-        seconds = watch.lap()
+        first = timer.seconds(every if on_gpu else 1)
+        if not on_gpu and first >= SLOW:
+            every = 1
+        # A step of seconds is not repeated: 30 methods would take minutes, and warming up is a small part of it.
+        per_step = first if not on_gpu and first >= VERY_SLOW else timer.seconds(every) / every
+        if seconds_per_image is None:
+            watch = Stopwatch(timer.trainer.device)
+            timer.trainer.evaluator.measure(SETS)
+            seconds_per_image = watch.lap() / max(sum(map(len, timer.trainer.evaluator.sets.values())), 1)
     finally:
         timer.close()
-    images = sum(map(len, timer.trainer.evaluator.sets.values()))
-    return Cost(per_step, seconds / max(images, 1), True)
+    return Cost(per_step, seconds_per_image, True)
