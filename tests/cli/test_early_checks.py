@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -74,3 +75,23 @@ def test_reading_many_files_shows_progress(
             (data / "west" / label / path.name).write_bytes(path.read_bytes())
     found = CliRunner().invoke(app, [word.format(data=data) for word in words])
     assert "hashing sites" in found.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--target", "inkk"), "--target: unknown site of digits 'inkk'; did you mean ink?"),
+        (("--set", "alpa=1"), "--set: unknown hyper-parameter 'alpa'; did you mean alpha"),
+        (("--method", "ndcll"), "unknown method 'ndcll'; did you mean ndcl"),
+    ],
+)
+def test_wrong_names_of_a_fit_are_reported_before_pytorch_is_imported(words: tuple[str, ...], error: str) -> None:
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom longshift.cli.main import app\n"
+        f"found = CliRunner().invoke(app, ['fit', 'digits', *{words!r}])\n"
+        "print(found.exception)\nassert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert error in done.stdout

@@ -9,7 +9,6 @@ from itertools import combinations
 from typing import Literal, TypeAlias
 
 import numpy as np
-import ot
 
 from longshift.analysis.domains import DomainOutputs, Seed, check_domains, subsample
 from longshift.array_types import IntArray
@@ -100,6 +99,8 @@ def wasserstein(
 
 
 def _exact(x: FloatArray, y: FloatArray) -> float:
+    import ot  # takes half a second to import
+
     cost = ot.dist(x, y, metric="sqeuclidean")
     weights = (np.full(len(x), 1 / len(x)), np.full(len(y), 1 / len(y)))
     return math.sqrt(max(float(ot.emd2(*weights, cost, numItermax=10_000_000)), 0.0))
@@ -108,6 +109,8 @@ def _exact(x: FloatArray, y: FloatArray) -> float:
 def _sliced(x: FloatArray, y: FloatArray, projections: int, rng: np.random.Generator) -> Distance:
     directions = rng.standard_normal((x.shape[1], projections))
     directions /= np.linalg.norm(directions, axis=0, keepdims=True)
+    import ot  # takes half a second to import
+
     squares = np.asarray(ot.wasserstein_1d(x @ directions, y @ directions, p=2), dtype=np.float64)
     mean = max(float(squares.mean()), 0.0)
     value = math.sqrt(mean)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from longshift.array_types import IntArray
 from longshift.metrics import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 FOLDS = 5
 
@@ -21,6 +22,8 @@ def domain_hits(x: FloatArray, is_second: IntArray, weights: FloatArray, seed: i
     sup_A |P(A) - Q(A)|, with the supremum over half-spaces: half the proxy A-distance of Ben-David et al.
     Returns None if one of the two has a single sample, so that none can be held out.
     """
+    from sklearn.model_selection import StratifiedKFold  # takes a second to import
+
     sizes = np.bincount(is_second, minlength=2)
     if sizes.min() < 2:
         return None
@@ -74,4 +77,8 @@ def total_variation(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def _probe() -> Pipeline:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))

@@ -10,7 +10,7 @@ import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say, tell
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
-from longshift.errors import UsageError, unknown_name
+from longshift.errors import UsageError
 
 # Options of a fit; it chooses the rest itself, so the defaults of `train` do not apply.
 RUN = run_fields(
@@ -66,18 +66,18 @@ def fit(
 
     Press Ctrl-C once to save everything and stop; the same command resumes.
     """
-    from longshift.data import require_dataset
+    from longshift.data import holds_vectors, load_dataset, require_dataset
+    from longshift.methods import check_names
 
     # Before PyTorch is imported, which takes seconds.
     if minutes is not None and minutes <= 0:
         raise UsageError(f"--minutes: expected a positive number, got {minutes:g}")
     require_dataset(data)
-    if "method" in run:
-        from longshift.methods import method_infos
+    check_names(run.get("method", "ndcl_plus"), run.get("hparams", {}))
+    if target is not None and not holds_vectors(data):  # vectors may be gigabytes to read
+        from longshift.fitting import held_out_site
 
-        names = {info.name: info.title for info in method_infos()}
-        if run["method"].casefold() not in {name.casefold() for pair in names.items() for name in pair}:
-            raise UsageError(f"{unknown_name('method', run['method'], names)}; `longshift methods` lists them all")
+        held_out_site(load_dataset(data), target)
 
     from longshift.fitting import fit as run_fit
     from longshift.training import graceful_stop, parse_runtime

@@ -12,6 +12,7 @@ from longshift.cli.common import (
     JobsPerGpuOption,
     JsonFlag,
     QuietFlag,
+    RawFlag,
     ThreadsOption,
     WorkersOption,
     announce_stop,
@@ -73,6 +74,7 @@ def reproduce(
     workers: WorkersOption = None,
     threads: ThreadsOption = 1,
     jobs_per_gpu: JobsPerGpuOption = 1,
+    raw: RawFlag = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -114,7 +116,7 @@ def reproduce(
             from longshift.paper import clear_failed_runs
 
             say(f"{counted(clear_failed_runs(workspace, recipes), 'failed run')} will run again")
-        _run(workspace, recipes, slots, execution.get("cache"), quiet, as_json)
+        _run(workspace, recipes, slots, execution.get("cache"), raw, quiet, as_json)
 
 
 def _list(
@@ -183,7 +185,7 @@ def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> 
 
 
 def _run(
-    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], cache: Path | None, quiet: bool,
+    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], cache: Path | None, raw: bool, quiet: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     import torch
@@ -202,7 +204,7 @@ def _run(
     with graceful_stop(announce_stop) as asked:
         made = make(
             workspace, recipes, slots, Runtime(device=slots[0].device, cache=cache), asked,
-            lambda label, total: progress(label, total, quiet),
+            lambda label, total: progress(label, total, quiet), raw,
         )  # fmt: skip
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in made.files.items()}

@@ -144,7 +144,7 @@ def plan(
         time = duration(3600 * value["hours"])
         uncompiled = value["device"] == "cpu" and sweep.runtime.compile == "on"
         bound = "at most " if uncompiled else ""
-        why = " (measured without compiling, which makes steps faster)" if uncompiled else ""
+        why = " (measured without compiling; compiled steps are faster)" if uncompiled else ""
         say(f"{bound}about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}{why}")
     done = len(jobs) == finished
     say(

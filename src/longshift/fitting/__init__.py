@@ -14,4 +14,7 @@ if TYPE_CHECKING:
     from longshift.fitting.sample_choice import choose_samples as choose_samples
     from longshift.fitting.site_page import site_name as site_name, write_site_page as write_site_page
 
+if TYPE_CHECKING:  # shared with the other packages of longshift, not public
+    from longshift.fitting.held_out import held_out_site as held_out_site
+
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from longshift.data import Manifest
-from longshift.errors import UsageError, unknown_name
+from longshift.fitting.held_out import held_out_site
 from longshift.fitting.network_choice import choose_network, try_network
 from longshift.fitting.plan import usual_batch
 from longshift.nn import VECTOR_LINEAR
-from longshift.settings import NO_TARGET, find_target
-from longshift.text import some
+from longshift.settings import NO_TARGET
 from longshift.training import OpenDataset, RunConfig
 
 VALIDATION = 5  # samples per class and site; a third of the samples of small classes
@@ -32,7 +30,7 @@ def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draf
     manifest = dataset.manifest
     sites = manifest.domain_names
     if request["target"] is not None:
-        sites = (_held_out(manifest, request["target"]),)
+        sites = (held_out_site(manifest, request["target"]),)
     base: dict[str, Any] = {
         "data": dataset.data, "setting": "Natural", "shrink": True, "validation": VALIDATION,
         "hparams": request["hparams"], "average": request["average"], "schedules": "scaled",
@@ -55,15 +53,3 @@ def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draf
         base["hparams"] = {**request["hparams"], "batch_size": batch}
         config = config.model_copy(update={"hparams": base["hparams"]})
     return Draft(sites, base, config, reason)
-
-
-def _held_out(manifest: Manifest, target: str) -> str:
-    if not target.strip():
-        raise UsageError(f"--target: expected one of {', '.join(manifest.domain_names)}, got an empty name")
-    try:
-        return find_target(manifest, target)
-    except UsageError as error:
-        # Someone with four hospitals needs all their names, not only the most similar one.
-        hint = unknown_name(f"site of {manifest.name}", target, manifest.domain_names)
-        more = "" if "known:" in hint else f" The sites are {some(manifest.domain_names, 20)}."
-        raise UsageError(f"--target: {hint}{more}") from error

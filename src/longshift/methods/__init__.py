@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     )
     from longshift.methods.info import (
         FAMILIES as FAMILIES,
+        check_names as check_names,
         cost_cell as cost_cell,
         cost_note as cost_note,
         method_summary as method_summary,

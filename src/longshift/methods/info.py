@@ -12,7 +12,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from longshift.errors import UsageError, unknown_name
 from longshift.plugins import load_plugins
+
+COMMON = "MethodConfig"  # the hyper-parameters that all methods have
 
 FAMILIES = {
     "dg": "domain generalization",
@@ -89,10 +92,66 @@ def own_method_infos() -> tuple[MethodInfo, ...]:
 def read_infos(source: str) -> Iterator[MethodInfo]:
     """The `@register(...)` lines of a file of methods, whose arguments are literals."""
     for node in ast.parse(source).body:
-        for line in node.decorator_list if isinstance(node, ast.ClassDef) else ():
-            if isinstance(line, ast.Call) and isinstance(line.func, ast.Name) and line.func.id == "register":
-                values: dict[str, Any] = {str(word.arg): ast.literal_eval(word.value) for word in line.keywords}
-                yield MethodInfo(ast.literal_eval(line.args[0]), **values)
+        if isinstance(node, ast.ClassDef):
+            yield from _infos_of(node)
+
+
+def _infos_of(node: ast.ClassDef) -> Iterator[MethodInfo]:
+    for line in node.decorator_list:
+        if isinstance(line, ast.Call) and isinstance(line.func, ast.Name) and line.func.id == "register":
+            values: dict[str, Any] = {str(word.arg): ast.literal_eval(word.value) for word in line.keywords}
+            yield MethodInfo(ast.literal_eval(line.args[0]), **values)
+
+
+def check_names(method: str, hparams: Iterable[str] = ()) -> None:
+    """Raise `UsageError` for a method or a hyper-parameter that does not exist, without loading PyTorch.
+
+    Hyper-parameters of methods of plugins are not checked here: their source files are not read.
+    """
+    infos = {info.name: info.title for info in method_infos()}
+    asked = method.casefold()
+    found = next((name for name, title in infos.items() if asked in (name.casefold(), title.casefold())), None)
+    if found is None:
+        raise UsageError(f"{unknown_name('method', method, infos)}; `longshift methods` lists them all")
+    if found in own_hyper_parameters():
+        known = own_hyper_parameters()[found]
+        for name in hparams:
+            if name not in known:
+                unknown = unknown_name("hyper-parameter", name, known)
+                raise UsageError(f"--set: {unknown} (`longshift methods {found}` lists them all)")
+
+
+@functools.cache
+def own_hyper_parameters() -> dict[str, frozenset[str]]:
+    """The names of the hyper-parameters of each method of this package, read from its source."""
+    sources = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.py")]
+    classes = {node.name: node for text in sources for node in ast.parse(text).body if isinstance(node, ast.ClassDef)}
+    found = {}
+    for node in classes.values():
+        for info in _infos_of(node):
+            found[info.name] = frozenset(_fields(_config_name(node, classes), classes))
+    return found
+
+
+def _config_name(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> str:
+    """The class of a method's hyper-parameters: `Config = ...` in it or in a base class."""
+    for line in node.body:
+        if isinstance(line, ast.Assign) and isinstance(line.value, ast.Name) and _names(line.targets) == ["Config"]:
+            return line.value.id
+    return next((_config_name(classes[base], classes) for base in _names(node.bases) if base in classes), COMMON)
+
+
+def _fields(name: str, classes: Mapping[str, ast.ClassDef]) -> Iterator[str]:
+    """The names of all fields of a class and its base classes."""
+    if name in classes:
+        lines = [line for line in classes[name].body if isinstance(line, ast.AnnAssign)]
+        yield from _names(line.target for line in lines)
+        for base in _names(classes[name].bases):
+            yield from _fields(base, classes)
+
+
+def _names(nodes: Iterable[ast.AST]) -> list[str]:
+    return [node.id for node in nodes if isinstance(node, ast.Name)]
 
 
 def method_summary(info: MethodInfo) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from longshift.metrics.arrays import Array, finite_rows, indices
 from longshift.metrics.scores import log_softmax
@@ -35,6 +34,8 @@ def fit_temperature(logits: Array, labels: Array, source: str | None = None) -> 
         >>> fit_temperature(overconfident, np.array([0, 1, 1, 0])) > 10  # only half are correct
         True
     """
+    from scipy.optimize import minimize_scalar  # takes half a second to import
+
     rows = finite_rows(logits, "logits", source)
     n, classes = rows.shape
     truth = indices(labels, n, classes, "labels", source)

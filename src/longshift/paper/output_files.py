@@ -13,23 +13,28 @@ from longshift.text import csv_cell
 TABLE_FILES, FIGURE_FILES = ("md", "csv", "tex"), ("png", "svg", "csv", "md")
 
 
-def write_output(output: Output, folder: Path) -> list[Path]:
-    """NAME.md, NAME.csv, NAME.tex of a table; NAME.png, NAME.svg, NAME.csv, NAME.md (caption) of a figure."""
+def write_output(output: Output, folder: Path, raw: bool = False) -> list[Path]:
+    """NAME.md, NAME.csv, NAME.tex of a table; NAME.png, NAME.svg, NAME.csv, NAME.md (caption) of a figure.
+
+    `raw`: CSV cells without a quote in front of what a spreadsheet would run.
+    """
     base = folder / output.name
     if isinstance(output, Picture):
-        return _write_picture(output, base)
+        return _write_picture(output, base, raw)
     write_text(base.with_suffix(".md"), markdown_table(output))
-    write_text(base.with_suffix(".csv"), csv_tables([output]))
+    write_text(base.with_suffix(".csv"), csv_tables([output], raw))
     write_text(base.with_suffix(".tex"), LATEX_PACKAGES + latex_table(output))
     return [base.with_suffix(f".{ending}") for ending in TABLE_FILES]
 
 
-def _write_picture(picture: Picture, base: Path) -> list[Path]:
+def _write_picture(picture: Picture, base: Path, raw: bool) -> list[Path]:
     for kind in ("png", "svg"):
         picture.drawing.save(base.with_suffix(f".{kind}"), dpi=160)
     write_text(
         base.with_suffix(".csv"),
-        picture.data.map(csv_cell).to_csv(index=False, lineterminator="\n", float_format="%.8g"),
+        picture.data.map(lambda value: csv_cell(value, raw)).to_csv(
+            index=False, lineterminator="\n", float_format="%.8g"
+        ),
     )
     text = f"### {escape(picture.title)}\n\n![{escape(picture.title)}]({base.name}.svg)\n\n{escape(picture.caption)}\n"
     write_text(base.with_suffix(".md"), text)

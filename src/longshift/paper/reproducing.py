@@ -45,13 +45,17 @@ def reproduce(
     runtime: Runtime,
     stop: Stop = lambda: False,
     bar: Bar = no_bar,
+    raw: bool = False,
 ) -> ReproduceResult:
-    """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest."""
+    """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest.
+
+    `raw`: CSV cells without a quote in front of what a spreadsheet would run.
+    """
     run_missing(workspace, recipes, slots, runtime, stop, bar)
     made = ReproduceResult(failed_runs=failed_runs(workspace, recipes))
     with bar("tables and figures", len(recipes)) as tick:
         for recipe in recipes:
-            _make(workspace, recipe, made)
+            _make(workspace, recipe, made, raw)
             tick(1, recipe.name)
     write_overview(
         all_recipes(),
@@ -104,12 +108,12 @@ def _check(trouble: str, left: int) -> None:
         raise SweepStopped(f"stopped with {counted(left, 'run')} remaining; resume with the same command")
 
 
-def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult) -> None:
+def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult, raw: bool) -> None:
     jobs = list(recipe.jobs(workspace))
     try:
         results = read_results(workspace, jobs)
         outputs = [with_origin(output, results) for output in recipe.make(results)]
-        files = [path for output in outputs for path in write_output(output, workspace.out)]
+        files = [path for output in outputs for path in write_output(output, workspace.out, raw)]
         files += _write_paper(workspace, recipe)
         made.files[recipe.name] = files
         write_ledger(workspace, recipe.name, jobs, [path.name for path in files])

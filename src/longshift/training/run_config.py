@@ -6,6 +6,7 @@ the options of the command line follow from them. Importing this module does not
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -219,13 +220,11 @@ class RunConfig(BaseModel):
 
     def method_config(self) -> MethodConfig:
         """Hyper-parameters: the defaults or random draw `hparam_seed`, schedules scaled if asked, `hparams` on top."""
-        cls = self.method_class.Config
-        base: MethodConfig | None = None
-        if self.hparam_seed > 0:
-            base = cls.sample(hparam_rng(self.method, self.hparam_seed), self.contexts)
-        if self.schedules == "scaled":
-            base = (base or cls.make({}, self.contexts)).shortened(self.steps / PROTOCOL_STEPS)
-        return cls.make(self.hparams, self.contexts, base)
+        scale = self.steps / PROTOCOL_STEPS if self.schedules == "scaled" else 0.0
+        drawn = (self.method_class.Config, self.method, self.hparam_seed, self.contexts, scale)
+        if not self.hparams:
+            return _config(*drawn)  # type: ignore[arg-type]  # mypy does not take classes for hashable
+        return drawn[0].make(self.hparams, self.contexts, _drawn_config(*drawn))  # type: ignore[arg-type]
 
     def never_starts(self) -> str:
         """A warning where a part of the method would begin after the last step; empty where none does."""
@@ -270,6 +269,21 @@ def _known(find: Callable[[], T]) -> T:
         return find()
     except LongshiftError as error:
         raise PydanticCustomError("longshift", "{text}", {"text": str(error)}) from error
+
+
+@functools.lru_cache(maxsize=4096)
+def _drawn_config(
+    cls: type[MethodConfig], method: str, seed: int, contexts: tuple[str, ...], scale: float
+) -> MethodConfig | None:
+    """Random draw `seed` of hyper-parameters with schedules scaled; None for the defaults, unscaled."""
+    base = cls.sample(hparam_rng(method, seed), contexts) if seed > 0 else None
+    return (base or cls.make({}, contexts)).shortened(scale) if scale else base
+
+
+@functools.lru_cache(maxsize=4096)
+def _config(cls: type[MethodConfig], method: str, seed: int, contexts: tuple[str, ...], scale: float) -> MethodConfig:
+    """Hyper-parameters of which none is given by name: the same for all settings, targets and trials of a sweep."""
+    return cls.make({}, contexts, _drawn_config(cls, method, seed, contexts, scale))  # type: ignore[arg-type]
 
 
 def hparam_rng(method: str, seed: int) -> np.random.Generator:

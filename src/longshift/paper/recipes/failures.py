@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import auc, roc_curve
 
-from longshift.analysis import DomainOutputs, centroid_distances, prior_discrepancy, wasserstein
+from longshift.analysis import DomainOutputs
 from longshift.errors import LongshiftError
 from longshift.metrics import FloatArray, probabilities
 from longshift.paper.chosen_runs import Results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.workspace import Workspace
-from longshift.report import Absorption, Misalignment, absorption_panels, method_title, misalignment_panels
+from longshift.report import method_title
 from longshift.sweep import Job
 from longshift.text import counted
+
+if TYPE_CHECKING:
+    from longshift.report import Absorption, Misalignment  # matplotlib takes a second to import
 
 Totals = Mapping[str, Mapping[str, int]]
 Counts = dict[str, dict[str, int]]
@@ -189,6 +192,8 @@ def _mirrored(workspace: Workspace) -> Mirrored:
 
 def class_rates(domain: DomainOutputs, order: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """One-against-rest ROC of each class at common false positive rates, and its area; NaN without both kinds."""
+    from sklearn.metrics import auc, roc_curve  # takes a second: `--list` does not need it
+
     p = probabilities(domain.logits, domain.name)
     curves, areas = np.full((len(order), len(GRID)), np.nan), np.full(len(order), np.nan)
     for row, k in enumerate(order):
@@ -202,6 +207,9 @@ def class_rates(domain: DomainOutputs, order: Sequence[int]) -> tuple[FloatArray
 
 def misalignment(results: Results, fingerprint: str, counts: Mirrored) -> Misalignment:
     """ROC, centroid distances and Wasserstein distances on the balanced validation set."""
+    from longshift.analysis import centroid_distances, wasserstein
+    from longshift.report import Misalignment
+
     sources, _ = results.outputs(fingerprint, parts=("validation",))
     named = {domain.name: domain for domain in sources}
     pair = [named[counts.first], named[counts.second]]
@@ -217,6 +225,8 @@ def misalignment(results: Results, fingerprint: str, counts: Mirrored) -> Misali
 
 
 def _misaligned(results: Results) -> list[Output]:
+    from longshift.report import misalignment_panels
+
     counts = _mirrored(results.workspace)
     rows = {label: misalignment(results, run, counts) for label, run in _found(results, ALIGNED).items()}
     samples = {row.label: counts.level if row.balanced else counts.uneven for row in ALIGNED}
@@ -255,6 +265,9 @@ def _absorbed(workspace: Workspace) -> Absorbed:
 
 def absorption(results: Results, fingerprint: str, counts: Absorbed) -> Absorption:
     """Validation loss of each source while training; distances between domains for the selected weights."""
+    from longshift.analysis import prior_discrepancy
+    from longshift.report import Absorption
+
     metrics = results.metrics(fingerprint)
     losses: dict[str, list[float]] = {}
     for source in counts.sources:
@@ -271,6 +284,8 @@ def absorption(results: Results, fingerprint: str, counts: Absorbed) -> Absorpti
 
 
 def _absorbing(results: Results) -> list[Output]:
+    from longshift.report import absorption_panels
+
     counts = _absorbed(results.workspace)
     rows = {label: absorption(results, run, counts) for label, run in _found(results, ABSORBED).items()}
     table = [

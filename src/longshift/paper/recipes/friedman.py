@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups, wilcoxon_holm
 from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
 from longshift.paper.published_tables import overall_results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipes.main_tables import all_jobs
-from longshift.report import Cell, Column, Row, Table, common_trials, method_title, order_methods, rank_diagram
+from longshift.report import Cell, Column, Row, Table, method_title, order_methods
 from longshift.results import per_target
 from longshift.text import counted
 
@@ -22,6 +21,8 @@ def measured_scores(results: Results) -> pd.DataFrame:
 
     Cases that no method has are left out, then methods with gaps, and then trials that some of the methods lack.
     """
+    from longshift.report import common_trials
+
     single = per_target(results.chosen, ["target_accuracy"])
     scores = single.pivot_table(
         index=["dataset", "setting", "target"], columns="method", values="target_accuracy", dropna=False
@@ -40,6 +41,9 @@ def paper_scores() -> pd.DataFrame:
 
 def diagram(scores: pd.DataFrame, name: str, heading: str, what: str) -> Picture:
     """The critical-difference diagram of some scores."""
+    from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups
+    from longshift.report import rank_diagram
+
     try:
         test = friedman(scores)
         difference = nemenyi_critical_difference(scores.shape[1], scores.shape[0], ALPHA)
@@ -60,6 +64,8 @@ def diagram(scores: pd.DataFrame, name: str, heading: str, what: str) -> Picture
 
 def pairs_table(scores: pd.DataFrame) -> Table:
     """NDCL, or the method with the best rank where it takes no part, against each other one by Wilcoxon's test."""
+    from longshift.analysis import friedman, wilcoxon_holm
+
     test = friedman(scores)
     first = "ndcl" if "ndcl" in test.ranks else next(iter(test.ranks))
     titles = {"difference": "mean difference", "p": "p", "p_holm": "p (Holm)"}

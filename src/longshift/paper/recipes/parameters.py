@@ -12,7 +12,7 @@ from longshift.paper.chosen_runs import Results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipes.variants import SETTINGS
 from longshift.paper.workspace import Workspace
-from longshift.report import GROUPS, accuracy_grids, parameter_curves
+from longshift.report import GROUPS
 from longshift.results import averages
 from longshift.sweep import Job
 
@@ -66,6 +66,8 @@ def _shape(results: Results) -> str:
 
 
 def _weights(results: Results) -> list[Output]:
+    from longshift.report import accuracy_grids
+
     means, exponents = _means(results), results.workspace.scale.exponents
     panels: dict[str, dict[str, Any]] = {}
     rows = []
@@ -86,6 +88,8 @@ def _weights(results: Results) -> list[Output]:
 
 
 def _rho(results: Results) -> list[Output]:
+    from longshift.report import parameter_curves
+
     means, rhos = _means(results), results.workspace.scale.rhos
     panels: dict[str, dict[str, Any]] = {}
     rows = []

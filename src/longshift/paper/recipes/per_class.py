@@ -14,7 +14,7 @@ from longshift.paper.recipe import Impossible, Output, Picture, Recipe
 from longshift.paper.recipes.theory_tables import MARGIN_METHODS, margin_jobs
 from longshift.paper.recipes.variants import SETTINGS
 from longshift.paper.theory_quantities import class_quantities
-from longshift.report import class_curves, method_title
+from longshift.report import method_title
 
 LABELS = {
     "margin": "margin on the target\n(larger is better)",
@@ -34,6 +34,8 @@ def class_order(results: Results, setting: str) -> list[int]:
 
 
 def _make(results: Results) -> list[Output]:
+    from longshift.report import class_curves
+
     if not results.jobs:
         raise Impossible(f"none of the methods that it compares takes part; they are {', '.join(MARGIN_METHODS)}")
     classes = results.workspace.manifest.classes

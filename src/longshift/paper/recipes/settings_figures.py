@@ -11,7 +11,7 @@ from longshift.paper.chosen_runs import Results
 from longshift.paper.recipe import Output, Picture, Recipe, no_runs
 from longshift.paper.recipes.main_tables import mild, mild_note
 from longshift.paper.workspace import Workspace
-from longshift.report import Cell, Column, Row, Table, negative_bars, split_panels
+from longshift.report import Cell, Column, Row, Table
 from longshift.settings import SplitRecipe, make_split, ratios, recipe_of, setting_for
 
 
@@ -25,6 +25,8 @@ def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None
 
 
 def _bars(results: Results, name: str, setting: str) -> list[Output]:
+    from longshift.report import split_panels
+
     recipes = split_recipes(results.workspace, setting)
     rows = [
         {"target": r.target, "source": source, "class": label, "count": int(r.counts[d, k]), "group": r.shots[k]}
@@ -82,6 +84,8 @@ def _ratio(value: float) -> Cell:
 
 
 def _negatives(results: Results) -> list[Output]:
+    from longshift.report import negative_bars
+
     workspace = results.workspace
     found = split_recipes(workspace, "TotalHeavyTail")[workspace.manifest.domain_names.index(workspace.targets[0])]
     positives = found.counts.sum(axis=0)

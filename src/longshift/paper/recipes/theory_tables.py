@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from longshift.analysis import correlate
 from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
 from longshift.paper.recipe import Impossible, Output, Recipe
@@ -125,6 +124,8 @@ def _pearson(results: Results) -> list[Output]:
 
 def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tuple[Row, ...]:
     """Coefficient, p-value and interval of each quantity, one column per quantity."""
+    from longshift.analysis import correlate
+
     table = correlate(quantities, accuracy)
     r, p, low, high = (np.asarray(table[name], dtype=np.float64) for name in ("correlation", "p_value", "low", "high"))
     flat = "a quantity that does not vary has no correlation"
