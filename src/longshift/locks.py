@@ -51,6 +51,8 @@ def try_lock(path: Path, patience: float = BRIEFLY) -> HeldLock | None:
     Raises:
         OSError: The file cannot be created.
     """
+    if path.is_symlink():  # never ours: in a folder of a stranger, it may lead to any file of the user
+        path.unlink()
     for attempts_left in reversed(range(STALE_ATTEMPTS)):
         lock = FileLock(path, thread_local=False)
         try:

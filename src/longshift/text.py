@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 
 # Control characters but for tab and new line, marks that reverse the direction of writing, other ends of lines.
-_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2028\\u2029\\u2066-\\u2069\\ud800-\\udfff]")
+_CONTROL = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2028\\u2029\\u2066-\\u2069\\ud800-\\udfff]"
+)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

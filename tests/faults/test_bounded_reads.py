@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import tracemalloc
 import zipfile
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,9 +27,11 @@ from longshift.data.image_decoding import BRIGHTEST, BadImage, decode
 from longshift.errors import LongshiftError
 from longshift.files import read_json, read_limited, read_sealed, write_sealed
 from longshift.inference import load_model, predict
+from longshift.results import read_runs
 from longshift.toml import read_toml
 from tests.commands import Command
 from tests.faults.tools import outcome, tiny_sites
+from tests.sweep.small import write_sweep
 
 MIB = 1 << 20
 
@@ -162,13 +166,82 @@ def test_a_picture_over_the_limit_is_refused_without_a_warning(tmp_path: Path) -
 
 
 def test_packed_vectors_are_refused_before_they_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshift.data.vectors.UNPACKED_LIMIT", 10**5)
+    monkeypatch.setattr("longshift.data.packing_limit.UNPACKED_LIMIT", 10**5)
     np.savez_compressed(tmp_path / "b.npz", x=np.zeros((10_000, 50), np.float32), label=[0], domain=[0])
     with pytest.raises(LongshiftError, match="when unpacked"):
         load_dataset(tmp_path / "b.npz")
     pd.DataFrame({"f": np.zeros(10**6), "label": "a", "domain": "b"}).to_parquet(tmp_path / "b.parquet")
     with pytest.raises(LongshiftError, match="when unpacked"):
         load_dataset(tmp_path / "b.parquet")
+
+
+@pytest.mark.parametrize("kind", ["vectors", "table of images", "table of runs"])
+def test_texts_of_a_table_are_not_multiplied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Parquet stores a text that all rows have in common once: a file of a kilobyte took 6 GB."""
+    monkeypatch.setattr("longshift.data.packing_limit.UNPACKED_LIMIT", 10**6)
+    rows, file = 1000, tmp_path / "runs.parquet"
+    columns: dict[str, Any] = {"label": ["x" * 10**5] * rows, "domain": ["a"] * rows}
+    others: dict[str, Any] = {"vectors": np.zeros(rows), "table of images": [f"{i}.png" for i in range(rows)]}
+    columns["path" if kind == "table of images" else "f"] = others.get(kind, "erm")
+    pd.DataFrame(columns).to_parquet(file, compression="zstd")
+    assert file.stat().st_size < 10**5
+    tracemalloc.start()
+    try:
+        with pytest.raises(LongshiftError, match="when unpacked"):
+            read_runs(file) if kind == "table of runs" else load_dataset(file)
+        assert tracemalloc.get_traced_memory()[1] < 20 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_lists_of_texts_in_a_table_are_refused(tmp_path: Path) -> None:
+    pd.DataFrame({"f": [["a"]], "label": ["a"], "domain": ["b"]}).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(LongshiftError, match="expected texts, numbers or lists of numbers, got list"):
+        load_dataset(tmp_path / "b.parquet")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["model.safetensors", "metrics.jsonl", "predictions.npz", "split.json", "resume.pt"])
+def test_a_pipe_in_the_folder_of_a_run_is_not_waited_for(digits_run: Path, tmp_path: Path, name: str) -> None:
+    run = shutil.copytree(digits_run, tmp_path / "run")
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    if name == "resume.pt":
+        (run / "result.json").unlink()
+        assert "expected a file, got a pipe" in str(outcome("train", "--resume", str(run), "--device", "cpu", "-q"))
+        return
+    Image.new("RGB", (32, 32)).save(tmp_path / "x.png")
+    for words in (("evaluate", run), ("report", run), ("predict", run, tmp_path / "x.png")):
+        process = Command(*words, cwd=tmp_path)
+        _, said = process.communicate(timeout=100)
+        assert "Traceback" not in said
+        assert process.returncode in (0, 1), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sweep.toml", "plan.jsonl", "index.tsv", "runs.csv"])
+def test_a_pipe_in_the_folder_of_a_sweep_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    folder = write_sweep(tmp_path / "s", draws=1, targets=["ink"])
+    if name == "sweep.toml":
+        assert outcome("sweep", "plan", str(folder), "--no-measure") is None
+        (folder / name).unlink()
+    os.mkfifo(folder / name)
+    for words in (("sweep", "status", folder), ("report", folder), ("sweep", "plan", folder, "--no-measure")):
+        process = Command(*words, cwd=tmp_path)
+        _, said = process.communicate(timeout=100)
+        assert "Traceback" not in said
+        assert process.returncode in (0, 1, 2), said
+    for words in (("report", folder / name), ("data", "inspect", folder / name)):
+        assert outcome(*map(str, words)) is not None
+
+
+@pytest.mark.slow
+def test_more_classes_than_weights_are_refused(digits_run: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(digits_run, tmp_path / "run")
+    info = read_sealed(run / "model.json")
+    write_sealed(run / "model.json", {**info, "classes": [str(i) for i in range(10**6)], "counts": []})
+    with pytest.raises(LongshiftError, match="names 1000000 classes, for which its weights are too few"):
+        load_model(run, device="cpu")
 
 
 def test_a_text_called_npz_is_told_as_it_is(tmp_path: Path) -> None:

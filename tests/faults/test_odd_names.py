@@ -19,7 +19,7 @@ from longshift.text import csv_cell, from_csv_cell, printable
 from tests.faults.tools import outcome, tiny_sites
 from tests.report.fake import frame
 
-NAMES = ("[/red]", "[b]ob", "s:x:1", "[bold", "a\x1b[31mred", "a\x9b2J", "\u202egnp", "=1+1", "b|c")
+NAMES = ("[/red]", "[b]ob", "s:x:1", "[bold", "a\x1b[31mred", "a\x9b2J", "\u202egnp", "a\u200fb", "=1+1", "b|c")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -38,7 +38,7 @@ def test_names_are_shown_as_they_are(tmp_path: Path, verb: str, name: str) -> No
     assert shown.exception is None or isinstance(shown.exception, SystemExit), shown.exception
     text = "".join(shown.output.replace("│", "").replace("┃", "").split())
     assert "".join(printable(name if verb == "inspect" else odd).split()) in text
-    assert not set(shown.output) & {"\x1b", "\x9b", "\u202e"}
+    assert not set(shown.output) & {"\x1b", "\x9b", "\u202e", "\u200f"}
 
 
 def test_lines_tables_and_bars_have_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

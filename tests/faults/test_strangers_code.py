@@ -6,23 +6,34 @@ in every way in which a name could be taken for code. Then every verb is called 
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from longshift.cli.main import VERBS, app
+from longshift.data import load_dataset, verify
 from longshift.errors import LongshiftError
 from longshift.files import sealed
 from longshift.plugins import VARIABLE, use_plugin
+from longshift.sweep import collect
+from longshift.sweep.job_claims import is_held
+from longshift.sweep.run_job import execute
+from longshift.training import Runtime, TaskCache
 from tests.faults.tools import tiny_sites
 from tests.registries import restore_registries
-from tests.sweep.small import write_sweep
+from tests.sweep.small import small_plan, write_sweep
 
 # Also under names that Python or its tools import by themselves when they find them.
 NAMES = ("evil.py", "conftest.py", "sitecustomize.py", "usercustomize.py", "__init__.py", "torch.py", "longshift.py")
@@ -162,6 +173,59 @@ def test_the_other_verbs(tmp_path: Path, trace: Path, monkeypatch: pytest.Monkey
     assert not trace.exists()
     tried = {"data", "split", "train", "embed", "fit", "evaluate", "export", "predict", "report", "sweep", "methods"}
     assert set(VERBS) == tried | {"reproduce", "demo", "suggest", "adapt"}, "call the new verb above, too"
+
+
+def test_a_picture_starts_no_program(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow gives EPS files, whatever they are called, to Ghostscript."""
+    data, program = tiny_sites(tmp_path / "sites"), tmp_path / "bin" / "gs"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {trace}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # it is looked for once
+    text = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n"
+    (data / "north" / "red" / "9.png").write_bytes(text)
+    found = {problem.path: problem.kind for problem in verify(load_dataset(data))}
+    assert found["north/red/9.png"] == "not an image"
+    call("predict", data, data / "north" / "red")
+    assert not trace.exists()
+    with contextlib.suppress(OSError):
+        Image.open(io.BytesIO(text)).load()  # what would have happened
+    assert trace.exists()
+
+
+def test_workers_import_nothing_from_the_current_folder(tmp_path: Path, trace: Path) -> None:
+    """A worker is a new Python, and `python -c` looks for modules in the current folder first."""
+    if sys.version_info < (3, 11):
+        pytest.skip("Python 3.10 cannot be told not to")
+    folder = write_sweep(tmp_path / "sweep", draws=1, targets=["ink"])
+    for name in ("multiprocessing.py", "pickle.py", "socket.py", "torch.py"):
+        (folder / name).write_text(f"open({str(trace)!r}, 'w').close()\n")
+    command = tmp_path / "longshift_command.py"  # as an installed command, which has no current folder in its path
+    command.write_text("from longshift.cli.main import main\nif __name__ == '__main__':\n    main()\n")
+    words = [sys.executable, str(command), "sweep", "run", ".", "--workers", "1", "--device", "cpu", "-q"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not trace.exists()
+
+
+def test_links_in_a_sweep_lead_to_no_other_file(tmp_path: Path) -> None:
+    """`sweep run` writes claims, locks and the index; a link in their place must not give it another file to write."""
+    plan = small_plan(tmp_path / "s", draws=1, targets=["ink"])
+    job, store, victim = plan.jobs[0], plan.folder.store, tmp_path / "victim"
+    claim = store.claim(job.fingerprint)
+    names = (
+        claim, claim.with_name(f"{claim.name}.lock"), store.index, store.index.with_name(".index.lock"),
+        store.job(job.fingerprint) / ".lock", store.job(job.fingerprint) / "split.json",
+    )  # fmt: skip
+    victim.write_text("precious")
+    for link in names:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(victim)
+    assert not is_held(claim)
+    assert execute(job, store, Runtime(device="cpu", keep_model=False), TaskCache()).kind == "done"
+    assert victim.read_text() == "precious"
+    assert len(collect(plan.folder.path)) == 1
 
 
 def test_a_file_that_the_user_names_does_run(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing
 from longshift.sweep.job_queue import make_queue
 from longshift.sweep.launchers import Launch, LaunchOptions
-from longshift.sweep.ray_launcher import read_files, run_ray, write_files
+from longshift.sweep.ray_launcher import node_store, read_files, run_ray, write_files
 from longshift.training.run_config import Runtime
 from tests.sweep.small import small_plan
 
@@ -53,3 +53,21 @@ def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     with pytest.raises(LongshiftError, match=r"no Ray cluster at 127\.0\.0\.1:1: "):
         run_ray(Launch(make_queue(small_plan(tmp_path / "s")), LaunchOptions(address="127.0.0.1:1"), Runtime()))
+
+
+def test_the_folder_of_a_node_belongs_to_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody can write to /tmp and knows the name of the folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = node_store().path
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    folder.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LongshiftError, match="belongs to somebody else"):
+        node_store()
+    folder.unlink()
+    folder.mkdir()
+    monkeypatch.setattr("os.getuid", lambda: folder.stat().st_uid + 1)
+    (tmp_path / f"longshift-ray-{folder.stat().st_uid + 1}").mkdir()
+    with pytest.raises(LongshiftError, match="belongs to somebody else"):
+        node_store()

@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         is_other_format as is_other_format,
     )
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
+    from longshift.data.parquet_file import read_parquet as read_parquet
     from longshift.data.pixels import open_pixels as open_pixels
     from longshift.data.readers import require_dataset as require_dataset
     from longshift.data.vector_source import (

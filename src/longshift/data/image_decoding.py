@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import threading
 import warnings
@@ -13,6 +14,8 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 # Pillow's own limit against decompression bombs: a quarter of a gigabyte of RGB.
 PIXEL_LIMIT = 1024 * 1024 * 1024 // 4 // 3
+# What Pillow may decode, whatever a file is called. Others have readers that start programs (EPS: Ghostscript).
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM", "JPEG2000", "AVIF", "HEIF", "JXL")
 LARGE = 1 << 24  # pixels
 BAND = 64  # rows of a 16-bit picture that are converted at a time
 MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"GIF8", b"P6", b"P5", b"P3")
@@ -70,7 +73,7 @@ def decode(data: bytes) -> Image.Image:
     if not data:
         raise BadImage("zero-byte", "the file has 0 bytes")
     try:
-        image = Image.open(io.BytesIO(data))
+        image = Image.open(io.BytesIO(data), formats=_formats())
         width, height = image.size
         if width * height > PIXEL_LIMIT:
             raise BadImage("decompression bomb", f"{width}x{height} pixels, at most {PIXEL_LIMIT} are read")
@@ -90,6 +93,13 @@ def decode(data: bytes) -> Image.Image:
         message = str(error) or type(error).__name__
         early = _shorter_than_stated(data) or any(word in message.lower() for word in EARLY_END)
         raise BadImage("truncated" if early else "unreadable", message) from error
+
+
+@functools.cache
+def _formats() -> tuple[str, ...]:
+    """Those that this Pillow has; a name that it does not know is an error."""
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 def _shorter_than_stated(data: bytes) -> bool:

@@ -8,7 +8,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from longshift.data.manifest import Manifest, Row
+from longshift.data.parquet_file import read_parquet
 from longshift.errors import LongshiftError
+from longshift.files import require_regular
 from longshift.text import agree, counted, some
 
 if TYPE_CHECKING:  # takes a fifth of a second to import; only tables need it
@@ -48,7 +50,9 @@ def _read(source: Path) -> pd.DataFrame:
 
     try:
         if source.suffix.lower() == ".parquet":
-            return pd.read_parquet(source)
+            frame: pd.DataFrame = read_parquet(source).to_pandas()
+            return frame
+        require_regular(source)
         # Texts stay texts: a class may be called "NA", "007" or "1.0".
         return pd.read_csv(
             source, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True,

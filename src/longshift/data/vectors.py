@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from longshift.data.embedded import vector_file
 from longshift.data.manifest import Manifest, Row
+from longshift.data.packing_limit import refuse_bomb
+from longshift.data.parquet_file import read_parquet
 from longshift.errors import LongshiftError
 from longshift.files import require_regular
 from longshift.text import agree, counted, some
 
 FloatArray = npt.NDArray[np.float32]
-UNPACKED_LIMIT = 1 << 30  # bytes; larger files must not be packed more tightly than
-PACKING_LIMIT = 100  # times
 LISTS = "embedding"
 NAMES = ("label", "domain", "id")
 
@@ -156,7 +156,7 @@ def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]
             raise LongshiftError(f"{path} is not an .npz file. Write one with np.savez or longshift embed.")
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
-        _refuse_bomb(path, unpacked)
+        refuse_bomb(path, unpacked)
         with np.load(path, allow_pickle=False) as file:
             names = list(file.files)
             _require(path, names, ("x", *needed), "array")
@@ -174,23 +174,11 @@ def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]
         raise LongshiftError(f"cannot read {path} as .npz: {error}") from error
 
 
-def _refuse_bomb(path: Path, unpacked: int) -> None:
-    """Raise if a small file would take a lot of memory; real vectors hardly get smaller when they are packed."""
-    if unpacked > UNPACKED_LIMIT and unpacked > PACKING_LIMIT * path.stat().st_size:
-        raise LongshiftError(
-            f"{path} has {path.stat().st_size / 2**20:.1f} MiB but {unpacked / 2**30:.1f} GiB when unpacked. It was "
-            "not read."
-        )
-
-
 def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
-    from pyarrow import compute, parquet
+    from pyarrow import compute
 
     try:
-        require_regular(path)
-        about = parquet.read_metadata(path)
-        _refuse_bomb(path, 8 * about.num_rows * about.num_columns)
-        table = parquet.read_table(path)
+        table = read_parquet(path)
         names = list(table.column_names)
         columns = {name: np.array(table.column(name).to_pylist(), dtype=object) for name in NAMES if name in names}
     except LongshiftError:

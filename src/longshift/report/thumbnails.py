@@ -6,12 +6,12 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from markupsafe import Markup
 from PIL import Image
 
-from longshift.data import BadImage, decode
+from longshift.data import MOST_BYTES, BadImage, decode
+from longshift.files import read_limited
 from longshift.report.html_page import fragment
 
 SIDE = 96
@@ -46,6 +46,6 @@ def _uri(file: str) -> str:
     if not file:
         return ""
     try:
-        return thumbnail(decode(Path(file).read_bytes()))
+        return thumbnail(decode(read_limited(file, MOST_BYTES)))
     except (BadImage, OSError):
         return ""

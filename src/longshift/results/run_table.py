@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from longshift.data import read_parquet
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing
+from longshift.files import replacing, require_regular
 from longshift.results.run_schema import ColumnType, column_names, machine_columns, run_columns
 from longshift.text import counted, csv_cell, from_csv_cell
 
@@ -142,10 +143,9 @@ def _contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
 
 def _parquet_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, partitioning=None)
+        table = read_parquet(path)
         return table.column_names, table.to_pydict()
     except pa.ArrowException as error:
         raise ValueError(str(error)) from error
@@ -153,6 +153,7 @@ def _parquet_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
 
 def _csv_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
     """Unlike pandas: a domain called "NA" is a name, floats keep every digit, and a short row is an error."""
+    require_regular(path)
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = [line for line in csv.reader(file, strict=True) if line]
     if not lines:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longshift.errors import ConfigError, LongshiftError
-from longshift.files import read_json
+from longshift.files import read_json, require_regular
 from longshift.settings.setting import Counts, Setting
 from longshift.settings.shots import terciles
 
@@ -91,6 +91,7 @@ def _read_csv(path: Path) -> dict[str, dict[str, int]]:
     counts: dict[str, dict[str, int]] = {}
     mistakes: list[str] = []
     try:
+        require_regular(path)
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]

@@ -18,9 +18,11 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
+from longshift.files import read_limited
 from longshift.locks import HeldLock, is_locked, try_lock
 
 BEAT = 15.0  # seconds between two renewals
+MOST = 1 << 16  # bytes of a claim
 STALE = 90.0  # a claim of another machine that was not renewed for this long is void
 
 
@@ -40,6 +42,8 @@ class Claim:
     def __init__(self, path: Path, lock: HeldLock) -> None:
         self.path, self._lock = path, lock
         self._text = json.dumps({"machine": machine(), "pid": os.getpid(), "since": round(time.time())})
+        if self.path.is_symlink():  # in a folder of a stranger, it may lead to any file of the user
+            self.path.unlink()
         self.path.write_text(self._text, encoding="utf-8")
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._renew, daemon=True)
@@ -66,7 +70,7 @@ class Claim:
 
     def _is_ours(self) -> bool:
         """False when this process was suspended for so long that another machine has taken the claim."""
-        return self.path.read_text(encoding="utf-8") == self._text
+        return _read(self.path) == self._text
 
 
 def take(path: Path) -> Claim | None:
@@ -98,10 +102,14 @@ def _lock_of(path: Path) -> Path:
 
 def _of_another_machine(path: Path) -> bool:
     try:
-        holder = json.loads(path.read_text(encoding="utf-8")).get("machine")
+        holder = json.loads(_read(path)).get("machine")
     except (OSError, ValueError, AttributeError):
         return False
     return holder is not None and holder != machine() and _is_fresh(path)
+
+
+def _read(path: Path) -> str:
+    return read_limited(path, MOST).decode("utf-8")
 
 
 def _is_fresh(path: Path) -> bool:

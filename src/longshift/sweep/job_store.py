@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError
-from longshift.files import cannot_write, read_json, write_json
+from longshift.files import cannot_write, read_json, require_regular, write_json
 from longshift.locks import locked
 from longshift.results import BadResult, read_summary, row_marks
 from longshift.sweep import job_claims as claims
@@ -134,6 +134,7 @@ def read_index(store: StoreFolder) -> dict[str, Indexed]:
     """All lines of the index with the right checksum; of two for one job the later counts."""
     found: dict[str, Indexed] = {}
     try:
+        require_regular(store.index)
         file = store.index.open(encoding="utf-8", errors="replace")
     except OSError:
         return found
@@ -155,6 +156,8 @@ def append_index(store: StoreFolder, lines: Iterable[str]) -> None:
     """Add lines; a line that a killed process left unfinished is closed first."""
     try:
         store.path.mkdir(parents=True, exist_ok=True)
+        if store.index.is_symlink():  # in a folder of a stranger, it may lead to any file of the user
+            store.index.unlink()
         with locked(store.index.with_name(".index.lock")), store.index.open("a+b") as file:
             end = file.seek(0, os.SEEK_END)
             if end:

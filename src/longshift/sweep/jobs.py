@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import longshift
 from longshift.data import vector_file
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import file_hash, write_text
+from longshift.files import MOST_TEXT, file_hash, read_limited, require_regular, write_text
 from longshift.plugins import plugin_files
 from longshift.progress import Bar, no_bar
 from longshift.sweep.sweep_folder import SweepFolder, absolute, job_id
@@ -171,6 +171,7 @@ def load_plan(directory: Path) -> Plan:
 
 def _read_plan(folder: SweepFolder) -> tuple[dict[str, Any], str]:
     """The first line of plan.jsonl and the lines of the jobs."""
+    require_regular(folder.plan)
     line, _, text = folder.plan.read_text(encoding="utf-8").partition("\n")
     head = json.loads(line)
     if not isinstance(head, dict):
@@ -193,7 +194,7 @@ def _key(folder: SweepFolder, files: list[str]) -> str:
     sources += [package / "training" / "run_config.py", package / "training" / "resolve_run.py"]
     sources += [package / "data" / "image_size.py"]
     for source in [folder.file, *sources, *plugin_files()]:
-        digest.update(hashlib.sha256(source.read_bytes()).digest())
+        digest.update(hashlib.sha256(read_limited(source, MOST_TEXT)).digest())
     for file in files:
         digest.update(file_hash(Path(file)).encode())
     return digest.hexdigest()

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import multiprocessing
+import os
 import queue
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -27,6 +28,7 @@ from longshift.training import ENDINGS, Runtime, TrackerKind
 
 MOST_DEATHS = 3  # of workers of one job
 READY, STOP = "ready", "stop"
+SAFE_PATH = "PYTHONSAFEPATH"  # since Python 3.11
 KILLED = 9  # SIGKILL, which Windows does not name
 # A forked child would inherit locks and CUDA; a spawned one starts clean.
 CONTEXT = multiprocessing.get_context("spawn")
@@ -151,6 +153,20 @@ def run_local(
             worker.process.kill()
 
 
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """A new Python must not import modules from the current folder, which may be a stranger's sweep."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
+
+
 class Pool:
     """The worker processes of one `run` command."""
 
@@ -163,7 +179,8 @@ class Pool:
         ours, theirs = CONTEXT.Pipe()
         arguments = (theirs, slot, self.job_queue.store, self._runtime, self._track)
         process = CONTEXT.Process(target=work, args=arguments, daemon=True)
-        process.start()
+        with _safe_path():
+            process.start()
         theirs.close()  # so that our end sees when the worker is gone
         self.workers.append(Worker(slot, process, ours))
 

@@ -12,6 +12,7 @@ import dataclasses
 import importlib
 import os
 import socket
+import stat
 import tempfile
 import threading
 import time
@@ -21,7 +22,7 @@ from typing import Any
 
 from longshift.data import cores
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing
+from longshift.files import cannot_write, replacing
 from longshift.plugins import VARIABLE, plugin_files
 from longshift.sweep import job_claims as claims
 from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
@@ -240,7 +241,16 @@ def run_apart(job: Job, files: Files, runtime: Runtime, threads: int, flag: Any)
 def node_store() -> StoreFolder:
     """Where a node without the shared folder keeps the jobs it runs."""
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")  # Windows has no getuid
-    return StoreFolder(Path(tempfile.gettempdir()) / f"longshift-ray-{user}")
+    folder = Path(tempfile.gettempdir()) / f"longshift-ray-{user}"
+    # Its name is known to everybody, and so anybody could have put a folder or a link there.
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
+        raise LongshiftError(f"{folder} belongs to somebody else. Remove it, or set TMPDIR to a folder of your own.")
+    return StoreFolder(folder)
 
 
 def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None) -> Outcome:

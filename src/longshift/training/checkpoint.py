@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
-from longshift.files import replacing
+from longshift.files import replacing, require_regular
 
 RESUME = "longshift-resume-1"  # in the first line of resume.pt
 DIGEST = "sha256"  # key in the header of model.safetensors
@@ -79,6 +79,7 @@ def _read_weights(path: Path, named: str) -> dict[str, Tensor]:
     """The tensors of a file, which must match the hash in its header: a flipped bit would be a wrong number."""
     again = "Copy it again, or train the run again in another folder."
     try:
+        require_regular(path)
         with safe_open(path, framework="pt") as file:
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
             expected = (file.metadata() or {}).get(DIGEST)
@@ -145,6 +146,7 @@ def _on_host(value: Any) -> Any:
 def load_resume(path: Path, device: torch.device) -> dict[str, Any]:
     """Read the resume state; only tensors and plain values are accepted."""
     try:
+        require_regular(path)
         with path.open("rb") as file:
             head, payload = file.readline(100), file.read()
         # torch does not check what it reads: from a damaged file it may take whatever the memory held before.

@@ -23,7 +23,17 @@ from typing import TYPE_CHECKING, Any
 
 from longshift.data import what_changed
 from longshift.errors import LongshiftError
-from longshift.files import FileIn, file_hash, read_json, read_sealed, replacing, write_json, write_sealed, write_text
+from longshift.files import (
+    FileIn,
+    file_hash,
+    read_json,
+    read_sealed,
+    replacing,
+    require_regular,
+    write_json,
+    write_sealed,
+    write_text,
+)
 from longshift.training.result_checks import contradiction
 
 if TYPE_CHECKING:  # reading results must not wait for torch
@@ -216,6 +226,7 @@ def read_predictions(path: Path, result: Mapping[str, Any] | None = None) -> dic
     import numpy as np
 
     try:
+        require_regular(path)
         _require_bound(path, result)
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
@@ -241,6 +252,7 @@ def read_metrics(folder: RunFolder, result: Mapping[str, Any] | None = None) -> 
         return []
     rows = []
     try:
+        require_regular(folder.metrics)
         _require_bound(folder.metrics, result)
         for number, line in enumerate(folder.metrics.read_text(encoding="utf-8").splitlines(), start=1):
             if line:

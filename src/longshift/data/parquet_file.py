@@ -1,0 +1,71 @@
+"""Parquet files, read only if they are not much larger in memory than on the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longshift.data.packing_limit import refuse_bomb
+from longshift.errors import LongshiftError
+from longshift.files import require_regular
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_parquet(path: Path) -> pa.Table:
+    """All columns of a file.
+
+    Raises:
+        LongshiftError: A small file would take a lot of memory, or it holds lists of other things than numbers.
+        Exception: Nearly any other, if the file is damaged.
+    """
+    from pyarrow import parquet, types
+
+    require_regular(path)
+    about = parquet.read_metadata(path)
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
+    stated = sum(max(8 * chunk.num_values, chunk.total_uncompressed_size) for chunk in chunks)
+    refuse_bomb(path, max(stated, 8 * about.num_rows * about.num_columns))
+    schema = parquet.read_schema(path)
+    nested = [field.name for field in schema if types.is_nested(field.type) and not _is_list_of_numbers(field.type)]
+    if nested:
+        raise LongshiftError(f"{path}: expected texts, numbers or lists of numbers, got {schema.field(nested[0]).type}")
+    texts = [field.name for field in schema if _is_text(field.type)]
+    # A text that many rows have in common is stored once. It stays so until it is known how long all rows are.
+    table = parquet.read_table(path, partitioning=None, read_dictionary=texts)
+    refuse_bomb(path, sum(_length(table.column(name)) for name in texts))
+    for name in texts:
+        place = table.column_names.index(name)
+        table = table.set_column(place, schema.field(name), table.column(name).cast(schema.field(name).type))
+    return table
+
+
+def _length(column: pa.ChunkedArray) -> int:
+    """How many bytes the texts of all rows have."""
+    from pyarrow import compute, types
+
+    total = 0
+    for chunk in column.chunks:
+        if types.is_dictionary(chunk.type):
+            lengths = compute.binary_length(chunk.dictionary).take(chunk.indices)
+            total += compute.sum(lengths.cast("int64")).as_py() or 0
+    return total
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    )
+
+
+def _is_list_of_numbers(kind: Any) -> bool:
+    from pyarrow import types
+
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(lists and types.is_primitive(kind.value_type))
