@@ -220,7 +220,7 @@ MUTATIONS = (
     ),
     Mutation(
         TERMINALS, "cli/main.py", "    outlive_repeated_signals()\n", "",
-        (f"{F}test_lost_terminals.py::test_a_signal_saves_the_run_however_often_it_comes",),
+        (f"{F}test_lost_terminals.py::test_a_signal_while_a_stopped_command_tells_how_to_resume_does_not_end_it",),
     ),
     Mutation(
         ODD_NAMES, "cli/common.py", "console.print(Text(printable(text), style), soft_wrap=True)",

@@ -94,6 +94,24 @@ def test_a_signal_saves_the_run_however_often_it_comes(tmp_path: Path, number: s
     assert (out / "resume.pt").exists()
 
 
+def test_a_signal_while_a_stopped_command_tells_how_to_resume_does_not_end_it() -> None:
+    """The second SIGTERM of `timeout` may come at any moment; here it comes at that one."""
+    code = (
+        "import signal\n"
+        "import longshift.cli.main as module\n"
+        "from longshift.training.interrupt import Interrupted, graceful_stop\n"
+        "told = module.tell\n"
+        "def tell(text, style=''):\n    signal.raise_signal(signal.SIGTERM)\n    told(text, style)\n"
+        "def app():\n"
+        "    with graceful_stop():\n        signal.raise_signal(signal.SIGTERM)\n"
+        "    raise Interrupted('resume with: ...')\n"
+        "module.tell, module.app = tell, app\n"
+        "module.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "resume with: ...\n")
+
+
 @pytest.mark.slow
 def test_a_sweep_saves_its_jobs_when_the_terminal_closes(tmp_path: Path) -> None:
     """A real terminal: closing it sends SIGHUP to the command and its workers, and later writes fail."""
