@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.files import replacing, replacing_folder
+from longshift.files import _sync, replacing, replacing_folder
 
 
 @pytest.mark.parametrize("other", ["folder", "file"])
@@ -30,6 +30,7 @@ def test_a_folder_that_another_command_made_meanwhile_stays(tmp_path: Path, othe
     assert (target / "theirs" if other == "folder" else target).read_text() == "theirs"
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux tells which file a handle is of")
 def test_a_folder_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
     fsync = os.fsync
@@ -47,6 +48,25 @@ def test_a_folder_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeyp
     }  # fmt: skip
     assert synced[-1] == tmp_path
     assert (tmp_path / "out" / "part" / "file").read_text() == "x"
+
+
+def test_windows_gets_a_handle_that_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, `os.fsync` refuses a handle that may only read, and folders cannot be opened at all."""
+    asked: list[tuple[Path, int]] = []
+    file = tmp_path / "file"
+    file.write_text("x")
+
+    def opened(path: Path, flags: int) -> int:
+        asked.append((path, flags))
+        return os.dup(1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "name", "nt")
+        patch.setattr(os, "open", opened)
+        patch.setattr(os, "fsync", lambda handle: None)
+        _sync(file)
+        _sync(tmp_path)
+    assert asked == [(file, os.O_RDWR)]
 
 
 @pytest.mark.parametrize("write", [replacing, replacing_folder])

@@ -94,7 +94,8 @@ def _sync(path: Path) -> None:
     """Wait until a file, or the list of files in a folder, is on the disk."""
     if os.name == "nt" and path.is_dir():
         return  # Windows cannot open folders
-    handle = os.open(path, os.O_RDONLY)
+    # Windows writes a file to the disk only through a handle that may write.
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

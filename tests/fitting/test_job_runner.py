@@ -15,6 +15,7 @@ from longshift.fitting.job_runner import JobRunner
 from longshift.fitting.plan import Job
 from longshift.fitting.time_limit import TimeLimit
 from longshift.progress import Tick
+from longshift.settings import NO_TARGET
 from tests.training.runs import CPU
 
 Slow = Callable[[Callable[[Job], float]], None]
@@ -73,6 +74,19 @@ def test_compared_methods_have_the_same_steps_at_each_site(slow: Slow, tmp_path:
     assert any("Runs that hold out south, west and the final model have" in text for text in said)
     assert "at each site, all methods had the same number" in done.summary.verdict
     assert "at each site, all methods had the same number" in done.report.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_shorter_final_model_does_not_make_sites_differ(slow: Slow, tmp_path: Path) -> None:
+    slow(lambda job: 1.0 if job.site == NO_TARGET else 0.001)
+    x, y, domains = vectors()
+    options: dict[str, Any] = {"method": "erm", "steps": 100, "minutes": 1, "out": tmp_path / "fit", "runtime": CPU}
+    done = fit(x, y, domains, compare=True, **options)
+    kept = read_json(tmp_path / "fit" / "fit.json")["steps"]
+    assert set(kept["held_out"].values()) == {100}
+    assert kept["final"] < 100
+    assert done.summary.verdict
+    assert "sites differ in their number of steps" not in done.summary.verdict
 
 
 @pytest.mark.slow

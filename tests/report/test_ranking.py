@@ -167,7 +167,7 @@ def test_only_trials_that_all_methods_have_are_ranked() -> None:
     assert result.significance is not None
     assert result.significance.test.ranks == {"ndcl": 1.0, "mmd": 2.0, "boda": 3.0, "erm": 4.0}
     assert result.trials_left_out == ("trial 1", "trial 2")
-    sentence = "Ranked are only trials that all ranked methods have. Left out: trial 1 and trial 2."
+    sentence = "Ranks use only trials that all ranked methods have. Left out: trial 1 and trial 2."
     assert sentence in rank_section(result).body
     assert sentence in summarise(chosen, result, find_missing(frame))
 

@@ -297,7 +297,7 @@ def test_means_and_lead_are_of_the_trials_that_all_methods_have() -> None:
     assert "NDCL comes first, in one trial, of 2 methods" in text
     assert "70.0 % on average over 2 cases, 20.0 points ahead of ERM." in text
     assert "How sure: one trial only that all ranked methods have, so" in text
-    assert "Ranked are only trials that all ranked methods have. Left out: trial 1 and trial 2." in text
+    assert "Ranks use only trials that all ranked methods have. Left out: trial 1 and trial 2." in text
     assert "Left out: trial" not in words(as_frame(r for r in made if r["trial"] == 0))
     apart = [row("ndcl", 0, target=x, value=0.7) for x in "ab"] + [row("erm", 1, target=x, value=0.5) for x in "ab"]
     text = words(as_frame(apart))

@@ -27,6 +27,7 @@ from longshift.settings import (
     read_recipe,
     recipe_of,
     save_split,
+    usable_counts,
 )
 from longshift.settings.split import PARTS, shuffled
 from tests.data.trees import make_tree
@@ -384,6 +385,26 @@ def test_copies_that_had_to_be_divided_are_not_called_together(
     print_recipe(recipe_of(split, data))
     assert "some are in two parts" in capsys.readouterr().out
     assert make_split(data, setting, shrink=True).copies_together is None
+
+
+def test_copies_of_which_the_data_reserve_one_for_the_test_are_not_called_together(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=6)
+    files = sorted((root / "a" / "cat").iterdir())
+    files[1].write_bytes(files[0].read_bytes())
+    paths = [path.relative_to(root) for path in sorted(root.rglob("*.png"))]
+    lines = [f"{p.as_posix()},{p.parts[1]},{p.parts[0]},{'test' * (root / p == files[1])}" for p in paths]
+    (root / "table.csv").write_text("\n".join(["path,label,domain,split", *lines]))
+    data = load_dataset(root / "table.csv")
+    setting = Natural(validation=2).generate(usable_counts(data), "t")
+    copies = copies_to_keep_together(data, tmp_path / "cache")
+    first, second = (data.paths.index(file.relative_to(root).as_posix()) for file in files[:2])
+    found = set()
+    for seed in range(8):
+        split = make_split(data, setting, seed, shrink=True, copies=copies)
+        assert second in split.test
+        assert split.copies_together is bool(first in split.test)
+        found.add(split.copies_together)
+    assert found == {True, False}
 
 
 def test_a_saved_split_is_made_again_without_reading_the_images_again(

@@ -196,5 +196,5 @@ def print_recipe(recipe: SplitRecipe) -> None:
     for line in lines:
         say(line)
     if recipe.copies_together is not None:
-        apart = "some are in two parts, because a part would be empty otherwise"
+        apart = "some are in two parts: one would be empty otherwise, or the data reserve some for the test"
         say(f"copies     {'kept in one part' if recipe.copies_together else apart}")

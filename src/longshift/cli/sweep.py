@@ -83,7 +83,7 @@ def plan(
         bool,
         typer.Option(
             "--measure/--no-measure",
-            help="Time a few steps of each method; on a CPU without compiling, so that the time is an upper bound.",
+            help="Time a few steps of each method; on a CPU, without compiling.",
         ),
     ] = True,
     device: DeviceOption = "auto",
@@ -143,9 +143,8 @@ def plan(
         print_table("", ("method", "ms per step"), rows)
         time = duration(3600 * value["hours"])
         uncompiled = value["device"] == "cpu" and sweep.runtime.compile == "on"
-        bound = "at most " if uncompiled else ""
-        why = " (measured without compiling; compiled steps are faster)" if uncompiled else ""
-        say(f"{bound}about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}{why}")
+        how = " (measured without compiling: steps will be faster, but compiling takes time)" if uncompiled else ""
+        say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}{how}")
     done = len(jobs) == finished
     say(
         f"nothing left to run; make tables with: longshift report {directory}"

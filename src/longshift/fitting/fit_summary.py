@@ -107,7 +107,7 @@ def summarise(
     else:
         sentences.append(f"No {'other ' * bool(alone)}class is clearly weak.")
     judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
-    if judgement and plan.site_steps:
+    if judgement and len({plan.steps_at(site) for site in plan.sites}) > 1:
         judgement += (
             " Time ran short, so sites differ in their number of steps; at each site, all methods had the same number."
         )

@@ -35,7 +35,7 @@ def trials_words(result: Ranking) -> str:
     """Which trials do not count because some of the ranked methods lack them; nothing if all count."""
     if not result.trials_left_out:
         return ""
-    return f"Ranked are only trials that all ranked methods have. Left out: {in_words(result.trials_left_out)}."
+    return f"Ranks use only trials that all ranked methods have. Left out: {in_words(result.trials_left_out)}."
 
 
 def unranked_words(result: Ranking) -> str:

@@ -14,7 +14,7 @@ from longshift.sweep.jobs import Job
 from longshift.training import SETS, RunConfig, Runtime, StepTimer, Stopwatch, Task, TaskCache, Trainer, resolve_device
 
 MEASURED = 100  # samples of each set that are evaluated to measure the time on a processor
-SLOW, VERY_SLOW = 0.5, 3.0  # seconds of the first step on a processor from which on one more is timed, or none
+SLOW, VERY_SLOW = 0.5, 3.0  # seconds: if the first step on a CPU takes longer, only one more is timed, or none
 Kind = tuple[str, str, str]  # method, backbone, dataset
 
 
@@ -52,8 +52,8 @@ def estimate(
 ) -> Estimate:
     """Measure each kind of job that is left once, with its default hyper-parameters.
 
-    Nothing is compiled on a CPU, where that takes minutes per method: with `compile = "on"` the estimate is an upper
-    bound there.
+    Nothing is compiled on a CPU, where that takes minutes per method: with `compile = "on"`, the steps of the sweep are
+    faster than measured there, but the time of compiling is not counted.
     """
     listed = list(jobs)
     left = [job for job in listed if entries[job.fingerprint].state not in FINISHED]
