@@ -137,6 +137,14 @@ def test_a_table_without_split_has_none_and_numbers_become_texts(tmp_path: Path)
     assert (manifest.classes, manifest.domain_names, manifest.splits) == (("3", "4"), ("0",), None)
 
 
+def test_a_table_may_have_other_columns_of_any_kind(tmp_path: Path) -> None:
+    columns = {"path": ["1.png", "2.png"], "label": ["a", "b"], "domain": ["x", "x"]}
+    others = {"tags": [["new"], ["old", "dark"]], "camera": [{"name": "c", "iso": 100}] * 2, "box": [[1.5, 2.0]] * 2}
+    pd.DataFrame({**columns, **others}).to_parquet(tmp_path / "t.parquet")
+    manifest = load_dataset(tmp_path / "t.parquet")
+    assert (manifest.paths, manifest.classes, manifest.domain_names) == (("1.png", "2.png"), ("a", "b"), ("x",))
+
+
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
 def test_tables_of_spreadsheets(tmp_path: Path, mark: str) -> None:
     """Semicolons and tabs, a byte order mark, capital letters, and paths as Windows writes them."""

@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_parquet(path: Path) -> pa.Table:
+def read_parquet(path: Path, skip_nested: bool = False) -> pa.Table:
     """All columns of a file.
 
+    Args:
+        path: The file.
+        skip_nested: Leave out columns of structures and of lists of other things than numbers, instead of raising.
+
     Raises:
-        LongshiftError: A small file would take a lot of memory, or it holds lists of other things than numbers.
+        LongshiftError: A small file would take a lot of memory, or it has such a column.
         Exception: Nearly any other, if the file is damaged.
     """
     from pyarrow import parquet, types
@@ -30,11 +34,15 @@ def read_parquet(path: Path) -> pa.Table:
     refuse_bomb(path, max(stated, 8 * about.num_rows * about.num_columns))
     schema = parquet.read_schema(path)
     nested = [field.name for field in schema if types.is_nested(field.type) and not _is_list_of_numbers(field.type)]
-    if nested:
-        raise LongshiftError(f"{path}: expected texts, numbers or lists of numbers, got {schema.field(nested[0]).type}")
+    if nested and not skip_nested:
+        kind = schema.field(nested[0]).type
+        raise LongshiftError(
+            f"{path}: expected texts, numbers or lists of numbers, got {kind} in the column {nested[0]}. Remove it."
+        )
+    columns = [name for name in schema.names if name not in nested] if nested else None
     texts = [field.name for field in schema if _is_text(field.type)]
     # A text that many rows have in common is stored once. It stays so until it is known how long all rows are.
-    table = parquet.read_table(path, partitioning=None, read_dictionary=texts)
+    table = parquet.read_table(path, columns=columns, partitioning=None, read_dictionary=texts)
     refuse_bomb(path, sum(_length(table.column(name)) for name in texts))
     for name in texts:
         place = table.column_names.index(name)

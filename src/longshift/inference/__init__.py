@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         expand_inputs as expand_inputs,
     )
     from longshift.inference.site_doubt import (
-        ClassExcess as ClassExcess,
         Doubt as Doubt,
         class_excess as class_excess,
         relative_excess as relative_excess,
