@@ -112,7 +112,7 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     table = tmp_path / "new.npz"
     options = ["--backbone", "small_conv", "--weights", str(weights), "--image-size", "16", "--device", "cpu", "-q"]
     command = ["embed", str(tmp_path / "new_site"), *options, "--out", str(table)]
-    assert "is at domain/class/image" in str(RUN.invoke(app, command).exception)  # without the option
+    assert "expected images at domain/class/image" in str(RUN.invoke(app, command).exception)  # without the option
     done = RUN.invoke(app, [*command, "--unlabelled"])
     assert done.exit_code == 0, done.output
     assert "longshift predict MODEL" in done.stdout

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 import longshift
 from longshift.data import benchmarks
 from longshift.errors import ConfigError, UsageError
+from longshift.files import read_limited
 from longshift.methods import get_method
 from longshift.sweep import jobs as plan_module
 from longshift.sweep.jobs import draw_of, hparam_seed, load_plan, make_plan
@@ -217,9 +218,12 @@ def test_the_list_of_jobs_is_made_anew_when_code_that_names_jobs_changes(
     make_plan(tmp_path)
     monkeypatch.setattr(plan_module, "make_plan", lambda directory: pytest.fail("made anew"))
     load_plan(tmp_path)  # nothing has changed
-    read = Path.read_bytes
     changed = Path(longshift.__file__).parent / name
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path == changed))
+
+    def read(path: Path, most: int) -> bytes:
+        return read_limited(path, most) + b"#" * (path == changed)
+
+    monkeypatch.setattr(plan_module, "read_limited", read)
     with pytest.raises(pytest.fail.Exception, match="made anew"):
         load_plan(tmp_path)
 

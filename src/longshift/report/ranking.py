@@ -69,7 +69,7 @@ class Ranking:
     comparisons: int
     cases: int  # (dataset, setting, target)
     comparable: bool  # whether the ranked methods have numbers for the same cases, from the same trials
-    left_out: tuple[str, ...]  # methods that are not ranked: they lack cases
+    left_out: tuple[str, ...]  # methods that are not ranked: they lack cases or trials
     unranked: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
     cases_left_out: int  # cases that too many methods lack
     lead: Lead | None  # of the first over the second
