@@ -58,7 +58,7 @@ def test_sites_without_classes_are_not_taken_for_one_site_of_the_dataset_beside(
     for site in ("north", "south"):
         put(hospitals.parent / "flat" / site / "1.png")
     text = message(hospitals.parent / "flat")
-    assert "one level of folders too few. If north, south are classes" in text
+    assert "one level of folders too few. If the folders (north, south) are classes" in text
     assert "looks like one site" not in text
 
 
