@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from longshift.errors import LongshiftError
 from longshift.fitting import fit
 from longshift.inference.labeled_site import evaluate_site, labeled_data
 from longshift.inference.prediction import predict
+from longshift.progress import Tick, no_bar
 from tests.training.runs import CPU
 
 runner = CliRunner()
@@ -55,6 +57,17 @@ def test_numbers_agree_with_predict_and_the_interval_is_compared(fitted: Path, t
     assert first.sentence() in shown.output
     value = json.loads(runner.invoke(app, ["evaluate", str(fitted), str(new), "-q", "--json"]).stdout)
     assert sum(map(sum, value[0]["confusion"])) == 60
+
+
+def test_progress_counts_the_samples(fitted: Path, tmp_path: Path) -> None:
+    shown: list[tuple[str, int]] = []
+
+    def bar(label: str, total: int) -> AbstractContextManager[Tick]:
+        shown.append((label, total))
+        return no_bar(label, total)
+
+    evaluate_site(fitted, vectors(tmp_path / "new.npz", {"east": 1.5, "far": 3.0}), device="cpu", bar=bar)
+    assert shown == [("reading", 120)]
 
 
 def test_classes_that_the_model_does_not_know_are_named(fitted: Path, tmp_path: Path) -> None:

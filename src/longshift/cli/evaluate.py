@@ -108,8 +108,7 @@ def _evaluate_data(
     from longshift.inference import evaluate_site
 
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
-    with progress("reading", 0, quiet) as tick:
-        results = evaluate_site(model, data, weights, device, cache, tick)
+    results = evaluate_site(model, data, weights, device, cache, lambda label, n: progress(label, n, quiet))
     if as_json:
         print_json([result.to_json() for result in results])
         return

@@ -38,7 +38,7 @@ def fit(
         float | None, typer.Option(help="Use as many steps as fit into this time, at most 3 x the usual number.")
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Also train ERM, BSoftmax and NDCL-plus, and compare.")
+        bool, typer.Option("--compare", help="Compare ERM, BSoftmax and NDCL-plus; train those that are missing.")
     ] = False,
     what_if_labelled: Annotated[
         bool,

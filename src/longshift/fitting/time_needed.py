@@ -90,9 +90,10 @@ def explain(
         if config.frozen:
             seconds, missing = head_seconds(config, manifest, count, steps, runtime)
             cached = "" if missing else ", because the features of the images are in the cache"
-            words["head"] = f"about {duration(seconds)}{cached}"
+            words["head"] = f"about {duration(seconds)} for {steps} steps per run{cached}"
         else:
-            words["all"] = f"about {duration(whole_seconds(config, manifest, count, steps, runtime))}"
+            needed = whole_seconds(config, manifest, count, steps, runtime)
+            words["all"] = f"about {duration(needed)} for {steps} steps per run"
     if chosen.frozen:
         text = f"Only a head on the features of the network is trained, {why}: {words['head']}."
         return text + (f" The whole network would take {words['all']} (--trainable all)." if other else "")

@@ -18,7 +18,7 @@ from longshift.inference.model_outputs import Outputs
 from longshift.inference.prediction import estimate_from
 from longshift.inference.site_estimate import SiteEstimate
 from longshift.metrics import Evaluation, evaluate_predictions, expected_calibration_error
-from longshift.progress import Tick, silent
+from longshift.progress import Bar, no_bar
 from longshift.text import some
 
 
@@ -64,7 +64,7 @@ def evaluate_site(
     weights: Weights = "selected",
     device: str = "auto",
     cache: Path | None = None,
-    tick: Tick = silent,
+    bar: Bar = no_bar,
 ) -> list[SiteResult]:
     """Measure a model on labeled data: accuracy, classes, confusion, calibration, and promised against found.
 
@@ -74,7 +74,7 @@ def evaluate_site(
         weights: "selected" or "averaged", for a folder.
         device: Device for a folder.
         cache: Folder of decoded images.
-        tick: Function that is called once per sample while images are decoded.
+        bar: From a label and a number of samples to a context manager that shows progress while images are decoded.
 
     Returns:
         One result per site.
@@ -97,7 +97,8 @@ def evaluate_site(
     if manifest.vectors != loaded.info.vectors:
         takes, has = ("vectors", "images") if loaded.info.vectors else ("images", "vectors")
         raise LongshiftError(f"Expected {takes}, which the model takes, got {has} in {manifest.name}")
-    store = open_store(manifest, loaded.size, cache, tick)
+    with bar("reading", len(manifest)) as tick:
+        store = open_store(manifest, loaded.size, cache, tick)
     if manifest.vectors and store.inputs.shape[1] != loaded.info.input_dim:
         raise LongshiftError(f"Expected vectors of length {loaded.info.input_dim}, got {store.inputs.shape[1]}")
     place = np.array([loaded.classes.index(name) for name in manifest.classes], dtype=np.int64)
