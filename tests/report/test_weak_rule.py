@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from longshift.report.figure_sections import class_section, confusion_section
 from longshift.report.html_page import run_section
 from longshift.report.misclassified import misclassified_samples
 from longshift.report.run_records import Record, class_accuracy, read_records, run_folders
-from longshift.report.weak_page_section import weak_classes, weak_domains, weak_section
+from longshift.report.weak_page_section import low_place, weak_classes, weak_domains, weak_section
 from longshift.report.weak_rule import weak_indices
 from longshift.results.selection import choose
 from longshift.sweep.collecting import collect
@@ -89,7 +90,11 @@ def test_nothing_could_be_learnt() -> None:
 @pytest.mark.parametrize(
     ("tables", "counts", "advice"),
     [
-        ([[[9, 0, 0], [0, 9, 0], [1, 0, 1]]], [90, 90, 90], "2 samples cannot show that it is weak: label more before"),
+        (
+            [[[9, 0, 0], [0, 9, 0], [1, 0, 1]]],
+            [90, 90, 90],
+            "2 samples cannot show that it is weak. Label more samples",
+        ),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "little to learn it from, so collect more samples"),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [9, 9, 8], "little to learn it from, so collect more samples"),
         (
@@ -110,7 +115,7 @@ def test_nothing_could_be_learnt() -> None:
         (
             [[[90, 0, 0], [0, 90, 0], [80, 0, 1]], [[90, 0, 0], [0, 90, 0], [0, 0, 40]]],
             [90, 90, 90],
-            "nearly all mistakes are at a, so compare its samples and labels of owl",
+            "All mistakes are at a, where 1 of 81 samples is right. What to do: compare the samples and labels of owl",
         ),
     ],
 )
@@ -123,7 +128,46 @@ def test_what_to_do_about_a_weak_class(tables: list[list[list[int]]], counts: li
     assert advice in weak.text
     assert ("little to learn it from" in weak.text) == (counts[2] < np.median(counts))
     assert ("cannot show that it is weak" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
+    assert ("What to do" in weak.text) == ("cannot show" not in weak.text)  # nothing to do about what is not shown
     assert "What to do" not in weak_classes(records)[0].text
+
+
+def owls(**right: int) -> list[Record]:
+    """20 owls at each site, of which some are right; cats and dogs are always."""
+    records = [made_up(name, [[20, 0, 0], [0, 20, 0], [20 - n, 0, n]]) for name, n in right.items()]
+    for record in records:
+        record.result["split"]["counts"] = [[90, 90, 90]]
+    return records
+
+
+def test_a_class_that_is_weak_at_one_site_gets_advice_about_that_site() -> None:
+    (weak,) = weak_classes(owls(sketch=0, art=5, photo=18), noun="site", advise=True)
+    assert "Most mistakes are at sketch, where 0 of 20 samples are right. What to do: compare" in weak.text
+    assert "looks like" not in weak.text
+    assert "not rare" not in weak.text
+
+
+def test_a_class_that_is_alike_at_all_sites_gets_no_advice_about_one() -> None:
+    (weak,) = weak_classes(owls(sketch=4, art=5, photo=6), noun="site", advise=True)
+    assert "mistakes are at" not in weak.text
+    assert "check whether owl looks like cat" in weak.text
+
+
+def test_a_class_that_is_not_shown_to_be_weak_may_be_so_at_one_site() -> None:
+    (weak,) = weak_classes(owls(sketch=2, art=18, photo=20), noun="site", advise=True)
+    assert "60 samples cannot show that it is weak except at sketch. Most mistakes are at sketch" in weak.text
+    assert "Label more" not in weak.text
+
+
+def test_the_low_site_is_found_by_fishers_test() -> None:
+    p = sum(math.comb(20, i) * math.comb(20, 19 - i) for i in range(7)) / math.comb(40, 19)
+    assert 0.025 < p < 0.05
+    assert low_place([("art", 6, 20), ("photo", 13, 20)]) is None  # p times two sites is above 0.05
+    assert low_place([("art", 5, 20), ("photo", 13, 20)]) == ("art", 5, 20)
+    assert low_place([("art", 10, 40), ("photo", 26, 40)], trials=2) == ("art", 10, 40)
+    assert low_place([("art", 12, 40), ("photo", 26, 40)], trials=2) is None  # the same 20 samples twice
+    assert low_place([("tiny", 0, 1), ("art", 20, 100), ("photo", 90, 100)]) == ("art", 20, 100)
+    assert low_place([("art", 0, 100)]) is None
 
 
 def test_the_bars_show_what_the_weak_points_say(tmp_path: Path) -> None:

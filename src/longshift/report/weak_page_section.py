@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
+from scipy import stats
 
 from longshift.analysis import LEVEL
 from longshift.errors import LongshiftError
@@ -18,7 +19,7 @@ from longshift.report.weak_rule import BEHIND, LOW, share_interval, weak_below, 
 from longshift.text import agree, counted
 
 CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
-ALMOST_ALL = 0.8  # of the mistakes
+CLEARLY = 0.05  # p of the test whether a class is weaker at one place than at the others
 Place = tuple[str, int, int]  # target, right, samples
 ENOUGH = 20  # training samples of a class; with fewer, more of them would help in any case
 
@@ -107,7 +108,15 @@ def weak_classes(
             few = counts < ENOUGH
             # A shortage that the other classes share does not explain why this one is weak.
             rare = counts < usual and (few or counts < usual / 2)
-            said += " " + _class_advice(classes[k], n, rare, few, unsure, sites, classes[taken[0]], noun)
+            at = low_place(sites, len(records) / len({r.target for r in records}))
+            if unsure:
+                said += f" {counted(n, 'sample')} cannot show that it is weak{f' except at {at[0]}' if at else ''}."
+            if at:
+                said += " " + _place_advice(classes[k], at, sites, rare, noun)
+            elif unsure:
+                said += " Label more samples of it to find out."
+            else:
+                said += " " + _class_advice(classes[k], rare, few, classes[taken[0]], noun)
         found.append(Weak(classes[k], right / n, said, "Weak class" if weak else "Lowest class, not weak"))
     return found
 
@@ -147,29 +156,55 @@ def _by_target(records: Sequence[Record], k: int) -> list[Place]:
     return sorted(found, key=lambda row: (row[1] / row[2], row[0]))
 
 
-def _class_advice(
-    name: str, n: int, rare: bool, few: bool, unsure: bool, places: Sequence[Place], taken: str, noun: str
-) -> str:
-    """What the owner of the data could do about a weak class."""
-    doubt = f"{counted(n, 'sample')} cannot show that it is weak: label more before you act on it. " if unsure else ""
-    place, right, there = places[0]
+def low_place(places: Sequence[Place], trials: float = 1) -> Place | None:
+    """Where a class is clearly weaker than at the other places together, by Fisher's exact test; None if nowhere.
+
+    The lowest p counts, times the number of places, because the place is not chosen in advance (Bonferroni).
+    `trials` of a place repeat the same samples, so their counts are divided by it.
+
+    >>> low_place([("sketch", 0, 20), ("art", 5, 20), ("photo", 18, 20)])
+    ('sketch', 0, 20)
+    >>> low_place([("art", 9, 20), ("photo", 11, 20)])
+    """
+    if len(places) < 2:
+        return None
+    right, samples = sum(r for _, r, _ in places), sum(n for _, _, n in places)
+
+    def p_value(place: Place) -> float:
+        _, r, n = place
+        cells = [[r, n - r], [right - r, samples - n - (right - r)]]
+        return float(stats.fisher_exact(np.rint(np.array(cells) / trials).astype(int), "less").pvalue)
+
+    p, lowest = min(((p_value(place), place) for place in places), key=lambda found: found[0])
+    return lowest if p * len(places) < CLEARLY else None
+
+
+def _place_advice(name: str, at: Place, places: Sequence[Place], rare: bool, noun: str) -> str:
+    """What the owner of the data could do about a class that is weak at one place above all."""
+    place, right, there = at
     missed, all_missed = there - right, sum(m - r for _, r, m in places)
+    much = "All" if missed == all_missed else "Most" if missed > all_missed / 2 else f"{missed} of {all_missed}"
+    act = (
+        f"{much} mistakes are at {place}, where {right} of {counted(there, 'sample')} {agree(right, 'is', 'are')} "
+        f"right. What to do: compare the samples and labels of {name} at {place} with those at other {noun}s; then add "
+        f"{noun}s like it."
+    )
+    return act + (f" It is also rare: collect more samples of it, from more than one {noun}." if rare else "")
+
+
+def _class_advice(name: str, rare: bool, few: bool, taken: str, noun: str) -> str:
+    """What the owner of the data could do about a class that is weak everywhere."""
     if rare:
-        act = f"there is little to learn it from, so collect more samples of it, from more than one {noun}."
-    elif len(places) > 1 and missed >= ALMOST_ALL * all_missed:
-        act = (
-            f"nearly all mistakes are at {place}, so compare its samples and labels of {name} with those of other "
-            f"{noun}s; then add {noun}s like it."
+        return (
+            f"What to do: there is little to learn it from, so collect more samples of it, from more than one {noun}."
         )
-    else:
-        why = "it is not rare, so more of the same will hardly help"
-        if few:
-            why = "most classes have no more samples, so their number alone does not explain it"
-        act = (
-            f"{why}; check whether {name} looks like {taken}, as which it is most often misclassified, and whether "
-            f"the two are labeled consistently at all {noun}s."
-        )
-    return f"{doubt}What to do: {act}"
+    why = "it is not rare, so more of the same will hardly help"
+    if few:
+        why = "most classes have no more samples, so their number alone does not explain it"
+    return (
+        f"What to do: {why}; check whether {name} looks like {taken}, as which it is most often misclassified, and "
+        f"whether the two are labeled consistently at all {noun}s."
+    )
 
 
 def weak_domains(records: Sequence[Record], noun: str = "domain", advise: bool = False) -> list[Weak]:
