@@ -58,6 +58,19 @@ def some(items: Iterable[str], limit: int = 5) -> str:
     return shown + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
 
 
+def any_of(items: Iterable[str], limit: int = 20) -> str:
+    """A list of which each item is meant for itself, for messages; odd characters are escaped.
+
+    >>> any_of(["photo"]), any_of(["art", "photo", "sketch"]), any_of(["art", "photo", "sketch"], 2)
+    ('photo', 'art, photo or sketch', 'art, photo or one of 1 more')
+    """
+    listed = list(items)
+    shown = [some([item]) for item in listed[:limit]]
+    if len(listed) > limit:
+        shown.append(f"one of {len(listed) - limit} more")
+    return " or ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
 def printable(text: str) -> str:
     """The text for a terminal, with control characters escaped: a name must not move the cursor or change colors.
 

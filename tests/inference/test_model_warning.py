@@ -16,16 +16,16 @@ from longshift.inference.model_warning import UnseenAccuracy, keep_unseen, read_
 @pytest.mark.parametrize(
     ("balanced", "said"),
     [
-        (0.20, "right 20 % averaged over classes, no better than guessing (25 %): do not use this model."),
-        (0.25, "right 25 % averaged over classes, no better than guessing (25 %): do not use this model."),
-        (0.30, "right 30 % averaged over classes, hardly better than guessing (25 %): do not use this model."),
+        (0.20, "right for 20 % of samples, averaged over classes, no better than guessing (25 %)"),
+        (0.25, "right for 25 % of samples, averaged over classes, no better than guessing (25 %)"),
+        (0.30, "right for 30 % of samples, averaged over classes, hardly better than guessing (25 %)"),
         (0.3125, ""),
         (0.90, ""),
     ],
 )
 def test_when_not_to_use_a_model_of_four_classes(balanced: float, said: str) -> None:
     warning = UnseenAccuracy(balanced, 3, 4).warning()
-    assert warning == (said and f"At sites it had not seen it was {said}")
+    assert warning == (said and f"At sites it had not seen, it was {said}: do not use this model.")
     if said:
         assert UnseenAccuracy(balanced, 1, 4).warning().startswith("At a site it had not seen")
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from longshift.report.figure_sections import margin_section, rank_section
+from longshift.report.figure_sections import class_section, margin_section, rank_section
 from longshift.report.figures import line_chart
 from longshift.report.findings import summarise
 from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
@@ -122,7 +122,7 @@ def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
     assert dict(page.facts) | {"Runs": "4 finished", "Methods": "3"} == dict(page.facts)
     html = render_page(page)
     assert "4 runs behind the figures, out of 4 finished." in html
-    assert "over all runs of a method (4 runs)" in html
+    assert "over all runs of a method (2 runs per method)" in html
 
 
 def test_a_page_of_your_own(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_friedman_test_over_enough_cases() -> None:
               for m in ("erm", "bsoftmax", "boda", "ndcl")]  # fmt: skip
     assert result.significance.test.chi2 == pytest.approx(stats.friedmanchisquare(*values).statistic)
     text = words(runs)
-    assert "Over 8 cases the methods differ (Friedman test, p < 0.001)" in text
+    assert "Over 8 cases the methods differ (Iman and Davenport's test, p < 0.001)" in text
     assert "NDCL is significantly better than" in text
     assert "ERM" in text
 
@@ -283,11 +283,59 @@ def test_methods_of_the_same_average_rank_share_it() -> None:
         for x in "ab"
     ]
     text = words(as_frame(made))
-    level = "is not ahead by more than the larger of two standard errors, of the difference and of the other's mean."
-    assert f"ERM and NDCL share the first rank on average, and ERM {level}" in text
+    level = "lead is at most one standard error (of the difference or of the other method's mean, whichever is larger)."
+    assert f"ERM and NDCL share the first rank on average, and ERM's {level}" in text
     assert "ranks first" not in text
     text = words(as_frame([r for r in made if r["target"] == "b"]))
-    assert f"ERM ranks first on average, but {level}" in text
+    assert f"ERM ranks first on average, but its {level}" in text
+
+
+def test_one_trial_has_no_standard_error_to_be_within() -> None:
+    text = words(as_frame([row(m, 0, target=x, value=0.5) for m in ("ndcl", "erm") for x in "ab"]))
+    assert "share the first rank on average, and" in text
+    assert "'s mean is no higher." in text
+    assert "standard error" not in text
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (-0.0004, "NDCL minus ERM is -0.04 points with a standard error of 0.88 over trials"),
+        (0.00004, "NDCL and ERM differ by less than 0.01 points, with a standard error of 0.88 over trials"),
+    ],
+)
+def test_a_small_difference_does_not_contradict_the_means(ahead: float, said: str) -> None:
+    """Means of 55.24 and 55.28 % are shown as 55.2 and 55.3 %: their difference must not be shown as 0.0."""
+    shift = {0: 0.0125, 1: -0.0125}
+    better = {"a": 0.01, "b": 0.01, "c": -0.02}  # NDCL ranks first, whatever the means
+    made = [row("erm", t, target=x, value=0.5528) for t in shift for x in better]
+    made += [
+        row("ndcl", t, target=x, value=0.5528 + ahead + by + s) for t, s in shift.items() for x, by in better.items()
+    ]
+    assert said in words(as_frame(made))
+
+
+def test_the_test_that_is_named_is_the_one_whose_p_is_shown() -> None:
+    values = {"ndcl": (0.6, 0.6, 0.6, 0.4), "boda": (0.5, 0.5, 0.4, 0.5), "erm": (0.4, 0.4, 0.5, 0.3)}
+    made = [row(m, t, target=x, value=v) for m, own in values.items() for x, v in zip("abcd", own, strict=True)
+            for t in range(2)]  # fmt: skip
+    result = rank_methods(choose(as_frame(made)))
+    assert result.significance is not None
+    test = result.significance.test
+    assert f"{test.f_p:.3f}" != f"{test.chi2_p:.3f}"
+    assert (
+        f"Iman and Davenport's test finds no significant difference between the methods (p = {test.f_p:.3f})"
+        in words(as_frame(made))
+    )
+
+
+def test_runs_of_a_method_are_counted_per_method(tmp_path: Path) -> None:
+    for name, target in (("a", "ink"), ("b", "sketch")):
+        write_run(tmp_path / name, "ndcl", target)
+    write_run(tmp_path / "c", "erm", "ink")
+    by_method = {m: read_records(choose(collect(tmp_path)), run_folders(tmp_path), [m]) for m in ("ndcl", "erm")}
+    assert "over all runs of a method (1 to 2 runs per method)" in class_section(by_method).body
+    assert "over all runs of a method (2 runs)" in class_section({"ndcl": by_method["ndcl"]}).body
 
 
 def test_means_and_lead_are_of_the_trials_that_all_methods_have() -> None:

@@ -16,7 +16,7 @@ from longshift.fitting.time_limit import TimeLimit
 from longshift.locks import lock_folder
 from longshift.progress import Tick
 from longshift.settings import NO_TARGET
-from longshift.text import some
+from longshift.text import any_of
 from longshift.training import (
     Bar,
     Interrupted,
@@ -160,7 +160,7 @@ class JobRunner:
         current = next(job for job in jobs if job.folder not in results)
         steps = min(max(self.limit.affordable(), FEWEST), current.config.steps - 1)
         sites = dict.fromkeys(job.site for job in jobs if job.site not in pinned and job.site != NO_TARGET)
-        shorter = f"Runs that hold out {some(sites, 20)} and the final model have" if sites else "The final model has"
+        shorter = f"Runs that hold out {any_of(sites)}, and the final model, have" if sites else "The final model has"
         reason = (
             f"Training is slower than measured at the start. {shorter} {steps} steps instead of {current.config.steps}."
         )

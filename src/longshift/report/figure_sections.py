@@ -52,9 +52,11 @@ def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun:
     counts = [int(n) for n in np.mean(every, axis=0)] if same else None
     agree = len({tuple(record.result["split"]["shots"]) for record in listed}) == 1
     drawing = class_bars(first.classes, values, first.result["split"]["shots"] if agree else None, counts)
+    sizes = sorted({len({record.folder for record in runs}) for runs in records.values()})
+    each = f"{sizes[0]} to {counted(sizes[-1], 'run')}" if len(sizes) > 1 else counted(sizes[0], "run")
     caption = (
         f"Percent of a class's samples at unseen {noun}s that are classified correctly, over all runs of a method "
-        f"({counted(len({record.folder for record in listed}), 'run')}). Largest class first."
+        f"({each}{' per method' if len(records) > 1 else ''}). Largest class first."
     )
     return Section("Accuracy of each class", figure(drawing, caption), name=name)
 

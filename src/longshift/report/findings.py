@@ -70,11 +70,15 @@ def _winner(result: Ranking) -> str:
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
         shared = [method_title(m) for m in same if _same_rank(result, m)]
         first = f"{in_words(shared)} share the first rank" if len(shared) > 1 else f"{name} ranks first"
-        but = f"and {name} is not" if len(shared) > 1 else "but is not"
+        whose = f"and {name}'s" if len(shared) > 1 else "but its"
+        once = result.lead is not None and result.lead.stderr is None
+        near = "mean is no higher"
+        if not once:
+            near = "lead is at most one standard error (of the difference or of the other method's mean, whichever is "
+            near += "larger)"
         return (
             f"{in_words([method_title(m) for m in same])} are tied for the lead among {len(result.order)} methods on "
-            f"unseen domains: {in_words(numbers)} {over}. {first} on average, {but} ahead by more than "
-            "the larger of two standard errors, of the difference and of the other's mean."
+            f"unseen domains: {in_words(numbers)} {over}. {first} on average, {whose} {near}."
         )
     second = method_title(result.order[1])
     first = ""
@@ -107,9 +111,12 @@ def _how_sure(result: Ranking) -> list[str]:
     if lead is not None and lead.stderr is not None:
         judged = "more than chance explains" if lead.sure else "the trials alone do not rule out chance"
         p_value = "" if lead.p is None else f" (paired t-test over trials: p = {lead.p:.2g})"
+        # Two digits: next to means with one digit, a difference of 0.0 could contradict them (55.24 % and 55.26 %).
+        gap = f"{name} minus {second} is {decimal(100 * lead.mean, 2, signed=True)} points"
+        if abs(100 * lead.mean) < 0.005:
+            gap = f"{name} and {second} differ by less than 0.01 points,"
         sentences.append(
-            f"How sure: {name} minus {second} is {decimal(100 * lead.mean, signed=True)} points with a standard error "
-            f"of {100 * lead.stderr:.1f} over trials{p_value}; {judged}."
+            f"How sure: {gap} with a standard error of {100 * lead.stderr:.2f} over trials{p_value}; {judged}."
         )
     elif lead is not None:
         both = f"that all ranked methods have{'' if lead.whole else ' in all cases'}"
@@ -120,7 +127,10 @@ def _how_sure(result: Ranking) -> list[str]:
     p = "p < 0.001" if found.test.f_p < 0.001 else f"p = {found.test.f_p:.3f}"
     over = counted(found.test.cases, "case")
     if not found.differs:
-        return [*sentences, f"Over {over} a Friedman test finds no significant difference between the methods ({p})."]
+        return [
+            *sentences,
+            f"Over {over} Iman and Davenport's test finds no significant difference between the methods ({p}).",
+        ]
     worse = [method_title(m) for m in found.worse_than(result.winner)]
     rest = len(found.test.ranks) - 1 - len(worse)
     better = (
@@ -131,7 +141,7 @@ def _how_sure(result: Ranking) -> list[str]:
     also = f", not than the other {rest if rest > 1 else ''}".rstrip() if worse and rest else ""
     return [
         *sentences,
-        f"Over {over} the methods differ (Friedman test, {p}); by Nemenyi's test {better}{also} "
+        f"Over {over} the methods differ (Iman and Davenport's test, {p}); by Nemenyi's test {better}{also} "
         f"(critical difference of average ranks {found.critical_difference:.2f}).",
     ]
 
