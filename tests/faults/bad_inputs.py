@@ -333,7 +333,9 @@ CASES: dict[str, tuple[Case, str | None]] = {
     "text called .parquet": (only("t.parquet", b"path,label"), r"cannot read the table .*t\.parquet"),
     "half a Parquet file": (parquet(FRAME, cut=True), r"cannot read the table .*t\.parquet"),
     "Parquet without rows": (parquet(FRAME.iloc[:0]), r"t\.parquet has no rows"),
-    "Parquet of lists": (parquet(pd.DataFrame({"path": [["a"]], "label": ["x"], "domain": ["y"]})), None),
+    "Parquet of lists": (
+        parquet(pd.DataFrame({"path": [["a"]], "label": ["x"], "domain": ["y"]})), r"t\.parquet lacks the column path",
+    ),
     "Parquet of numbers": (parquet(pd.DataFrame({"a": [1.0], "b": [2.0]})), r"t\.parquet lacks the columns path"),
     # vectors
     "text called .npz": (only("v.npz", b"text"), "not an .npz file"),

@@ -26,7 +26,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "predict": ("predict", "{run}", "{run}", "--device", "cpu", "-q", "--out", "{out}.csv"),
     "evaluate": ("evaluate", "{run}", "--device", "cpu", "-q"),
 }  # fmt: skip
-LIMITS = (120, 250, 500, 1000, 2000, 4000) if LONG else (250,)
+LIMITS = (120, 250, 500, 1000, 2000, 4000) if LONG else (120, 250)
 
 
 def limited(mib: int) -> Callable[[], None]:

@@ -93,6 +93,7 @@ for _verb, _summary in VERBS.items():
     app.command(_verb, help=_summary)(lambda: None)
 
 INTERRUPTED = 130
+LEAST_MEMORY = 160 << 20  # bytes; with less, NumPy crashes while it is imported, at some limits without an error
 
 
 def _version(value: bool) -> None:
@@ -130,6 +131,19 @@ def _require_current_folder() -> None:
         ) from None
 
 
+def _require_memory() -> None:
+    """Raise if the limit on memory is so low that no command can work."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= limit < LEAST_MEMORY:  # no limit is -1
+        raise LongshiftError(
+            f"the limit on memory (`ulimit -v`) is {limit >> 20} MiB: too little memory for any command. Raise it"
+        )
+
+
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
     output = use_forgiving_streams()
@@ -137,6 +151,7 @@ def main() -> None:
     escape_warnings_and_logs()
     try:
         _require_current_folder()
+        _require_memory()
         app()
     except SystemExit as end:
         if not end.code and (why := lost_result(output)):

@@ -174,7 +174,8 @@ def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Modul
     trained = make_backbone(info.head, input_dim=backbone.feature_dim) if info.head else backbone
     if file.exists() and 2 * trained.feature_dim * len(info.classes) > file.stat().st_size:
         raise LongshiftError(
-            f"{folder.description} is damaged: it names {len(info.classes)} classes, for which its weights are too few"
+            f"{folder.description} or {file.name} is damaged: the first names {len(info.classes)} classes, for which "
+            "its weights are too few"
         )
     # Dropout and precision belong to training; a model is used in float32.
     network = make_network(trained, len(info.classes), freeze_bn=info.freeze_bn)
