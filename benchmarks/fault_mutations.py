@@ -219,6 +219,10 @@ MUTATIONS = (
         ("tests/training/test_interrupt.py::test_repeated_sigterm_asks_once_and_never_kills",),
     ),
     Mutation(
+        BOUNDS, "cli/main.py", "        _require_memory()\n", "",
+        (f"{F}test_memory_limits.py::test_too_little_memory_ends_in_words",),
+    ),
+    Mutation(
         TERMINALS, "cli/main.py", "    outlive_repeated_signals()\n", "",
         (f"{F}test_lost_terminals.py::test_a_signal_while_a_stopped_command_tells_how_to_resume_does_not_end_it",),
     ),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from longshift.cli.main import LEAST_MEMORY
 from tests.faults.tools import LONG, PROGRAM, leftovers, outcome
 
 MIB = 1 << 20
@@ -47,6 +48,8 @@ def test_too_little_memory_ends_in_words(tmp_path: Path, digits_run: Path, name:
     said = found.stderr
     assert found.returncode in (0, 1), (found.returncode, said)
     assert "Traceback" not in said, said
+    if mib * MIB < LEAST_MEMORY:  # refused before NumPy is imported, which may crash
+        assert f"(`ulimit -v`) is {mib} MiB" in said, said
     if found.returncode and "finished" not in said and "no images" not in said.lower():
         assert re.search("memory|Expected", said), said
     assert {path: path.read_bytes() for path in digits_run.rglob("*") if path.is_file()} == before
