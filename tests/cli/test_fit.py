@@ -41,8 +41,10 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
     again = runner.invoke(app, [*arguments, "--json"])
     value = json.loads(again.stdout)
     assert value["method"] == "NDCL-plus"
-    card = (tmp_path / "fit" / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert "Style mixing, a part of this method, is off in this model." in card
+    reason = json.loads((tmp_path / "fit" / "fit.json").read_text(encoding="utf-8"))["style_mixing"]
+    assert reason == "Style mixing, a part of this method, is off: vectors have no style."
+    assert f"\n- {reason}\n" in (tmp_path / "fit" / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert reason in runner.invoke(app, arguments[:-1]).stdout
     assert 0 <= value["expected_accuracy"]["low"] <= value["expected_accuracy"]["high"] <= 1
     assert runner.invoke(app, ["predict", str(tmp_path / "fit"), str(vectors), "-q"]).exit_code == 0
 

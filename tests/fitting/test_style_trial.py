@@ -15,7 +15,7 @@ from longshift.files import read_json
 from longshift.fitting import fit, job_runner
 from longshift.fitting.plan import Job, Plan
 from longshift.fitting.site_scores import SiteScore
-from longshift.fitting.style_trial import better_style, styles_to_try
+from longshift.fitting.style_trial import better_style, styles_to_try, untried_reason
 from longshift.training import Interrupted, Trainer
 from longshift.training.run_config import RunConfig
 from tests.training.runs import CPU
@@ -65,6 +65,27 @@ def test_what_is_tried() -> None:
     assert styles_to_try(RunConfig(data="digits", target="ink", method="bsoftmax", image_size=96), {}) == ()
 
 
+@pytest.mark.parametrize(
+    ("values", "given", "reason"),
+    [
+        ({"image_size": 96}, {}, ""),  # it is tried
+        ({"image_size": 96, "method": "bsoftmax"}, {}, ""),  # it does not mix styles
+        ({"image_size": 96}, {"style": "amplitude"}, "Style mixing is on (style=amplitude), as requested."),
+        ({"method": "bsoftmax"}, {"style": "none"}, "Style mixing is off, as requested."),
+        ({}, {}, "Style mixing, a part of this method, is off by default for small images without pretrained weights."),
+        (
+            {"image_size": 96, "trainable": "head"},
+            {},
+            "Style mixing, a part of this method, is off by default when only a head is trained.",
+        ),
+        ({"data": "pacs-features"}, {}, "Style mixing, a part of this method, is off: vectors have no style."),
+    ],
+)
+def test_why_nothing_is_tried(values: dict[str, Any], given: dict[str, Any], reason: str) -> None:
+    config = RunConfig.model_validate({"method": "ndcl_plus", "target": "", **values, "hparams": given})
+    assert untried_reason(config, given) == reason
+
+
 @pytest.mark.slow
 def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> None:
     said: list[str] = []
@@ -99,7 +120,7 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
 def test_a_given_style_is_used_and_not_that_of_compared_methods(data: Path, tmp_path: Path) -> None:
     options = {**LARGE, "hparams": {"batch_size": 4, "style": "amplitude"}}
     done = fit(data, out=tmp_path / "fit", target="west", compare=True, runtime=CPU, **options)
-    assert done.plan.style_reason == ""
+    assert done.plan.style_reason == "Style mixing is on (style=amplitude), as requested."
     assert set(done.summary.scores) == {"NDCL-plus", "ERM", "BSoftmax"}
     styles = {
         file.parent.name: read_json(file)["hparams"].get("style") for file in (tmp_path / "fit").rglob("result.json")

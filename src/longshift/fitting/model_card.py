@@ -29,8 +29,6 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
     info, run = get_method(plan.method).info, final["run"]
     alone = [c for c in summary.classes if c.alone]
     head = " Only a head on its features is trained." if run.get("trainable") == "head" else ""
-    off = plan.method == "ndcl_plus" and final["hparams"].get("style") == "none"
-    style = plan.style_reason or ("Style mixing, a part of this method, is off in this model." if off else "")
     lines = [
         f"# Model card: {escape(look.name)}",
         "",
@@ -54,7 +52,7 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         f"- {info.title} ({escape(info.paper)}): {escape(info.idea)}.",
         f"- {escape(plan.reason)}{head} {run['steps']} steps, seed {run['train_seed']}, longshift "
         f"{final['environment']['longshift']}, torch {final['environment']['torch']}.",
-        *([f"- {escape(style)}"] if style else []),
+        *([f"- {escape(plan.style_reason)}"] if plan.style_reason else []),
         *_vector_source(look, run["data"]),
         "- The weights were selected on a validation set with the same number of samples per class where there are "
         "enough. Probabilities are calibrated on it (temperature scaling).",

@@ -56,7 +56,7 @@ class Plan:
     choice: str = ""  # why the whole network or only a head is trained
     site_steps: dict[str, int] = field(default_factory=dict)  # where time ran short: of the runs of earlier sites
     styles: tuple[str, ...] = ()  # tried at each held-out site
-    style_reason: str = ""  # which of them was chosen and why; "" before that
+    style_reason: str = ""  # why styles are or are not mixed; "" before the trial and for methods without styles
 
     def training(self, runs: int) -> str:
         """The length of the runs, with the reason if --minutes was given."""

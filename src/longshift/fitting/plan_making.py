@@ -12,7 +12,7 @@ from longshift.fitting.job_runner import JobRunner
 from longshift.fitting.plan import Job, Plan, lengths, longest_steps, pace_within, seconds_per_step, usual_steps
 from longshift.fitting.request_checks import Draft, make_draft
 from longshift.fitting.site_scores import site_score
-from longshift.fitting.style_trial import better_style, styles_to_try
+from longshift.fitting.style_trial import better_style, styles_to_try, untried_reason
 from longshift.fitting.time_needed import explain, require_time_for_features
 from longshift.text import counted
 from longshift.training import RunConfig, training_threads, use_threads
@@ -26,7 +26,8 @@ def make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare:
     plan = Plan(
         name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint(), dataset.version
     )
-    plan = replace(plan, styles=styles_to_try(draft.config, request["hparams"]))
+    given = request["hparams"]
+    plan = replace(plan, styles=styles_to_try(draft.config, given), style_reason=untried_reason(draft.config, given))
     jobs = plan.jobs(dataset, runner.folder, compare)
     count = len(jobs) + plan.style_runs
     plan = replace(plan, choice=_explain(runner, draft, request, len(jobs), gpu))

@@ -18,6 +18,20 @@ def styles_to_try(config: RunConfig, given: Mapping[str, object]) -> tuple[str, 
     return () if "style" in given or default == OFF else (OFF, default)
 
 
+def untried_reason(config: RunConfig, given: Mapping[str, object]) -> str:
+    """Why styles are or are not mixed without a trial; "" if they are tried or if the method never mixes styles."""
+    if styles_to_try(config, given):
+        return ""
+    if "style" in given:
+        return f"Style mixing is {_switch(config.method_config().style)}, as requested."
+    if config.method_class.Config.hyper_parameters()["style"].default == OFF:
+        return ""
+    if config.vectors:
+        return "Style mixing, a part of this method, is off: vectors have no style."
+    where = "when only a head is trained" if config.frozen else "for small images without pretrained weights"
+    return f"Style mixing, a part of this method, is off by default {where}."
+
+
 def better_style(
     scores: Mapping[str, Sequence[SiteScore]], diverged: Mapping[str, Sequence[str]] | None = None
 ) -> tuple[str, str]:
@@ -29,22 +43,25 @@ def better_style(
     """
     means = {style: float(np.mean([score.balanced for score in rows])) for style, rows in scores.items()}
     chosen = max(means, key=lambda style: (means[style], style == OFF))
-    switch = "off" if chosen == OFF else f"on (style={chosen})"
     lost = {style: sites for style, sites in (diverged or {}).items() if style not in means}
     if lost:
         runs = " and ".join(
             f"training {'without it' if style == OFF else 'with it'} diverged when {_listed(sites)} was held out"
             for style, sites in lost.items()
         )
-        reason = f"Style mixing is {switch}: {runs}. To choose it yourself, use --set style=..."
+        reason = f"Style mixing is {_switch(chosen)}: {runs}. To choose it yourself, use --set style=..."
         return chosen, reason
     on = max(value for style, value in means.items() if style != OFF)
     reason = (
-        f"Style mixing is {switch}: accuracy averaged over classes at held-out sites is {100 * on:.1f} % with it and "
-        f"{100 * means[OFF]:.1f} % without it. The expected accuracy is that of the better of the two and therefore "
-        "slightly optimistic. To choose it yourself, use --set style=..."
+        f"Style mixing is {_switch(chosen)}: accuracy averaged over classes at held-out sites is {100 * on:.1f} % "
+        f"with it and {100 * means[OFF]:.1f} % without it. The expected accuracy is that of the better of the two and "
+        "therefore slightly optimistic. To choose it yourself, use --set style=..."
     )
     return chosen, reason
+
+
+def _switch(style: str) -> str:
+    return "off" if style == OFF else f"on (style={style})"
 
 
 def _listed(sites: Sequence[str]) -> str:
