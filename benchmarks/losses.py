@@ -56,7 +56,7 @@ def make_inputs(batch: int, classes: int, device: str, dtype: torch.dtype = torc
     )
 
 
-def vectorised(inputs: Inputs) -> Callable[[], Tensor]:
+def vectorized(inputs: Inputs) -> Callable[[], Tensor]:
     """The library's loss."""
     ndcl = NDCLLoss(inputs.counts, alpha=ALPHA, beta=BETA)
 
@@ -139,7 +139,7 @@ def looped(inputs: Inputs) -> Callable[[], Tensor]:
 def check_agreement(batch: int, classes: int, device: str = "cpu") -> float:
     """Largest difference of the two versions in float64, over the value and both gradients."""
     results = []
-    for version in (vectorised, looped):
+    for version in (vectorized, looped):
         inputs = make_inputs(batch, classes, device, torch.float64)
         value = version(inputs)()
         assert inputs.logits.grad is not None
@@ -170,11 +170,11 @@ def measure(batch: int, class_numbers: list[int], repeats: int, device: str) -> 
         if difference > 1e-9:
             raise SystemExit(f"the two versions differ by {difference:.1e} at {k} classes")
         for _ in range(3):
-            timed(vectorised(inputs), inputs)
+            timed(vectorized(inputs), inputs)
         timed(looped(inputs), inputs)
     for repeat in range(repeats):
         for k, inputs in sets:
-            times[k, "loss"].append(timed(vectorised(inputs), inputs))
+            times[k, "loss"].append(timed(vectorized(inputs), inputs))
             if repeat % every == 0:
                 times[k, "loop"].append(timed(looped(inputs), inputs))
     rows = []

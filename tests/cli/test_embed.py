@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from longshift.cli.main import app
 from longshift.data import load_dataset
 from longshift.data.image_cache import open_store
-from longshift.data.vectors import read_unlabelled
+from longshift.data.vectors import read_unlabeled
 from longshift.nn.backbones import make_backbone
 
 RUN = CliRunner()
@@ -88,13 +88,13 @@ def test_images_that_cannot_be_read_are_skipped(tmp_path: Path, weights: Path) -
         str(weights),
         "--image-size",
         "16",
-        "--unlabelled",
+        "--unlabeled",
         "--json",
     ]
     done = RUN.invoke(app, [*command, "--out", str(tmp_path / "new.npz"), "-q"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["skipped"] == [{"path": "b.png", "reason": "not an image"}]
-    assert read_unlabelled(tmp_path / "new.npz")[1] == ["a.png"]
+    assert read_unlabeled(tmp_path / "new.npz")[1] == ["a.png"]
 
 
 def test_only_tables_are_written(tmp_path: Path, weights: Path) -> None:
@@ -113,11 +113,11 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     options = ["--backbone", "small_conv", "--weights", str(weights), "--image-size", "16", "--device", "cpu", "-q"]
     command = ["embed", str(tmp_path / "new_site"), *options, "--out", str(table)]
     assert "expected images at domain/class/image" in str(RUN.invoke(app, command).exception)  # without the option
-    done = RUN.invoke(app, [*command, "--unlabelled"])
+    done = RUN.invoke(app, [*command, "--unlabeled"])
     assert done.exit_code == 0, done.output
     assert "longshift predict MODEL" in done.stdout
     assert set(np.load(table).files) == {"x", "id", "source"}  # no made-up class that somebody might train on
-    x, ids, _ = read_unlabelled(table)
+    x, ids, _ = read_unlabeled(table)
     assert ids == ["a.png", "b.png", "deeper/c.png"]
     network = make_backbone("small_conv", weights=weights)
     pixels = torch.from_numpy(pictures[[1, 0, 2]]).permute(0, 3, 1, 2) / 255
@@ -128,9 +128,9 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
 
 
 @pytest.mark.parametrize(("make", "message"), [(True, "Expected images in"), (False, "expected a folder")])
-def test_unlabelled_wants_a_folder_of_images(tmp_path: Path, weights: Path, make: bool, message: str) -> None:
+def test_unlabeled_wants_a_folder_of_images(tmp_path: Path, weights: Path, make: bool, message: str) -> None:
     folder = tmp_path / "new_site"
     if make:
         folder.mkdir()
-    options = ["--backbone", "small_conv", "--weights", str(weights), "--unlabelled", "--out", str(tmp_path / "x.npz")]
+    options = ["--backbone", "small_conv", "--weights", str(weights), "--unlabeled", "--out", str(tmp_path / "x.npz")]
     assert message in str(RUN.invoke(app, ["embed", str(folder), *options]).exception)

@@ -51,7 +51,7 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def contrary(tmp_path: Path) -> Path:
-    """What means one class at a site means another at the next: nothing that is learnt carries over."""
+    """What means one class at a site means another at the next: nothing that is learned carries over."""
     y, d = np.arange(90) % 3, np.arange(90) // 3 % 3
     x = np.random.default_rng(0).normal(0, 0.1, (90, 3)) + 3 * np.eye(3)[(y + d) % 3]
     np.savez(tmp_path / "e.npz", x=x, label=y, domain=d)

@@ -50,7 +50,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--device",
         "cpu",
     ]
-    done = runner.invoke(app, [*arguments, "--what-if-labelled", "-q"])
+    done = runner.invoke(app, [*arguments, "--what-if-labeled", "-q"])
     assert done.exit_code == 0, done.output
     return root
 

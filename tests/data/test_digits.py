@@ -51,10 +51,10 @@ def test_the_digit_can_be_seen_in_each_style() -> None:
     strokes = enlarge(load_digits().images / 16)
     for domain, sign in (("ink", -1), ("stamp", -1), ("chalk", 1), ("neon", 1)):
         indices = manifest.indices(domain)
-        grey = digits.digit_images()[indices].mean(-1)
+        gray = digits.digit_images()[indices].mean(-1)
         mine = strokes[[int(manifest.paths[i].rsplit("/", 1)[1]) for i in indices]]
         mine = slant(mine, {"chalk": 2, "stamp": -5}.get(domain, 0))
-        correlations = [sign * np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(grey, mine, strict=True)]
+        correlations = [sign * np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in zip(gray, mine, strict=True)]
         assert np.mean(correlations) > 0.6, domain
         assert np.min(correlations) > 0.1, domain
 

@@ -49,13 +49,13 @@ def test_transparency_is_flattened_on_white() -> None:
     rgba = np.zeros((1, 3, 4), dtype=np.uint8)
     rgba[0, :, 0] = 200
     rgba[0, :, 3] = [0, 51, 255]
-    expected = [[[255, 255, 255], [244, 204, 204], [200, 0, 0]]]  # white * (1 - a) + colour * a
+    expected = [[[255, 255, 255], [244, 204, 204], [200, 0, 0]]]  # white * (1 - a) + color * a
     np.testing.assert_array_equal(pixels(saved(Image.fromarray(rgba))), expected)
 
 
-def test_grey_with_alpha_and_palettes() -> None:
-    grey = Image.fromarray(np.array([[[10, 255], [10, 0]]], dtype=np.uint8))
-    np.testing.assert_array_equal(pixels(saved(grey)), [[[10] * 3, [255] * 3]])
+def test_gray_with_alpha_and_palettes() -> None:
+    gray = Image.fromarray(np.array([[[10, 255], [10, 0]]], dtype=np.uint8))
+    np.testing.assert_array_equal(pixels(saved(gray)), [[[10] * 3, [255] * 3]])
     palette = Image.new("P", (2, 1))
     palette.putpalette([1, 2, 3, 250, 100, 50])
     palette.putdata([0, 1])
@@ -63,7 +63,7 @@ def test_grey_with_alpha_and_palettes() -> None:
     np.testing.assert_array_equal(pixels(saved(palette, transparency=0)), [[[255] * 3, [250, 100, 50]]])
 
 
-def test_sixteen_bits_of_grey_keep_their_brightness() -> None:
+def test_sixteen_bits_of_gray_keep_their_brightness() -> None:
     values = np.array([[0, 256, 32768, 65535]], dtype=np.uint16)
     np.testing.assert_array_equal(pixels(saved(Image.fromarray(values)))[0, :, 0], [0, 1, 128, 255])
 
@@ -76,7 +76,7 @@ def test_cameras_that_were_held_sideways() -> None:
 
 
 def test_first_frame_of_an_animation() -> None:
-    frames = [Image.new("RGB", (2, 2), colour) for colour in ("red", "blue")]
+    frames = [Image.new("RGB", (2, 2), color) for color in ("red", "blue")]
     data = saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
     np.testing.assert_array_equal(pixels(data)[0, 0], [255, 0, 0])
 

@@ -148,7 +148,7 @@ def test_twelve_bits_in_sixteen_are_nearly_black(tmp_path: Path) -> None:
         Image.fromarray(values).save(root / "paint" / "cat" / f"{name}.png")
     (problem,) = verify(load_dataset(root))
     assert (problem.kind, problem.path) == ("dark", "paint/cat/scanner.png")
-    assert problem.detail.startswith("16-bit values up to 4095 of 65535, read as 16 shades of grey")
+    assert problem.detail.startswith("16-bit values up to 4095 of 65535, read as 16 shades of gray")
 
 
 @pytest.mark.parametrize("zipped", [False, True])

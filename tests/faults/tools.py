@@ -118,7 +118,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 def tiny_sites(root: Path, names: tuple[str, ...] = ("red", "blue"), each: int = 3) -> Path:
-    """Images of 16 x 16 pixels: two sites, a colour a class."""
+    """Images of 16 x 16 pixels: two sites, one color per class."""
     rng = np.random.default_rng(0)
     for site in ("north", "south"):
         for k, name in enumerate(names):

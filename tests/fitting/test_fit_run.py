@@ -38,18 +38,18 @@ from longshift.training.run_config import RunConfig
 from tests.report.chromium import needs_browser, open_page
 from tests.training.runs import CPU
 
-COLOURS = {"red": (200, 40, 40), "green <b>": (40, 200, 40), "blue|x": (40, 40, 200)}
+COLORS = {"red": (200, 40, 40), "green <b>": (40, 200, 40), "blue|x": (40, 40, 200)}
 
 
 def sites(root: Path, counts: dict[str, dict[str, int]]) -> Path:
-    """Coloured noise: the class is the colour, each site adds a tint of its own."""
+    """Colored noise: the class is the color, each site adds a tint of its own."""
     rng = np.random.default_rng(0)
     for number, (site, row) in enumerate(counts.items()):
         for name, n in row.items():
             (root / site / name).mkdir(parents=True, exist_ok=True)
             for i in range(n):
-                colour = np.array(COLOURS[name]) + 15 * number
-                pixels = np.clip(colour + rng.normal(0, 30, (20, 24, 3)), 0, 255).astype(np.uint8)
+                color = np.array(COLORS[name]) + 15 * number
+                pixels = np.clip(color + rng.normal(0, 30, (20, 24, 3)), 0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(root / site / name / f"{i}.png")
     return root
 
@@ -64,7 +64,7 @@ QUICK: dict[str, Any] = {"steps": 12, "method": "erm", "hparams": {"batch_size":
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sites(tmp_path_factory.mktemp("data") / "colours", COUNTS)
+    return sites(tmp_path_factory.mktemp("data") / "colors", COUNTS)
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +341,7 @@ def test_what_becomes_of_the_minutes() -> None:
         ({"backbone": "vit_tiny_patch16_224", "image_size": 100}, "got 100x100 pixels"),
         (
             {"target": "nroth"},
-            "unknown site of colours 'nroth'; did you mean north or south? The sites are north,",
+            "unknown site of colors 'nroth'; did you mean north or south? The sites are north,",
         ),
         ({"target": "Mars"}, "known: north, south, west"),
         ({"target": " "}, "expected one of north, south, west, got an empty name"),
@@ -389,7 +389,7 @@ def test_a_network_made_for_one_size_gets_it(data: Path) -> None:
 
 
 def test_a_stop_while_looking(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(Interrupted, match="stopped while looking at colours; nothing was trained yet"):
+    with pytest.raises(Interrupted, match="stopped while looking at colors; nothing was trained yet"):
         fit(data, out=tmp_path / "fit", stop=lambda: True, **QUICK)
     assert not (tmp_path / "fit").exists()
 
@@ -547,18 +547,18 @@ def test_the_page_the_card_and_the_console_agree_on_classes(whole: tuple[FitResu
     """One definition of a class's accuracy: right over all its samples at the held-out sites."""
     done, said = whole
     assert "Each site was held out in turn" in done.card.read_text()
-    right, n = dict.fromkeys(COLOURS, 0), dict.fromkeys(COLOURS, 0)
+    right, n = dict.fromkeys(COLORS, 0), dict.fromkeys(COLORS, 0)
     for number, site in enumerate(COUNTS, start=1):
         target = read_json(done.folder / "sites" / f"erm-{number}-{site}" / "result.json")["selected"]["target"]
-        for k, name in enumerate(sorted(COLOURS)):
+        for k, name in enumerate(sorted(COLORS)):
             right[name] += target["confusion"][k][k]
             n[name] += sum(target["confusion"][k])
     page, card = done.report.read_text(), done.card.read_text()
-    assert {c.name: (c.right, c.n) for c in done.summary.classes} == {c: (right[c], n[c]) for c in COLOURS}
+    assert {c.name: (c.right, c.n) for c in done.summary.classes} == {c: (right[c], n[c]) for c in COLORS}
     for c in done.summary.classes:
-        if c.taken_for:  # "cross, mostly taken for ring" would be wrong of a class that is mostly recognised
+        if c.taken_for:  # "cross, mostly taken for ring" would be wrong of a class that is mostly recognized
             assert f"{html.escape(c.name)} (mistakes: mostly {html.escape(c.taken_for)})" in page
-    for name in COLOURS:
+    for name in COLORS:
         share = 100 * right[name] / n[name]
         shown = html.escape(name)
         assert re.search(rf"{re.escape(shown)}[^%]*?>{n[name]}</td>\s*<td[^>]*>{right[name]}</td>", page), name

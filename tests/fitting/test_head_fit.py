@@ -27,7 +27,7 @@ QUICK: dict[str, Any] = {"steps": 12, "method": "erm", "hparams": {"batch_size":
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return sites(tmp_path_factory.mktemp("data") / "colours", COUNTS)
+    return sites(tmp_path_factory.mktemp("data") / "colors", COUNTS)
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def test_vectors_of_another_network_are_an_error(tmp_path: Path) -> None:
     plain = {"data": str(tmp_path / "train.npz"), "weights": None, "backbone": "auto", "trainable": "all"}
     run = train(head_config(tmp_path, **plain, steps=4, eval_every=2), out=tmp_path / "run", runtime=CPU).folder
     for name, found in {"same": digits(tmp_path), "seed": digits(tmp_path, 1), "size": digits(tmp_path, 0, 24)}.items():
-        write_table(tmp_path / f"{name}.npz", found, labelled=False)
+        write_table(tmp_path / f"{name}.npz", found, labeled=False)
     assert len(predict(run, [tmp_path / "same.npz"], device="cpu").rows) == 1797
     for name in ("seed", "size"):
         with pytest.raises(

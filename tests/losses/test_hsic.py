@@ -13,8 +13,8 @@ from longshift.losses.kernels import squared_distances
 def loop_kernel(x: Tensor) -> Tensor:
     squared = torch.stack([((x - row) ** 2).sum(1) for row in x])
     kernel = torch.exp(-squared / (2 * squared[squared > 0].median()))
-    centre = torch.eye(len(x), dtype=x.dtype) - 1 / len(x)
-    return centre @ kernel @ centre
+    center = torch.eye(len(x), dtype=x.dtype) - 1 / len(x)
+    return center @ kernel @ center
 
 
 def loop_hsic(a: Tensor, b: Tensor, y: Tensor, classes: int) -> Tensor:

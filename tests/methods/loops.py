@@ -222,8 +222,8 @@ class Aligned(Loop):
 
 class CORAL(Aligned):
     def covariance(self, a: Tensor) -> Tensor:
-        centred = a - average(a)
-        return torch.stack([torch.outer(row, row) for row in centred]).sum(0) / (len(a) - 1)
+        centered = a - average(a)
+        return torch.stack([torch.outer(row, row) for row in centered]).sum(0) / (len(a) - 1)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
         means = ((average(a) - average(b)) ** 2).mean()

@@ -42,7 +42,7 @@ def test_the_released_preset_takes_the_published_steps() -> None:
                     close(losses.terms[NAMES[name]], value, f"{where}: {name}")
                 else:  # a term with weight 0 is not computed
                     assert case["hparams"][WEIGHTS[name]] == 0, f"{where}: no {name}"
-            method.minimise(losses.total)
+            method.minimize(losses.total)
             close(method.predict(probe), expected["probe_logits"], f"{where}: logits")
         final, featurizer = case["expected"]["final"], method.network.featurizer
         assert isinstance(featurizer, nn.Sequential)

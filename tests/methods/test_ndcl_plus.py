@@ -135,10 +135,10 @@ def test_in_tables_it_stands_with_ndcl() -> None:
     assert (method_title("ndcl_plus"), method_title("ndcl_plus+ema")) == ("NDCL-plus", "NDCL-plus + EMA")
 
 
-@pytest.mark.parametrize("spelt", ["NDCL_Plus", "NDCL-plus", "ndcl_plus"])
-def test_however_it_is_spelt_it_has_one_name_in_results(spelt: str) -> None:
-    assert config(method=spelt).method == "ndcl_plus"
-    assert config(method=spelt).fingerprint() == config(method="NDCL", hparams=VALUES).fingerprint()
+@pytest.mark.parametrize("spelled", ["NDCL_Plus", "NDCL-plus", "ndcl_plus"])
+def test_however_it_is_spelled_it_has_one_name_in_results(spelled: str) -> None:
+    assert config(method=spelled).method == "ndcl_plus"
+    assert config(method=spelled).fingerprint() == config(method="NDCL", hparams=VALUES).fingerprint()
 
 
 def test_overrides_and_variants_of_the_preset(tmp_path: Path) -> None:

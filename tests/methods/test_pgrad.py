@@ -20,8 +20,8 @@ def test_direction_agrees_with_explicit_principal_components(
     walk = torch.randn(snapshots, 40, generator=torch.Generator().manual_seed(snapshots), dtype=torch.float64)
     walk = walk.cumsum(0)
     rows = walk.numpy()
-    centred = rows - rows.mean(0)
-    _, singular, components = np.linalg.svd(centred, full_matrices=False)
+    centered = rows - rows.mean(0)
+    _, singular, components = np.linalg.svd(centered, full_matrices=False)
     back = rows[0] - rows[-1]
     values = singular[: min(DIRECTIONS, snapshots - 1)] ** 2
     expected = np.zeros(40)

@@ -59,7 +59,7 @@ class Tiny:
         return Network(body, nn.Linear(FEATURES, self.classes), precision=self.precision)
 
     def samples(self, seed: int, n: int) -> tuple[Tensor, Tensor, Tensor]:
-        """`n` images a domain with labels and domains: a class is a colour, a domain a contrast."""
+        """`n` images a domain with labels and domains: a class is a color, a domain a contrast."""
         generator = torch.Generator().manual_seed(seed)
         d = torch.arange(self.domains).repeat_interleave(n)
         y = torch.randint(0, self.classes, (len(d),), generator=generator)
@@ -67,8 +67,8 @@ class Tiny:
             y = torch.where(d == 0, y.clamp_max(self.classes - 2), y)
         if self.one_class:
             y = torch.zeros_like(y)
-        colour = torch.stack([(y * f).sin() for f in (1.0, 1.7, 2.9)], 1)
-        x = colour[:, :, None, None] + torch.randn(len(d), 3, 8, 8, generator=generator) * 0.5
+        color = torch.stack([(y * f).sin() for f in (1.0, 1.7, 2.9)], 1)
+        x = color[:, :, None, None] + torch.randn(len(d), 3, 8, 8, generator=generator) * 0.5
         return x * (1 + d[:, None, None, None] / 2), y, d
 
     def batch(self, step: int) -> Batch:

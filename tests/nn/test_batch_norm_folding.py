@@ -12,7 +12,7 @@ from longshift.nn.backbones import make_backbone
 from longshift.nn.batch_norm_folding import FoldedConv2d, fold_frozen_norms
 
 
-def _randomise(module: nn.Module) -> None:
+def _randomize(module: nn.Module) -> None:
     """Batch norm as after training: no statistic or parameter at its initial value."""
     generator = torch.Generator().manual_seed(0)
     for part in module.modules():
@@ -36,7 +36,7 @@ def _randomise(module: nn.Module) -> None:
 def test_folding_changes_neither_outputs_nor_gradients(name: str, options: dict[str, Any], expected: int) -> None:
     torch.manual_seed(0)
     plain = timm.create_model(name, num_classes=0, **options).double().eval()
-    _randomise(plain)
+    _randomize(plain)
     folded = copy.deepcopy(plain)
     x = torch.randn(2, 3, 64, 64, dtype=torch.float64)
     assert fold_frozen_norms(folded, x) == expected
@@ -56,7 +56,7 @@ def test_folding_a_network_in_training_mode_changes_no_statistic(name: str) -> N
     module = make_backbone(name).module.train()
     before = {key: value.clone() for key, value in module.state_dict().items()}
     folded = fold_frozen_norms(module, torch.rand(2, 3, 64, 64))
-    assert folded > 0 or name == "densenet121"  # a densenet normalises before it convolves
+    assert folded > 0 or name == "densenet121"  # a densenet normalizes before it convolves
     assert all(torch.equal(value, before[key]) for key, value in module.state_dict().items())
     assert all(part.training for part in module.modules())
 
@@ -75,7 +75,7 @@ class _Shared(nn.Module):
 
 def test_a_convolution_that_is_used_elsewhere_is_left_alone() -> None:
     model = _Shared().eval()
-    _randomise(model)
+    _randomize(model)
     x = torch.randn(1, 3, 8, 8)
     before = model(x)
     assert fold_frozen_norms(model, x) == 0

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from longshift.nn.vector_mlp import VectorMLP
 
 
-def test_columns_are_standardised_as_by_scikit_learn() -> None:
+def test_columns_are_standardized_as_by_scikit_learn() -> None:
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 100.0, 1e-3, 0.0])
     x += torch.tensor([0.0, 1e4, 5.0, 7.0])  # the last column never changes
     net = VectorMLP(4)

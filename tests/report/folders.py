@@ -19,7 +19,7 @@ def write_run(
     folder: Path, method: str, target: str = "sketch", trial: int = 0, classes: Sequence[str] = ("cat", "dog", "owl"),
     setting: str = "Duality", skill: float = 1.0, data: str = "zoo", predictions: bool = False, seed: int = 0,
 ) -> None:  # fmt: skip
-    """A finished run whose logits favour the right class by `skill`; small classes are harder."""
+    """A finished run whose logits favor the right class by `skill`; small classes are harder."""
     rng = np.random.default_rng([seed, trial, *map(ord, method + target + setting)])
     count = len(classes)
     shots = ["many" if k < count / 3 else "medium" if k < 2 * count / 3 else "few" for k in range(count)]

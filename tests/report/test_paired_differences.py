@@ -91,7 +91,7 @@ def test_parts() -> None:
 
 @pytest.mark.slow
 def test_the_row_to_compare_with_may_be_named_as_it_is_printed() -> None:
-    for spelt in ("BSoftmax", "bsoftmax", "BSOFTMAX"):
-        assert [r.name for r in paired(spelt).rows] == ["erm", "boda", "ndcl"]
+    for spelled in ("BSoftmax", "bsoftmax", "BSOFTMAX"):
+        assert [r.name for r in paired(spelled).rows] == ["erm", "boda", "ndcl"]
     with pytest.raises(UsageError, match="did you mean bsoftmax"):
         paired("bsofmax")

@@ -12,7 +12,7 @@ from scipy import stats
 
 from longshift.paper.published_tables import overall_results
 from longshift.report.figure_sections import rank_section
-from longshift.report.findings import summarise
+from longshift.report.findings import summarize
 from longshift.report.missing_runs import find_missing
 from longshift.report.ranking import RANKED_ROWS, RankedRows, rank_methods
 from longshift.report.titles import is_averaged, is_variant
@@ -65,7 +65,7 @@ def test_rows_that_are_ranked(among: RankedRows, ranked: set[str], aside: int) -
     assert result.significance.critical_difference == pytest.approx(quantile * np.sqrt(k * (k + 1) / (6 * 12)))
     section = rank_section(result)
     assert len(re.findall(r"average rank \d", section.body)) == k
-    words = " ".join(summarise(chosen, result, find_missing(frame)))
+    words = " ".join(summarize(chosen, result, find_missing(frame)))
     said = {
         "methods": "62 variants and averaged weights of 2 rows",
         "variants": "averaged weights of 2 rows",
@@ -121,7 +121,7 @@ def test_rows_that_are_not_ranked_take_no_first_place() -> None:
     result = rank_methods(chosen)
     assert (result.winner, result.left_out, result.comparisons) == ("bsoftmax", ("ndcl_plus",), 2)
     assert result.firsts == {"bsoftmax": 2, "erm": 0}
-    words = " ".join(summarise(chosen, result, find_missing(frame)))
+    words = " ".join(summarize(chosen, result, find_missing(frame)))
     assert "first in 2 of 2 comparisons" in words
     assert "Another method is better" not in words
 
@@ -138,7 +138,7 @@ def test_a_first_by_rank_that_lies_behind_by_mean_is_not_called_level() -> None:
     chosen = choose(frame)
     result = rank_methods(chosen)
     assert (result.winner, result.above) == ("erm", ("ndcl",))
-    words = " ".join(summarise(chosen, result, find_missing(frame)))
+    words = " ".join(summarize(chosen, result, find_missing(frame)))
     assert "Ranks and means disagree: ERM ranks first" in words
     assert "NDCL has the higher mean, 68.1 %" in words
 
@@ -169,7 +169,7 @@ def test_only_trials_that_all_methods_have_are_ranked() -> None:
     assert result.trials_left_out == ("trial 1", "trial 2")
     sentence = "Ranks use only trials that all ranked methods have. Left out: trial 1 and trial 2."
     assert sentence in rank_section(result).body
-    assert sentence in summarise(chosen, result, find_missing(frame))
+    assert sentence in summarize(chosen, result, find_missing(frame))
 
 
 def test_a_trial_that_lacks_one_case_is_left_out_there_only() -> None:

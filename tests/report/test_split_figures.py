@@ -43,14 +43,14 @@ def test_bars_are_the_counts_with_classes_by_size() -> None:
     assert "CR 16.18, DR 10.54" in axes.get_title("left")
 
 
-def test_a_domain_keeps_its_colour_from_panel_to_panel() -> None:
+def test_a_domain_keeps_its_color_from_panel_to_panel() -> None:
     figure = split_panels([recipe("PACS", "Duality", target) for target in "ACPS"]).figure
-    colours: dict[str, set[str]] = {}
+    colors: dict[str, set[str]] = {}
     for axes, target in zip(figure.axes, "ACPS", strict=True):
         for container, source in zip(bar_groups(axes), published("PACS", "Duality", target).sources, strict=True):
-            colours.setdefault(source, set()).add(to_hex(container.patches[0].get_facecolor()))
-    assert {len(found) for found in colours.values()} == {1}
-    assert len({next(iter(found)) for found in colours.values()}) == 4
+            colors.setdefault(source, set()).add(to_hex(container.patches[0].get_facecolor()))
+    assert {len(found) for found in colors.values()} == {1}
+    assert len({next(iter(found)) for found in colors.values()}) == 4
 
 
 def test_many_classes_become_points() -> None:

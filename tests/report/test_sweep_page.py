@@ -15,7 +15,7 @@ from scipy import stats
 
 from longshift.report.figure_sections import class_section, margin_section, rank_section
 from longshift.report.figures import line_chart
-from longshift.report.findings import summarise
+from longshift.report.findings import summarize
 from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
 from longshift.report.missing_runs import find_missing
 from longshift.report.ranking import rank_methods, without_gaps
@@ -70,7 +70,7 @@ def page_of(root: Path, **options: Any) -> str:
 
 def words(runs: pd.DataFrame) -> str:
     chosen = choose(runs)
-    return " ".join(summarise(chosen, rank_methods(chosen), find_missing(runs)))
+    return " ".join(summarize(chosen, rank_methods(chosen), find_missing(runs)))
 
 
 @pytest.mark.slow

@@ -121,8 +121,8 @@ def test_within_cells_is_the_slope_of_a_regression_with_an_intercept_a_cell() ->
         assert p == pytest.approx(expected, rel=1e-6)
         half = stats.norm.ppf(0.975) / np.sqrt(freedom - 1)
         assert (low, high) == pytest.approx((np.tanh(np.arctanh(r) - half), np.tanh(np.arctanh(r) + half)))
-        centred = runs[[name, "target_accuracy"]] - runs.groupby(cells)[[name, "target_accuracy"]].transform("mean")
-        assert rho == pytest.approx(stats.spearmanr(centred[name], centred["target_accuracy"]).statistic)
+        centered = runs[[name, "target_accuracy"]] - runs.groupby(cells)[[name, "target_accuracy"]].transform("mean")
+        assert rho == pytest.approx(stats.spearmanr(centered[name], centered["target_accuracy"]).statistic)
         assert rho_p == pytest.approx(2 * stats.t.sf(abs(rho) * np.sqrt(freedom / (1 - rho * rho)), freedom))
         assert n == 60
     # The made-up cells hide the relation that every one of them has.
@@ -145,7 +145,7 @@ def test_single_points_and_missing_values_do_not_count() -> None:
     found, cells = relate_within(x, y, ["a", "a", "b", "b", "alone"])
     assert found is not None
     assert (found.pearson.n, cells) == (4, 2)
-    # Centred: x -1/2 1/2 -1/2 1/2, y -1 1 -1 1.
+    # Centered: x -1/2 1/2 -1/2 1/2, y -1 1 -1 1.
     assert found.pearson.r == pytest.approx(1)
     assert relate_within(x[:2], y[:2], ["a", "b"]) == (None, 0)
     assert relate(x[:2], y[:2]) is None

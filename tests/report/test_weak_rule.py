@@ -66,12 +66,14 @@ def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
     """The owl is at a only: while a is the target no run has an owl to learn from."""
     first = made_up("a", [[9, 1, 0], [1, 9, 0], [2, 1, 0]])
     first.result["split"]["counts"] = [[9, 3, 0]]
-    unlearnt, lowest = weak_classes([first, made_up("b", [[9, 0, 1], [0, 10, 0], [0, 0, 0]])], noun="site", advise=True)
-    assert (unlearnt.name, unlearnt.accuracy, unlearnt.title) == ("owl", None, "Class that could not be learned")
-    assert "was unseen, there was no sample of it to train on" in unlearnt.text
-    assert "Only one site" not in unlearnt.text  # others may have some that are marked as test
-    assert "its 3 samples count as wrong" in unlearnt.text
-    assert "collect samples of owl to train on at a second site" in unlearnt.text
+    unlearned, lowest = weak_classes(
+        [first, made_up("b", [[9, 0, 1], [0, 10, 0], [0, 0, 0]])], noun="site", advise=True
+    )
+    assert (unlearned.name, unlearned.accuracy, unlearned.title) == ("owl", None, "Class that could not be learned")
+    assert "was unseen, there was no sample of it to train on" in unlearned.text
+    assert "Only one site" not in unlearned.text  # others may have some that are marked as test
+    assert "its 3 samples count as wrong" in unlearned.text
+    assert "collect samples of owl to train on at a second site" in unlearned.text
     assert (lowest.name, lowest.title) == ("cat", "Lowest class, not weak")  # the mean is not drawn down by the owl
 
 
@@ -81,7 +83,7 @@ def test_it_is_said_how_many_are_weak() -> None:
     assert "are weak;" not in weak_section(records).intro
 
 
-def test_nothing_could_be_learnt() -> None:
+def test_nothing_could_be_learned() -> None:
     only = made_up("a", [[0, 0, 0], [0, 0, 0], [2, 1, 0]])
     only.result["split"]["counts"] = [[9, 3, 0]]
     assert [weak.title for weak in weak_classes([only])] == ["Class that could not be learned"]

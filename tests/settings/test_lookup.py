@@ -15,7 +15,7 @@ from longshift.settings import (
     paper_generator,
     published,
     ratios,
-    recognise,
+    recognize,
     setting_for,
 )
 from tests.settings import made
@@ -40,7 +40,7 @@ def benchmark_like(name: str) -> Manifest:
 def test_a_benchmark_gets_the_published_counts_under_its_own_names(name: str) -> None:
     totals = benchmarks.get_benchmark(name).totals  # one image a class will do: the names decide
     manifest = made.manifest({FOLDERS[name][key]: dict.fromkeys(row, 1) for key, row in totals.items()})
-    assert recognise(manifest) == name
+    assert recognize(manifest) == name
     for key, folder in FOLDERS[name].items():
         expected = published(name, "TotalHeavyTail", key)
         for target in (folder, key, folder.upper()):
@@ -51,7 +51,7 @@ def test_a_benchmark_gets_the_published_counts_under_its_own_names(name: str) ->
             assert (found.many, found.few, found.validation) == (expected.many, expected.few, expected.validation)
 
 
-def test_class_names_may_be_spelt_otherwise() -> None:
+def test_class_names_may_be_spelled_otherwise() -> None:
     totals = benchmarks.get_benchmark("OfficeHome").totals
     manifest = made.manifest({k: {c.replace("_", " "): n for c, n in row.items()} for k, row in totals.items()})
     assert (
@@ -75,7 +75,7 @@ def test_more_classes_than_the_benchmark_are_not_it() -> None:
     counts = benchmark_like("PACS").counts()
     counts["photo"]["zebra"] = 20
     manifest = made.manifest(counts)
-    assert recognise(manifest) is None
+    assert recognize(manifest) is None
     with pytest.raises(LongshiftError, match="has 8 classes, but PACS has 7; not in PACS: zebra"):
         setting_for(manifest, "Duality", "photo", benchmark="PACS")
 

@@ -175,7 +175,7 @@ def test_too_many_draws_are_refused() -> None:
         hparam_seed(0, 1000)
 
 
-def test_a_benchmark_is_recognised_by_its_names(tmp_path: Path) -> None:
+def test_a_benchmark_is_recognized_by_its_names(tmp_path: Path) -> None:
     """As `longshift train` does: undeclared PACS is the same runs as declared PACS, unless a ratio is stated."""
     folders = {"A": "art", "C": "Cartoon", "P": "photo", "S": "sketch"}
     lines = ["path,label,domain"]

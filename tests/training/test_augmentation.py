@@ -38,7 +38,7 @@ def test_jitter_agrees_with_torchvision_image_by_image(ours: Jitter, theirs: Cal
 
 def test_hue_agrees_with_torchvision() -> None:
     images = _images()
-    images[0, :, 0, 0] = 0.5  # a grey pixel has no hue and must stay as it is
+    images[0, :, 0, 0] = 0.5  # a gray pixel has no hue and must stay as it is
     turns = torch.tensor([-0.3, -0.05, 0.12, 0.3], dtype=torch.float64)
     expected = torch.stack([tv.adjust_hue(image, float(t)) for image, t in zip(images, turns, strict=True)])
     torch.testing.assert_close(aug.rotate_hue(images, turns), expected, rtol=0, atol=1e-6)
@@ -100,15 +100,15 @@ def test_images_are_treated_one_by_one() -> None:
     assert together.max() <= 1
 
 
-def test_share_of_flips_and_greys() -> None:
+def test_share_of_flips_and_grays() -> None:
     n = 4000
     images = _images(1, 4).expand(n, 3, 4, 4)
     recipe = aug.Augmentation(area=(1, 1), aspect=(1, 1), jitter=0, hue=0)
     out = aug.augment_with(images, HostDraws(1, dtype=torch.float64).uniform(n, 10), recipe)
-    grey = ((out - out[:, :1]).abs().amax((1, 2, 3)) < 1e-9).double().mean().item()
-    assert grey == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / n))
-    colour = out[(out - out[:, :1]).abs().amax((1, 2, 3)) > 1e-9]
-    flipped = ((colour - images[0].flip(-1)).abs().amax((1, 2, 3)) < 1e-6).double().mean().item()
+    gray = ((out - out[:, :1]).abs().amax((1, 2, 3)) < 1e-9).double().mean().item()
+    assert gray == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / n))
+    color = out[(out - out[:, :1]).abs().amax((1, 2, 3)) > 1e-9]
+    flipped = ((color - images[0].flip(-1)).abs().amax((1, 2, 3)) < 1e-6).double().mean().item()
     assert flipped == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / n))
 
 

@@ -90,8 +90,8 @@ def relate_within(x: FloatArray, y: FloatArray, cells: Sequence[Hashable]) -> tu
     freedom = len(points) - count - 1
     if len(points) < LEAST or freedom < 1:
         return None, count
-    centred = points[["x", "y"]] - points.groupby("cell")[["x", "y"]].transform("mean")
-    values = np.round(centred.to_numpy(dtype=np.float64), DIGITS)
+    centered = points[["x", "y"]] - points.groupby("cell")[["x", "y"]].transform("mean")
+    values = np.round(centered.to_numpy(dtype=np.float64), DIGITS)
     return _relate(values[:, 0], values[:, 1], freedom), count
 
 

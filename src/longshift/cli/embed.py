@@ -29,8 +29,8 @@ def embed(
     pretrained: Annotated[bool, typer.Option("--pretrained", help="Use published weights, from the internet.")] = False,
     weights: Annotated[Path | None, typer.Option(help="Use the weights in a .safetensors file.")] = None,
     image_size: Annotated[int, typer.Option(min=1, max=4096, help="Side of the images.")] = 224,
-    unlabelled: Annotated[
-        bool, typer.Option("--unlabelled", help="Read all images below DATA, without classes, to predict.")
+    unlabeled: Annotated[
+        bool, typer.Option("--unlabeled", help="Read all images below DATA, without classes, to predict.")
     ] = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
@@ -40,7 +40,7 @@ def embed(
     The vectors are kept in the cache: the same command resumes after Ctrl-C or a kill, and `longshift train
     --trainable head` finds them there.
 
-    For the vectors of a new site (`longshift predict`), add `--unlabelled` and name any folder of images. Images that
+    For the vectors of a new site (`longshift predict`), add `--unlabeled` and name any folder of images. Images that
     cannot be read are then reported and skipped.
 
     Examples:
@@ -65,7 +65,7 @@ def embed(
     name = backbone or (require_network_of(weights) if weights else "resnet50")
     check_backbone(name, pretrained)
     network = FrozenNetwork(name, make_backbone(name, pretrained=pretrained, weights=weights))
-    manifest = _images_below(Path(data)) if unlabelled else load_dataset(data)
+    manifest = _images_below(Path(data)) if unlabeled else load_dataset(data)
     if manifest.vectors:
         raise UsageError(f"Expected images, got vectors in {data}. Train on them: longshift train --data {data} ...")
     with (
@@ -78,13 +78,13 @@ def embed(
             if stop():
                 raise Interrupted("stopped; all vectors so far are kept. Resume with the same command")
 
-        found = vectors_of(manifest, network, image_size, skip_unreadable=unlabelled, runtime=runtime, tick=checked)
+        found = vectors_of(manifest, network, image_size, skip_unreadable=unlabeled, runtime=runtime, tick=checked)
     for path, reason in found.skipped.items():
         caution(f"skipped {path}: {reason}")
-    write_table(out, found, labelled=not unlabelled)
+    write_table(out, found, labeled=not unlabeled)
     after = (
         f"predict them: longshift predict MODEL {out}"
-        if unlabelled
+        if unlabeled
         else f"train on them: longshift fit {out}, or longshift train --data {out} --setting Natural --target SITE"
     )
     samples, length = found.vectors.shape
@@ -105,7 +105,7 @@ def _images_below(folder: Path) -> Manifest:
     from longshift.data import Manifest, Row, list_folder
 
     if not folder.is_dir():
-        raise UsageError(f"--unlabelled: expected a folder of images, got {folder}")
+        raise UsageError(f"--unlabeled: expected a folder of images, got {folder}")
     images = list_folder(folder).images
     if not images:
         raise LongshiftError(f"Expected images in {folder} or below, got none")

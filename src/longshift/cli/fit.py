@@ -40,10 +40,10 @@ def fit(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare ERM, BSoftmax and NDCL-plus; train those that are missing.")
     ] = False,
-    what_if_labelled: Annotated[
+    what_if_labeled: Annotated[
         bool,
         typer.Option(
-            "--what-if-labelled",
+            "--what-if-labeled",
             help="Simulate at the held-out sites what 10 to 100 labels would bring.",
         ),
     ] = False,
@@ -89,7 +89,7 @@ def fit(
             out=out,
             minutes=minutes,
             compare=compare,
-            what_if_labelled=what_if_labelled,
+            what_if_labeled=what_if_labeled,
             runtime=parse_runtime(execution),
             bar=lambda label, total: progress(label, total, quiet),
             say=(lambda text: None) if quiet or as_json else say,

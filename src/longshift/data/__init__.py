@@ -63,7 +63,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.data.vectors import (
         holds_vectors as holds_vectors,
         ordered_vectors as ordered_vectors,
-        read_unlabelled as read_unlabelled,
+        read_unlabeled as read_unlabeled,
     )
     from longshift.data.verification import layout_problems as layout_problems
 

@@ -77,7 +77,7 @@ def blend(mask: Floats, ink: Floats, paper: Floats) -> Pixels:
     return np.clip(np.floor(mixed + 0.5), 0, 255).astype(np.uint8)
 
 
-def colour(*rgb: float) -> Floats:
+def color(*rgb: float) -> Floats:
     """A color that broadcasts over images."""
     return np.array(rgb, dtype=np.float64)
 
@@ -92,8 +92,8 @@ def draw_ink(strokes: Floats, numbers: IntArray) -> Pixels:
     """Dark ink on grainy paper."""
     mask = sharpen(enlarge(strokes), 0.1875, 0.6875)
     grain = (noise(numbers, 1, SIZE) - 0.5) * 24
-    paper = vary(colour(216, 208, 188), numbers, 2, 40) + grain[..., None]
-    return blend(mask, vary(colour(84, 76, 104), numbers, 3, 60), paper)
+    paper = vary(color(216, 208, 188), numbers, 2, 40) + grain[..., None]
+    return blend(mask, vary(color(84, 76, 104), numbers, 3, 60), paper)
 
 
 def draw_chalk(strokes: Floats, numbers: IntArray) -> Pixels:
@@ -101,8 +101,8 @@ def draw_chalk(strokes: Floats, numbers: IntArray) -> Pixels:
     mask = slant(sharpen(enlarge(strokes), 0.25, 0.625), 2)
     mask = mask * np.where(noise(numbers, 4, SIZE) < 0.125, 0.5, 1.0)
     stains = soften(soften(spread(noise(numbers, 5, 8), 4)))
-    board = vary(colour(52, 72, 60), numbers, 6, 44) + (stains * 32)[..., None]
-    return blend(mask, vary(colour(216, 220, 208), numbers, 7, 36), board)
+    board = vary(color(52, 72, 60), numbers, 6, 44) + (stains * 32)[..., None]
+    return blend(mask, vary(color(216, 220, 208), numbers, 7, 36), board)
 
 
 def draw_neon(strokes: Floats, numbers: IntArray) -> Pixels:
@@ -114,8 +114,8 @@ def draw_neon(strokes: Floats, numbers: IntArray) -> Pixels:
     line = np.clip(np.maximum(across, down), 0, 1)
     glow = np.maximum(np.maximum(line, body * 0.5), soften(soften(line)) * 0.625)
     ramp = np.arange(SIZE) / SIZE
-    sky = vary(colour(48, 40, 64), numbers, 8, 40) + ramp[:, None, None] * colour(32, 16, 48)
-    tube = vary(colour(184, 176, 208), numbers, 9, 80)
+    sky = vary(color(48, 40, 64), numbers, 8, 40) + ramp[:, None, None] * color(32, 16, 48)
+    tube = vary(color(184, 176, 208), numbers, 9, 80)
     return blend(glow, tube, sky)
 
 
@@ -125,8 +125,8 @@ def draw_stamp(strokes: Floats, numbers: IntArray) -> Pixels:
     y, x = np.mgrid[0:SIZE, 0:SIZE]
     mask = mask * np.where((x + y) % 4 < 2, 1.0, 0.75)
     ruled = np.where(y % 8 == 3, 32.0, 0.0)
-    paper = vary(colour(216, 204, 208), numbers, 10, 40) - ruled[None, :, :, None] * colour(1.0, 0.5, 0.25)
-    return blend(mask, vary(colour(96, 56, 64), numbers, 11, 56), paper)
+    paper = vary(color(216, 204, 208), numbers, 10, 40) - ruled[None, :, :, None] * color(1.0, 0.5, 0.25)
+    return blend(mask, vary(color(96, 56, 64), numbers, 11, 56), paper)
 
 
 STYLES: Mapping[str, Style] = {"ink": draw_ink, "chalk": draw_chalk, "neon": draw_neon, "stamp": draw_stamp}

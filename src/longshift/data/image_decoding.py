@@ -112,14 +112,14 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         return image
     if image.mode == "F":
         raise BadImage("unreadable", "pixels are floating point numbers, whose range of brightness is unknown")
-    if image.mode.startswith("I"):  # 16 bits of grey: keep the upper eight, where a plain conversion would clip
-        brightest, grey = 0, np.empty((image.height, image.width), dtype=np.uint8)
+    if image.mode.startswith("I"):  # 16 bits of gray: keep the upper eight, where a plain conversion would clip
+        brightest, gray = 0, np.empty((image.height, image.width), dtype=np.uint8)
         for top in range(0, image.height, BAND):  # in bands: a copy with wider numbers takes a lot of memory
             bottom = min(top + BAND, image.height)
             values = np.clip(np.asarray(image.crop((0, top, image.width, bottom))), 0, 65535)
             brightest = max(brightest, int(values.max()))
-            grey[top:bottom] = values >> 8
-        found = Image.fromarray(grey).convert("RGB")
+            gray[top:bottom] = values >> 8
+        found = Image.fromarray(gray).convert("RGB")
         found.info[BRIGHTEST] = brightest
         return found
     if image.has_transparency_data:

@@ -87,7 +87,7 @@ def _texts(frame: pd.DataFrame, column: str) -> list[str]:
 
 
 def _inside(source: Path, paths: list[str]) -> list[str]:
-    """Normalise paths to be relative to the table's folder; refuse those that leave it."""
+    """Normalize paths to be relative to the table's folder; refuse those that leave it."""
     folder = os.path.abspath(source.parent)
     result, outside = [], []
     for path in paths:

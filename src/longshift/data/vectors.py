@@ -91,7 +91,7 @@ def read_vectors(path: Path) -> Vectors:
     return Vectors(x, labels, domains, _ids(path, columns, len(x)))
 
 
-def read_unlabelled(path: Path) -> tuple[FloatArray, list[str], list[str]]:
+def read_unlabeled(path: Path) -> tuple[FloatArray, list[str], list[str]]:
     """The vectors and ids of a file, which may have no labels and domains, and the ids of unusable vectors."""
     columns = _columns(path, ())
     x, good = _finite(path, columns["x"])

@@ -104,7 +104,7 @@ def _looked_at(manifest: Manifest) -> Iterator[tuple[str, Problem | None]]:
 
 def _dark(brightest: int) -> str:
     return (
-        f"16-bit values up to {brightest} of 65535, read as {(brightest >> 8) + 1} shades of grey; "
+        f"16-bit values up to {brightest} of 65535, read as {(brightest >> 8) + 1} shades of gray; "
         "stretch them over all 16 bits, or save 8-bit images"
     )
 

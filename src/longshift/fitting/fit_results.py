@@ -11,7 +11,7 @@ from longshift.errors import LongshiftError
 from longshift.files import write_json
 from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_page import write_report
-from longshift.fitting.fit_summary import Summary, summarise
+from longshift.fitting.fit_summary import Summary, summarize
 from longshift.fitting.job_runner import JobRunner, Results
 from longshift.fitting.label_curve import LabelCurve, LabelGain, simulate_labels
 from longshift.fitting.model_card import write_card
@@ -48,17 +48,17 @@ class FitResult:
 
 
 def write_results(
-    runner: JobRunner, look: DataSummary, plan: Plan, jobs: list[Job], results: Results, what_if_labelled: bool
+    runner: JobRunner, look: DataSummary, plan: Plan, jobs: list[Job], results: Results, what_if_labeled: bool
 ) -> FitResult:
     """Summarize the results and write report, card and numbers."""
     check_selected(jobs, results)
-    summary = summarise(look, plan, _scores(jobs, results), results[jobs[-1].folder])
+    summary = summarize(look, plan, _scores(jobs, results), results[jobs[-1].folder])
     _keep_record(RunFolder(jobs[-1].folder), summary)
     held_out = [job for job in jobs[:-1] if job.method == jobs[-1].method]
     knowledge = learn_new_sites(held_out, jobs[-1].folder, look.sites)
     final = RunFolder(jobs[-1].folder)
     write_knowledge(final.path, knowledge, read_model_file(final.description).weights)
-    curve = _label_curve(held_out, final) if what_if_labelled else None
+    curve = _label_curve(held_out, final) if what_if_labeled else None
     if curve and (sentence := curve.sentence()):
         summary = replace(summary, sentences=(*summary.sentences, sentence))
     for sentence in summary.sentences:
@@ -84,7 +84,7 @@ def _label_curve(held_out: Sequence[Job], final: RunFolder) -> LabelCurve:
     """What labels of a new site would bring, at each held-out site."""
     if read_model_file(final.description).predictor != "network":
         raise LongshiftError(
-            "--what-if-labelled: expected a method whose last layer is linear, got one with layers of its own. Choose "
+            "--what-if-labeled: expected a method whose last layer is linear, got one with layers of its own. Choose "
             "another --method and --out."
         )
     rows: list[LabelGain] = []

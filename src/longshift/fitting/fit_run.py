@@ -41,7 +41,7 @@ def fit(
     out: str | Path | None = None,
     minutes: float | None = None,
     compare: bool = False,
-    what_if_labelled: bool = False,
+    what_if_labeled: bool = False,
     steps: int | None = None,
     backbone: str = "auto",
     weights: str | Path | None = None,
@@ -75,7 +75,7 @@ def fit(
         minutes: Time limit from the call to the report; the number of steps is chosen to fit it. A fit that resumes
             counts the time of its finished runs.
         compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better.
-        what_if_labelled: Whether to simulate, at the held-out sites, what labels of a new site would bring.
+        what_if_labeled: Whether to simulate, at the held-out sites, what labels of a new site would bring.
         steps: Training steps per run; by default chosen by the size of the data.
         backbone: Network: any timm model, torchvision/NAME, small_conv, mlp, or auto.
         weights: File of starting weights (.safetensors).
@@ -156,7 +156,7 @@ def fit(
             took = f"Finished runs took {duration(used)} of {duration(60 * minutes)}"
             say(f"{took}; the rest is for the other runs.")
         results, plan = runner.train(jobs, plan)
-        return write_results(runner, look, plan, jobs, results, what_if_labelled)
+        return write_results(runner, look, plan, jobs, results, what_if_labeled)
 
 
 def folder_name(name: str) -> str:

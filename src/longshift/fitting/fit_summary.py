@@ -74,7 +74,7 @@ class Summary:
         }
 
 
-def summarise(
+def summarize(
     look: DataSummary, plan: Plan, scores: Mapping[str, Sequence[SiteScore]], final: Mapping[str, Any]
 ) -> Summary:
     """Summarize the scores at held-out sites and the result of the final model."""
@@ -106,13 +106,13 @@ def summarise(
         sentences.append(name_weak(weak))
     else:
         sentences.append(f"No {'other ' * bool(alone)}class is clearly weak.")
-    judgement = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
-    if judgement and len({plan.steps_at(site) for site in plan.sites}) > 1:
-        judgement += (
+    judgment = verdict(title, {name: rows for name, rows in scores.items() if " + " not in name})
+    if judgment and len({plan.steps_at(site) for site in plan.sites}) > 1:
+        judgment += (
             " Time ran short, so sites differ in their number of steps; at each site, all methods had the same number."
         )
-    if judgement:
-        sentences.append(judgement)
+    if judgment:
+        sentences.append(judgment)
     average = next((name for name in scores if name.startswith(f"{title} + ")), None)
     if average:
         with_average = expect([s.balanced for s in scores[average]], sizes).mean
@@ -129,7 +129,7 @@ def summarise(
         f"accuracy on validation samples from these sites is {100 * validation:.0f} %. Its weights were selected on "
         "these samples, so this number does not predict the accuracy at a new site."
     )
-    return Summary(title, scores, accuracy, balanced, classes, weak, judgement, sentences, unseen)
+    return Summary(title, scores, accuracy, balanced, classes, weak, judgment, sentences, unseen)
 
 
 def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:

@@ -89,12 +89,12 @@ def require_table(path: Path) -> None:
         raise UsageError(f"--out: expected a file that ends in {' or '.join(TABLES)}, got {path}")
 
 
-def write_table(path: Path, found: Embedded, labelled: bool = True) -> None:
-    """Write vectors with ids, where they come from and, if `labelled`, classes and domains; `load_dataset` reads it."""
+def write_table(path: Path, found: Embedded, labeled: bool = True) -> None:
+    """Write vectors with ids, where they come from and, if `labeled`, classes and domains; `load_dataset` reads it."""
     require_table(path)
     manifest, rows = found.manifest, found.rows
     columns = {"id": np.array(manifest.paths)[rows]}
-    if labelled:
+    if labeled:
         columns |= {
             "label": np.array(manifest.classes)[manifest.labels[rows]],
             "domain": np.array(manifest.domain_names)[manifest.domains[rows]],

@@ -235,7 +235,7 @@ def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str
     vectors["meaning"] = f"vectors of {source.words() if source else 'the network that computed the training vectors'}"
     before = [
         "decode; turn upright as EXIF says; first frame only",
-        "convert to RGB, transparency on white; 16-bit grey keeps its upper eight bits",
+        "convert to RGB, transparency on white; 16-bit gray keeps its upper eight bits",
         f"resize the whole picture to {info.size}x{info.size}, bilinear with antialiasing (Pillow's BILINEAR), no crop",
     ]
     inside = [

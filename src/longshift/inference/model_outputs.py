@@ -20,7 +20,7 @@ from longshift.data import (
     BadImage,
     decode,
     is_other_format,
-    read_unlabelled,
+    read_unlabeled,
     read_vector_source,
     resize,
 )
@@ -122,7 +122,7 @@ def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads:
             made.skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
             continue
         try:
-            x, ids, unusable = read_unlabelled(Path(file))
+            x, ids, unusable = read_unlabeled(Path(file))
         except LongshiftError as error:
             made.skipped.append((file, str(error)))
             continue
@@ -169,7 +169,7 @@ def _require_same_source(model: LoadedModel, file: str) -> None:
     if own and found and not own.agrees(found):
         raise LongshiftError(
             f"Expected vectors of {own.words()}, on which {model.folder} was trained, got vectors of {found.words()} "
-            f"in {file}. Embed the images again: longshift embed IMAGES --unlabelled --backbone {own.network} "
+            f"in {file}. Embed the images again: longshift embed IMAGES --unlabeled --backbone {own.network} "
             f"--weights FILE --image-size {own.image_size} --out {file}"
         )
 

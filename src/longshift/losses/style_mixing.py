@@ -1,9 +1,9 @@
 """Style mixing: give an image the style of another source domain, or a random one, and keep what it shows.
 
-*Amplitude mixing* moves the amplitude of an image's Fourier transform towards that of a partner from another source
+*Amplitude mixing* moves the amplitude of an image's Fourier transform toward that of a partner from another source
 domain and keeps the phase, which carries the shapes (Yang & Soatto 2020, arXiv:2004.05498; Xu et al. 2021,
 arXiv:2105.11120). *Random convolution* blends the image with itself under a random small kernel (Xu et al. 2021,
-arXiv:2007.13003). *Statistics* moves the mean and standard deviation of each color channel towards the partner's: what
+arXiv:2007.13003). *Statistics* moves the mean and standard deviation of each color channel toward the partner's: what
 MixStyle (Zhou et al. 2021, arXiv:2104.02008) does to feature maps, on the pixels.
 
 Every function is pure and has static shapes: random numbers come in as tensors.

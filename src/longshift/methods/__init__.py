@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     )
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
-    from longshift.methods.catalogue import (
-        format_value as format_value,
-        hyper_parameter_rows as hyper_parameter_rows,
-        method_details as method_details,
-    )
     from longshift.methods.info import (
         FAMILIES as FAMILIES,
         check_names as check_names,
         cost_cell as cost_cell,
         cost_note as cost_note,
         method_summary as method_summary,
+    )
+    from longshift.methods.method_catalog import (
+        format_value as format_value,
+        hyper_parameter_rows as hyper_parameter_rows,
+        method_details as method_details,
     )
     from longshift.methods.method_config import of_style as of_style
     from longshift.methods.registry import methods_without_presets as methods_without_presets

@@ -131,7 +131,7 @@ class Method(nn.Module):
     def step(self, batch: Batch) -> dict[str, Tensor]:
         """Update the weights; return the terms to log, computed before the update."""
         losses = self.loss(batch)
-        self.minimise(losses.total)
+        self.minimize(losses.total)
         return {name: value.detach() for name, value in losses.terms.items()}
 
     def wants_features(self, index: int) -> bool:
@@ -147,7 +147,7 @@ class Method(nn.Module):
 
     # -- methods call these --------------------------------------------------------------------------------------
 
-    def minimise(self, total: Tensor, optimizer: str = "main") -> None:
+    def minimize(self, total: Tensor, optimizer: str = "main") -> None:
         """Compute the gradient of `total` and take one step of the named optimizer."""
         chosen = self.optimizers[optimizer]
         chosen.zero_grad(set_to_none=True)

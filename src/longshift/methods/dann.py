@@ -108,7 +108,7 @@ class DANN(Method):
             # The gradient penalty needs gradients of the features, though the featurizer is not updated.
             features.requires_grad_(self.config.grad_penalty > 0)
             disc_loss = self.domain_loss(features, batch)
-            self.minimise(disc_loss, "discriminator")
+            self.minimize(disc_loss, "discriminator")
             return {"disc_loss": disc_loss.detach()}
         features = self.network.features(batch.x)
         disc_loss = self.domain_loss(features, batch)

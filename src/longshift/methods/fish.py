@@ -55,7 +55,7 @@ class Fish(Method):
         losses: list[Tensor] = []
         for x, y in zip(batch.by_domain(batch.x), batch.by_domain(batch.y), strict=True):
             loss = cross_entropy(self.network(x), y)
-            self.minimise(loss)
+            self.minimize(loss)
             losses.append(loss.detach())
         with torch.no_grad():
             torch._foreach_lerp_(weights, start, 1 - self.config.meta_lr)

@@ -131,7 +131,7 @@ class PGrad(Method):
                 continue
             for domain in range(batch.domains):
                 loss = cross_entropy(self.network(x[domain, rows]), y[domain, rows])
-                self.minimise(loss, "inner")
+                self.minimize(loss, "inner")
                 losses.append(loss.detach())
                 walk.append(flatten_tensors(weights))
         assign_tensors(weights, start)

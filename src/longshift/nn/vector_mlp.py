@@ -8,7 +8,7 @@ from torch import Tensor, nn
 HIDDEN = 256
 
 
-class Standardise(nn.Module):
+class Standardize(nn.Module):
     """(x - mean) / std per column; mean and std are buffers, so that they are saved with the weights."""
 
     mean: Tensor
@@ -39,7 +39,7 @@ class VectorHead(nn.Sequential):
     def fit_inputs(self, x: Tensor) -> None:
         """Learn the scale of the inputs from the training vectors."""
         first = self[0]
-        assert isinstance(first, Standardise)
+        assert isinstance(first, Standardize)
         first.fit(x)
 
 
@@ -47,11 +47,11 @@ class VectorMLP(VectorHead):
     """Standardization, linear layer, ReLU."""
 
     def __init__(self, columns: int, hidden: int = HIDDEN) -> None:
-        super().__init__(Standardise(columns), nn.Linear(columns, hidden), nn.ReLU())
+        super().__init__(Standardize(columns), nn.Linear(columns, hidden), nn.ReLU())
 
 
 class VectorLinear(VectorHead):
     """Standardization only: the classifier on top of it is linear in the vectors."""
 
     def __init__(self, columns: int) -> None:
-        super().__init__(Standardise(columns))
+        super().__init__(Standardize(columns))

@@ -14,7 +14,7 @@ from longshift.results import averages, per_target
 from longshift.text import counted, decimal
 
 
-def summarise(chosen: pd.DataFrame, result: Ranking, missing: Missing) -> list[str]:
+def summarize(chosen: pd.DataFrame, result: Ranking, missing: Missing) -> list[str]:
     """Sentences, most important first."""
     rule = str(chosen["rule"].iloc[0])
     sentences = [_winner(result), *_how_sure(result), *_weak(result.runs, result), trials_words(result)]

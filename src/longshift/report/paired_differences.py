@@ -18,10 +18,10 @@ ALL = "all"
 def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
     """One table: each method minus `against`, for every dataset and setting and, if there are several, over all."""
     known = order_methods(chosen["method"])
-    spelt = {word.casefold(): name for name in reversed(known) for word in (method_title(name), name)}
-    if against.casefold() not in spelt:
+    spelled = {word.casefold(): name for name in reversed(known) for word in (method_title(name), name)}
+    if against.casefold() not in spelled:
         raise UsageError(f"--against: {unknown_name('row', against, known)}")
-    against = against if against in known else spelt[against.casefold()]
+    against = against if against in known else spelled[against.casefold()]
     places = order_places(chosen)
     parts = {(d, s): chosen[(chosen["dataset"] == d) & (chosen["setting"] == s)] for d, s in places}
     if len(places) > 1:

@@ -17,7 +17,7 @@ DASH = "\u2013"
 
 @dataclass(frozen=True)
 class Cell:
-    """A number with its standard error; `note` says why it stands on less than its neighbours, or is missing.
+    """A number with its standard error; `note` says why it stands on less than its neighbors, or is missing.
 
     Attributes:
         value: The number; None if it is missing.

@@ -58,7 +58,7 @@ def weak_section(
             parts.append(_part(weak, own, bool(why), manifest_of))
     if why:
         parts.append(paragraphs(why))
-    weak_ones = len(weak_indices(learnt_accuracy(records)))
+    weak_ones = len(weak_indices(learned_accuracy(records)))
     intro = (
         f"Where {records[0].title} has the lowest accuracy on unseen {noun}s. A class or {noun} is called weak or hard "
         f"if its accuracy is below {100 * LOW:.0f} %, or {100 * BEHIND:.0f} points below the mean."
@@ -80,13 +80,13 @@ def weak_classes(
     Classes that no run could learn, because none of its training samples was of them, come first.
     """
     classes, confusion = records[0].classes, sum_confusion(records)
-    accuracy, trained = learnt_accuracy(records), _trained(records)
+    accuracy, trained = learned_accuracy(records), _trained(records)
     never = [k for k, value in enumerate(accuracy) if value is None and confusion[k].sum()]
     known = [value for value in accuracy if value is not None]
     weak = weak_indices(accuracy)
     lowest = [k for k, value in enumerate(accuracy) if known and value == min(known) < max(known)][:1]
     usual = float(np.median(trained.mean(axis=0)))
-    found = [_never_learnt(classes[k], int(confusion[k].sum()), noun, advise) for k in never[:most]]
+    found = [_never_learned(classes[k], int(confusion[k].sum()), noun, advise) for k in never[:most]]
     for k in (weak or lowest)[:most]:
         n, right = int(confusion[k].sum()), int(confusion[k, k])
         counts = float(trained[:, k].mean())
@@ -126,7 +126,7 @@ def _trained(records: Sequence[Record]) -> npt.NDArray[np.int64]:
     return np.array([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records])
 
 
-def learnt_accuracy(records: Sequence[Record]) -> list[float | None]:
+def learned_accuracy(records: Sequence[Record]) -> list[float | None]:
     """Accuracy of each class, None where no run that was measured on it had a sample of it to learn from."""
     tables = np.array([r.chosen["target"]["confusion"] for r in records])
     measured = (tables.sum(axis=2) * (_trained(records) > 0)).sum(axis=0)
@@ -137,7 +137,7 @@ def _interval(low: float, high: float) -> str:
     return f"{100 * LEVEL:.0f} % interval {100 * low:.0f} to {100 * high:.0f} %, from the sample size alone"
 
 
-def _never_learnt(name: str, n: int, noun: str, advise: bool) -> Weak:
+def _never_learned(name: str, n: int, noun: str, advise: bool) -> Weak:
     said = (
         f"While the {noun} with this class was unseen, there was no sample of it to train on, and its "
         f"{counted(n, 'sample')} {agree(n, 'counts', 'count')} as wrong. This says nothing about a model trained "

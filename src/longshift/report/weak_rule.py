@@ -9,7 +9,7 @@ from scipy import stats
 
 from longshift.analysis import LEVEL
 
-LOW = 0.5  # recognised less often than not
+LOW = 0.5  # recognized less often than not
 BEHIND = 0.15  # this far below the mean of all classes
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.settings.lookup import (
         copies_to_keep_together as copies_to_keep_together,
         find_target as find_target,
-        recognise as recognise,
+        recognize as recognize,
     )
     from longshift.settings.published_counts import paper_generator as paper_generator
     from longshift.settings.setting import NO_TARGET as NO_TARGET

@@ -60,7 +60,7 @@ def setting_for(
         >>> setting_for(digits, "TotalHeavyTail", "ink").target
         'ink'
     """
-    known = recognise(manifest, benchmark)
+    known = recognize(manifest, benchmark)
     goal = find_target(manifest, target, known)
     if isinstance(setting, Setting):
         if setting.target != goal:
@@ -80,7 +80,7 @@ def setting_for(
     return made if validation is None else replace(made, validation=validation)
 
 
-def recognise(manifest: Manifest, benchmark: str | None = None) -> str | None:
+def recognize(manifest: Manifest, benchmark: str | None = None) -> str | None:
     """The benchmark that a dataset is: the declared one (an error if names differ), or the one with the same names."""
     if benchmark is not None and benchmark.casefold() == NO_BENCHMARK:
         return None
@@ -102,7 +102,7 @@ def copies_to_keep_together(manifest: Manifest, cache: Path | None = None) -> In
 
     None for benchmarks, by the names of their domains and classes: their splits are published.
     """
-    return find_copies(manifest, cache) if recognise(manifest) is None else None
+    return find_copies(manifest, cache) if recognize(manifest) is None else None
 
 
 def find_target(manifest: Manifest, target: str, benchmark: str | None = None) -> str:

@@ -35,7 +35,7 @@ class Augmentation:
     flip: float = 0.5
     jitter: float = 0.3
     hue: float = 0.3
-    grey: float = 0.1
+    gray: float = 0.1
     # Computed once, so that compiled code finds plain numbers and does not trace their computation.
     area_quantiles: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
@@ -51,7 +51,7 @@ def augment_with(images: Tensor, u: Tensor, recipe: Augmentation) -> Tensor:
     images = contrast(images, strength[:, 1])
     images = saturation(images, strength[:, 2])
     images = rotate_hue(images, recipe.hue * (2 * u[:, 8] - 1))
-    return torch.where(_per_image(u[:, 9] < recipe.grey), luma(images).expand_as(images), images)
+    return torch.where(_per_image(u[:, 9] < recipe.gray), luma(images).expand_as(images), images)
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,13 @@ def brightness(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def contrast(images: Tensor, factor: Tensor) -> Tensor:
-    """Move away from, or towards, the mean gray value of the image."""
-    centre = luma(images).mean((1, 2, 3), keepdim=True)
-    return _blend(images, centre, factor)
+    """Move away from, or toward, the mean gray value of the image."""
+    center = luma(images).mean((1, 2, 3), keepdim=True)
+    return _blend(images, center, factor)
 
 
 def saturation(images: Tensor, factor: Tensor) -> Tensor:
-    """Move away from, or towards, the gray image."""
+    """Move away from, or toward, the gray image."""
     return _blend(images, luma(images), factor)
 
 

@@ -12,7 +12,7 @@ from longshift.data import DIGITS, DataChanged, Manifest, data_version, fitting_
 from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone
 from longshift.progress import Bar, no_bar
-from longshift.settings import find_target, recognise, setting_for
+from longshift.settings import find_target, recognize, setting_for
 from longshift.training.idle_options import idle_options
 from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
 
@@ -81,7 +81,7 @@ class OpenDataset:
     def recognized_as(self, benchmark: str | None = None) -> str | None:
         """The benchmark that is declared (an error if it cannot be), or that the names of the data tell."""
         if benchmark not in self._recognized:
-            self._recognized[benchmark] = recognise(self.manifest, benchmark)
+            self._recognized[benchmark] = recognize(self.manifest, benchmark)
         return self._recognized[benchmark]
 
     @functools.cached_property
