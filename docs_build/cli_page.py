@@ -73,7 +73,7 @@ def _tables(command: Any, context: Any) -> Iterator[str]:
 
 
 def _name(text: str) -> str:
-    return re.sub(r"<(?:list\[)?(\w+)(?: range)?\]?>", lambda match: match[1].upper(), text).replace("|", "\\|")
+    return text.strip().replace("|", "\\|")
 
 
 def _cell(text: str) -> str:

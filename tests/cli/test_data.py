@@ -177,7 +177,7 @@ def test_prepare_builds_the_store_that_training_opens(run: Run, tmp_path: Path) 
         (("inspect", "vectors.npz"), 2, "Files of vectors are made by longshift embed"),
         (("verify", "digits", "--benchmark", "PAKS"), 2, "did you mean PACS?"),
         (("prepare", "digits", "--size", "0"), 2, "--size"),
-        (("inspect",), 2, "PATH"),
+        (("inspect",), 2, "DATA"),
     ],
 )
 def test_bad_usage(run: Run, arguments: tuple[str, ...], code: int, words: str) -> None:

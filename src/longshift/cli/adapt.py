@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import DeviceOption, JsonFlag, QuietFlag, caution, print_json, progress, say
+from longshift.cli.common import DeviceOption, JsonFlag, ModelArgument, QuietFlag, caution, print_json, progress, say
 
 
 def adapt(
-    model: Annotated[Path, typer.Argument(help="The folder of a fit.")],
-    labeled: Annotated[Path, typer.Argument(help="A .csv file with path and label, or a folder class/image.")],
+    model: ModelArgument,
+    labeled: Annotated[
+        Path, typer.Argument(metavar="LABELS", help="A .csv file with path and label, or a folder class/image.")
+    ],
     out: Annotated[Path | None, typer.Option(help="Folder of the adapted model; default MODEL-adapted.")] = None,
     device: DeviceOption = "auto",
     quiet: QuietFlag = False,

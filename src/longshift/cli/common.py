@@ -20,6 +20,9 @@ from longshift.cli.log_progress import Lines
 from longshift.progress import Stage, Tick, silent
 from longshift.text import printable, printable_json
 
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Folder of a fit, of an adapted model or of a run.")
+]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, without a progress bar.")]
 RawFlag = Annotated[

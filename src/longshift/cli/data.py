@@ -34,13 +34,16 @@ app = typer.Typer(
     "of the words `digits` and `pacs-features`, which name embedded data.\n\n"
     "Example:\n\n    longshift data inspect digits",
 )
-PathArgument = Annotated[
-    str, typer.Argument(metavar="PATH", help="Folder, .zip, .csv, .parquet, .npz, `digits` or `pacs-features`.")
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="Folder domain/class/image, .zip, .csv, .parquet, .npz, `digits` or `pacs-features`."
+    ),
 ]
 
 
 @app.command()
-def inspect(path: PathArgument, json: JsonFlag = False) -> None:
+def inspect(path: DataArgument, json: JsonFlag = False) -> None:
     """Count the images (or vectors) of every class in every domain.
 
     Example:
@@ -92,7 +95,7 @@ def _warn(manifest: Manifest) -> None:
 
 @app.command(name="verify")
 def verify_command(
-    path: PathArgument,
+    path: DataArgument,
     benchmark: Annotated[
         str | None, typer.Option(help="Also compare the counts with a benchmark, such as PACS.")
     ] = None,
@@ -138,7 +141,7 @@ def verify_command(
 
 @app.command()
 def prepare(
-    path: PathArgument,
+    path: DataArgument,
     size: Annotated[int, typer.Option(min=1, max=4096, help="Width and height of the prepared images.")] = 224,
     cache: Annotated[
         Path | None, typer.Option(help="Folder for them; default $LONGSHIFT_CACHE, else ~/.cache/longshift.")

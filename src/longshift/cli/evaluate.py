@@ -12,6 +12,7 @@ from longshift.cli.common import (
     CacheOption,
     DeviceOption,
     JsonFlag,
+    ModelArgument,
     QuietFlag,
     percent,
     print_json,
@@ -23,13 +24,14 @@ from longshift.errors import LongshiftError, UsageError
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run, or of a fit.")],
+    model: ModelArgument,
     data: Annotated[
         str | None,
         typer.Argument(help="Labeled data to measure on: folder class/image or site/class/image, table, vectors."),
     ] = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--on", help="Measure on validation, test or target; repeatable. Default: all.")
+        list[str] | None,
+        typer.Option("--on", metavar="validation|test|target", help="Set to measure on; repeatable. Default: all."),
     ] = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
@@ -51,7 +53,7 @@ def evaluate(
     if data is not None:
         if sets:
             raise UsageError("--on: expected no DATA with the sets of a run, got both")
-        _evaluate_data(run, data, averaged, device, cache, quiet, as_json)
+        _evaluate_data(model, data, averaged, device, cache, quiet, as_json)
         return
     from longshift.inference import ALL_SITES, evaluate as measure
     from longshift.training import SETS, Runtime
@@ -60,7 +62,7 @@ def evaluate(
     if unknown:
         raise UsageError(f"--on: expected one of {', '.join(SETS)}, got {unknown[0]!r}")
     found = measure(
-        run,
+        model,
         sets or SETS,
         "averaged" if averaged else "selected",
         Runtime(device=device, cache=cache),

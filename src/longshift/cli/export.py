@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import AveragedFlag, JsonFlag, caution, print_json, say
+from longshift.cli.common import AveragedFlag, JsonFlag, ModelArgument, caution, print_json, say
 from longshift.errors import UsageError
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="The folder of a run or of a fit.")],
+    model: ModelArgument,
     format: Annotated[
         str | None,
-        typer.Option(help="onnx, or torch (torch.export, .pt2); default: by the suffix of --out, else onnx."),
+        typer.Option(
+            metavar="onnx|torch", help="torch: torch.export (.pt2); default: by the suffix of --out, else onnx."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The file; default model.onnx or model.pt2 in the folder.")] = None,
     averaged: AveragedFlag = False,

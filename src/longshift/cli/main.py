@@ -17,6 +17,7 @@ from typer.main import get_group
 
 import longshift
 from longshift.cli.common import tell
+from longshift.cli.help_values import describe, plain_values
 from longshift.cli.output_streams import lost_result, use_forgiving_streams
 from longshift.cli.safe_messages import escape_usage_errors, escape_warnings_and_logs, print_traceback
 from longshift.cli.unexpected_errors import in_words
@@ -57,12 +58,19 @@ class Verbs(TyperGroup):
         else:
             app.command(verb, cls=getattr(module, "Command", None))(getattr(module, verb))
         self.commands[verb] = get_group(app).commands[verb]
+        plain_values(self.commands[verb])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Load the verb that is called."""
         if args and args[0] in VERBS:
             self.load(args[0])
         return super().resolve_command(ctx, args)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, described in plain words."""
+        found = super().get_params(ctx)
+        describe(found, ctx)
+        return found
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Parse the options; names in error messages cannot control the terminal."""

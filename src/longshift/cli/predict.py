@@ -13,6 +13,7 @@ from longshift.cli.common import (
     AveragedFlag,
     DeviceOption,
     JsonFlag,
+    ModelArgument,
     QuietFlag,
     RawFlag,
     caution,
@@ -27,9 +28,12 @@ SHOWN = 20
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="The folder of a run or of a fit.")],
+    model: ModelArgument,
     images: Annotated[
-        list[str], typer.Argument(help="Images, folders, patterns ('*.jpg'); - reads a list from standard input.")
+        list[str],
+        typer.Argument(
+            help="Images or vectors: files, folders, patterns ('*.jpg'); - reads a list from standard input."
+        ),
     ],
     out: Annotated[Path | None, typer.Option(help="Write a .csv or .json file.")] = None,
     top_k: Annotated[int, typer.Option(min=1, help="Print this many classes per image.")] = 3,

@@ -38,22 +38,29 @@ class Command(TyperCommand):
 
 
 def report(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Sweeps, folders of runs or tables of runs.")],
-    format_: Annotated[str, typer.Option("--format", help="terminal, markdown, latex or csv.")] = "terminal",
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Sweeps, folders of runs or tables of runs.")],
+    format_: Annotated[
+        str, typer.Option("--format", metavar="terminal|markdown|latex|csv", help="Format of the printed tables.")
+    ] = "terminal",
     table: Annotated[str, typer.Option(help="Print one kind of table (listed above), or all.")] = "all",
     selection: Annotated[
-        str, typer.Option(help="validation (the protocol), last (last step), oracle (chosen on the target).")
+        str,
+        typer.Option(
+            metavar="validation|last|oracle",
+            help="validation: the protocol; last: last step; oracle: chosen on the target.",
+        ),
     ] = "validation",
     against: Annotated[str, typer.Option(help="Add a table of the differences from this method.")] = "",
     setting: Annotated[list[str] | None, typer.Option(help="Use only runs of this setting; repeatable.")] = None,
     draws: Annotated[
         int | None, typer.Option(help="Use only the first draws of hyper-parameters; 1: only the defaults.")
     ] = None,
-    compare: Annotated[str | None, typer.Option(help="Compare with published numbers: paper.")] = None,
+    compare: Annotated[str | None, typer.Option(metavar="paper", help="Compare with these published numbers.")] = None,
     ranked: Annotated[
         str,
         typer.Option(
-            help="Rows to rank on the page: methods, variants (adds variants) or all (adds averaged weights)."
+            metavar="methods|variants|all",
+            help="Rows to rank on the page; variants: also variants; all: also averaged weights.",
         ),
     ] = "variants",
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,

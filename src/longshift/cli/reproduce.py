@@ -49,7 +49,7 @@ SHOWN_FAILURES = 5
 def reproduce(
     run: dict[str, Any],
     execution: dict[str, Any],
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Recipes; see --list.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="RECIPE", help="Names of recipes; see --list.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All recipes.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the recipes and their state.")] = False,
     quick: Annotated[

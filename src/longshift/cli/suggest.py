@@ -10,13 +10,15 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import DeviceOption, JsonFlag, QuietFlag, RawFlag, print_json, progress, say
+from longshift.cli.common import DeviceOption, JsonFlag, ModelArgument, QuietFlag, RawFlag, print_json, progress, say
 from longshift.errors import LongshiftError, UsageError
 
 
 def suggest(
-    model: Annotated[Path, typer.Argument(help="The folder of a fit.")],
-    images: Annotated[list[str], typer.Argument(help="Images of the new site: folders, files, patterns.")],
+    model: ModelArgument,
+    images: Annotated[
+        list[str], typer.Argument(help="Images of the new site, or vectors: files, folders, patterns ('*.jpg').")
+    ],
     n: Annotated[int, typer.Option("--n", min=1, help="How many samples to suggest.")] = 50,
     out: Annotated[Path, typer.Option(help="Write a .csv file to fill in.")] = Path("labels.csv"),
     page: Annotated[Path | None, typer.Option(help="Write a page with the images; default: next to --out.")] = None,

@@ -169,7 +169,7 @@ def run(
     stop_after: Annotated[
         float | None, typer.Option(min=0, metavar="MINUTES", help="Stop cleanly after this time.")
     ] = None,
-    track: Annotated[str | None, typer.Option(help="tensorboard or mlflow.")] = None,
+    track: Annotated[str | None, typer.Option(metavar="tensorboard|mlflow", help="Also write to a tracker.")] = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:

@@ -24,7 +24,10 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default runs/METHOD-TARGET-HASH.")] = None,
     resume: Annotated[Path | None, typer.Option(help="Resume the run in this folder; needs no other option.")] = None,
     track: Annotated[
-        str | None, typer.Option(help="Also write to tensorboard (in the run's folder) or mlflow (next to it).")
+        str | None,
+        typer.Option(
+            metavar="tensorboard|mlflow", help="Also write to tensorboard (in the run's folder) or mlflow (next to it)."
+        ),
     ] = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
