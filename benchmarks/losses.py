@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, cross_entropy
 
-from longshift.losses import NDCLLoss, mined_counts
+from longshift.losses import NDCLLoss
+from longshift.losses.mining import mined_counts
 
 ALPHA, BETA, DOMAINS, INPUT = 0.1, 0.1, 3, 64
 

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from longshift.data import damaged_stores, load_dataset, open_store
+from longshift.data import load_dataset, open_store
+from longshift.data.image_cache import damaged_stores
 from longshift.data.image_decoding import decode, resize
 from longshift.errors import LongshiftError, UsageError
 from tests.data.trees import ROOT, encoded, make_tree, picture, zip_tree
@@ -30,7 +31,7 @@ from tests.data.trees import ROOT, encoded, make_tree, picture, zip_tree
 BUILDER = """
 import sys, time
 from pathlib import Path
-from longshift.data import damaged_stores, load_dataset, open_store
+from longshift.data import load_dataset, open_store
 ticks = 0
 def tick(done=1, note=""):
     global ticks

@@ -35,7 +35,7 @@ def test_from_arrays_to_predictions(tmp_path: Path) -> None:
 
 
 def test_images_in_an_array(digits_run: Path) -> None:
-    from longshift.data import digit_images
+    from longshift.data.digits import digit_images
 
     pixels = digit_images()[::300]
     found = longshift.predict(digits_run, pixels, device="cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from longshift.losses import align, align_released, prototype_alignment, prototypes
+from longshift.losses.alignment import align, align_released, prototype_alignment, prototypes
 from tests.methods.oracle import close, load, tensor
 
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from longshift.losses import infonce, infonce_nd, released, supcon, supcon_nd
-from longshift.losses.contrastive import CONTRASTS
+from longshift.losses.contrastive import CONTRASTS, infonce, infonce_nd, released, supcon, supcon_nd
 from tests.losses import loops
 from tests.methods.oracle import close, load, tensor
 

@@ -17,12 +17,12 @@ from longshift.losses import (
     MMDLoss,
     PrototypeAlignment,
     VRExPenalty,
-    group_means,
     head_gradient_variance,
     irm_penalty,
     prototype_alignment,
     spread,
 )
+from longshift.losses.boda import group_means
 
 D = torch.tensor([2, 0, 0, 2, 0, 2, 2, 0, 2])  # three domains, of which number 1 has no sample
 Y = torch.tensor([0, 1, 2, 2, 1, 0, 1, 0, 1])

@@ -8,8 +8,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
-from longshift.losses import Mined, mine, mined_counts, mix
-from longshift.losses.mining import Share, batch_counts
+from longshift.losses.mining import Mined, Share, batch_counts, mine, mined_counts, mix
 from tests.losses import loops
 
 seeds = st.integers(0, 2**31 - 1)

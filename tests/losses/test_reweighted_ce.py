@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from longshift.losses import class_mean, intra_class_weights, reweighted_cross_entropy
-from longshift.losses.reweighted_ce import Weights
+from longshift.losses.reweighted_ce import Weights, class_mean, intra_class_weights, reweighted_cross_entropy
 from tests.methods.oracle import close, load, tensor
 
 READINGS: dict[str, dict[str, Any]] = {

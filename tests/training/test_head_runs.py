@@ -9,7 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from longshift.data import digit_images, load_dataset
+from longshift.data import load_dataset
+from longshift.data.digits import digit_images
 from longshift.errors import UsageError
 from longshift.files import read_json
 from longshift.inference import evaluate, export, load_model, predict

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from longshift.analysis.correlation import (
         Relation as Relation,
         correlate as correlate,
-        pearson as pearson,
         relate as relate,
         relate_within as relate_within,
     )

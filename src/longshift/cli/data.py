@@ -12,8 +12,8 @@ from longshift.data import (
     Manifest,
     Problem,
     benchmarks,
+    cache_folder,
     data_version,
-    default_cache,
     layout_problems,
     load_dataset,
     no_shared_class_warning,
@@ -161,7 +161,7 @@ def prepare(
     data_version(manifest, cache, bar=lambda label, total: progress(label, total, quiet))  # kept for the next line
     with progress("prepare", len(manifest), quiet) as tick:
         store = open_store(manifest, size, cache, tick)
-    place = str(cache or default_cache()) if manifest.root else "memory"
+    place = str(cache_folder(cache)) if manifest.root else "memory"
     if json:
         print_json({"images": len(store), "size": size, "bytes": store.inputs.nbytes, "fingerprint": store.fingerprint})
         return

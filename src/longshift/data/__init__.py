@@ -23,13 +23,12 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.data import benchmarks as benchmarks
     from longshift.data.content_version import (
         DataChanged as DataChanged,
+        cache_folder as cache_folder,
         data_version as data_version,
-        default_cache as default_cache,
         short_version as short_version,
         what_changed as what_changed,
     )
     from longshift.data.copies import find_copies as find_copies
-    from longshift.data.digits import digit_images as digit_images
     from longshift.data.embedded import (
         DIGITS as DIGITS,
         EMBEDDED as EMBEDDED,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     )
     from longshift.data.folder_reader import list_folder as list_folder
     from longshift.data.image_bytes import MOST_BYTES as MOST_BYTES, open_source as open_source
-    from longshift.data.image_cache import damaged_stores as damaged_stores
     from longshift.data.image_size import fitting_size as fitting_size, typical_side as typical_side
     from longshift.data.image_suffixes import (
         IMAGE_SUFFIXES as IMAGE_SUFFIXES,

@@ -35,29 +35,30 @@ class DataChanged(LongshiftError):
     """The data are not those that a run was started on."""
 
 
-def default_cache() -> Path:
-    """$LONGSHIFT_CACHE, or ~/.cache/longshift."""
-    given = os.environ.get("LONGSHIFT_CACHE")
-    return Path(given).expanduser() if given else Path.home() / ".cache" / "longshift"
+def cache_folder(given: Path | None = None) -> Path:
+    """The folder that is given; by default $LONGSHIFT_CACHE, or ~/.cache/longshift."""
+    if given is not None:
+        return Path(given)
+    default = os.environ.get("LONGSHIFT_CACHE")
+    return Path(default).expanduser() if default else Path.home() / ".cache" / "longshift"
 
 
-def data_version(manifest: Manifest, cache: Path | None = None, fresh: bool = False, bar: Bar = no_bar) -> str:
+def data_version(manifest: Manifest, cache: Path | None = None, bar: Bar = no_bar) -> str:
     """SHA-256 over the manifest and the content of every file; "" for the embedded digits, which never change.
 
     Args:
         manifest: The dataset.
         cache: Folder that keeps the hashes of files; by default $LONGSHIFT_CACHE.
-        fresh: Read all files even if their sizes and time stamps are known.
         bar: Shows the progress of reading many files.
     """
     if manifest.root is None:
         return ""
-    folder = (default_cache() if cache is None else cache) / VERSIONS
+    folder = cache_folder(cache) / VERSIONS
     if manifest.vectors:
-        return _version_of_vectors(manifest, folder, fresh)
+        return _version_of_vectors(manifest, folder)
     with open_source(manifest) as source:
         stamps = identity(manifest, source)
-        known = [] if fresh else _known(manifest, folder, stamps)
+        known = _known(manifest, folder, stamps)
         return _combined(manifest, known or _keep(manifest, folder, stamps, _hash_files(manifest, source, bar)))
 
 
@@ -65,7 +66,7 @@ def content_hashes(manifest: Manifest, cache: Path | None = None) -> list[str]:
     """A hash of the content of each sample; not a SHA-256 for files that cannot be read. Files are read once."""
     if manifest.vectors:
         return [hashlib.sha256(row.tobytes()).hexdigest() for row in ordered_vectors(manifest)[0]]
-    folder = (default_cache() if cache is None else cache) / VERSIONS
+    folder = cache_folder(cache) / VERSIONS
     with open_source(manifest) as source:
         stamps = identity(manifest, source)
         known = _known(manifest, folder, stamps)
@@ -82,7 +83,7 @@ def changed_silently(manifest: Manifest, hashes: Sequence[str], cache: Path | No
     """
     if manifest.root is None:
         return ""
-    folder = (default_cache() if cache is None else cache) / VERSIONS
+    folder = cache_folder(cache) / VERSIONS
     if manifest.vectors:
         before = _known_vectors(folder, _stamps_of_vectors(manifest))
         now = _version_of_vectors(manifest, folder, fresh=True) if before else ""
@@ -134,7 +135,7 @@ def _mark_used(file: Path) -> None:
         os.utime(file)
 
 
-def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool) -> str:
+def _version_of_vectors(manifest: Manifest, folder: Path, fresh: bool = False) -> str:
     stamps = _stamps_of_vectors(manifest)
     if not fresh and (known := _known_vectors(folder, stamps)):
         return known
@@ -224,7 +225,7 @@ def _in_a_line(path: str) -> str:
 
 def what_changed(before: str, now: str, cache: Path | None = None) -> str:
     """The difference between two versions, in words; short where the list of one is no longer in the cache."""
-    folder = (default_cache() if cache is None else cache) / VERSIONS
+    folder = cache_folder(cache) / VERSIONS
     old, new = _list_of(folder, before), _list_of(folder, now)
     if not old or not new:
         return f"version {short_version(before)} before, {short_version(now)} now"

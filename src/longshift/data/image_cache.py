@@ -32,7 +32,7 @@ from PIL import Image
 
 from longshift.array_types import IntArray
 from longshift.data import digit_styles, digits
-from longshift.data.content_version import data_version, default_cache
+from longshift.data.content_version import cache_folder, data_version
 from longshift.data.embedded import DIGITS
 from longshift.data.image_bytes import ImageSource, open_source
 from longshift.data.image_decoding import BadImage, decode, resize
@@ -115,7 +115,7 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
         raise UsageError(f"expected an image size from 1 to 4096, got {size}")
     if manifest.root is None:
         return _in_memory(manifest, size)
-    cache = default_cache() if cache is None else Path(cache)
+    cache = cache_folder(cache)
     version = data_version(manifest, cache)
     stem = _stem(manifest, size)
     folder = cache / (stem + version[:16])
@@ -178,7 +178,7 @@ def _damaged_rows(pixels: npt.NDArray[np.uint8], sums: npt.NDArray[np.uint32], m
 
 def damaged_stores(manifest: Manifest, cache: Path | None = None) -> list[Path]:
     """The stores of a dataset in the cache that are damaged, all of their pixels compared with their checksums."""
-    cache = default_cache() if cache is None else Path(cache)
+    cache = cache_folder(cache)
     if manifest.root is None or manifest.vectors:
         return []
     found = []

@@ -12,13 +12,14 @@ from longshift.data.manifest import Manifest
 
 SMALLEST = 16  # pixels that a network is given at least
 DIGIT_SIDE = 32
+LOOKED_AT = 32  # images of a dataset
 
 
-def typical_side(manifest: Manifest, looked_at: int = 32) -> int:
+def typical_side(manifest: Manifest) -> int:
     """Median of the shorter sides of some images; 0 if none can be read, which other checks report."""
     if manifest.root is None:
         return DIGIT_SIDE
-    chosen = np.unique(np.linspace(0, len(manifest) - 1, min(looked_at, len(manifest))).astype(int))
+    chosen = np.unique(np.linspace(0, len(manifest) - 1, min(LOOKED_AT, len(manifest))).astype(int))
     sides = []
     with open_source(manifest) as source:
         for i in chosen:

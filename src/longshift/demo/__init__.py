@@ -12,6 +12,5 @@ if TYPE_CHECKING:
         demo_sweep as demo_sweep,
         read_demo as read_demo,
     )
-    from longshift.demo.rescued_classes import Rescue as Rescue, find_rescue as find_rescue
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

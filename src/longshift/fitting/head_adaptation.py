@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,17 +145,10 @@ def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
     unknown = sorted({label for _, label in rows} - set(classes))
     if unknown:
         raise LongshiftError(f"{path}: {unknown_name('class', unknown[0], classes)} ({len(unknown)} unknown in all)")
-    twice = [name for name, n in _counts(rows).items() if n > 1]
+    twice = [name for name, n in Counter(name for name, _ in rows).items() if n > 1]
     if twice:
         raise LongshiftError(f"{path}: expected each sample once, got {some(twice, 3)} more than once")
     return rows
-
-
-def _counts(rows: Sequence[tuple[str, str]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name, _ in rows:
-        found[name] = found.get(name, 0) + 1
-    return found
 
 
 def _network(model: LoadedModel) -> Network:

@@ -24,6 +24,7 @@ COMPARED = ("erm", "bsoftmax", "ndcl_plus")  # by --compare, in addition to the 
 EFFORT = {"mlp": (20, 200, 300, 1000), "small_conv": (40, 300, 1500, 3000), "timm": (20, 200, 3000, 5000)}
 LONGER = 3  # times the usual steps if there is time; harmless, since weights are selected during training
 FEWEST = 20  # steps; with fewer, nothing is learned
+STEP_SHARE = 0.75  # of the given time is for steps; the rest is for evaluation and the report
 WARM, TIMED = 3, 5
 
 
@@ -161,22 +162,21 @@ class Pace:
 
 
 def pace_within(
-    minutes: float, runs: int, per_step: float, usual: int, longest: int, asked: bool = False, share: float = 0.75,
+    minutes: float, runs: int, per_step: float, usual: int, longest: int, asked: bool = False,
     left: float | None = None, small: bool = False,
 ) -> Pace:  # fmt: skip
     """As many steps as fit into the time, at most `longest`; `asked`: the user gave the number of steps.
 
-    Steps may use `share` of the minutes that are `left`; the rest is for evaluation and the report. `small`: there is
-    no smaller network.
+    Steps may use `STEP_SHARE` of the minutes that are `left`. `small`: there is no smaller network.
 
     >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
     'There is time for 900 steps in each of the 5 runs within 10 minutes; the usual number for this data is 300.'
     """
     given = duration(60 * minutes)
     left = minutes if left is None else left
-    affordable = int(60 * max(left, 0) * share / (max(per_step, 1e-6) * runs))
+    affordable = int(60 * max(left, 0) * STEP_SHARE / (max(per_step, 1e-6) * runs))
     if affordable < FEWEST:
-        needed = math.ceil(10 * (FEWEST * per_step * runs / (60 * share) + minutes - left)) / 10
+        needed = math.ceil(10 * (FEWEST * per_step * runs / (60 * STEP_SHARE) + minutes - left)) / 10
         raise LongshiftError(
             f"Expected time for at least {FEWEST} steps in each of the {runs} runs, got {given}, enough for "
             f"{counted(affordable, 'step')}. Allow more time (--minutes {needed:g}), hold out one site (--target SITE)"
@@ -196,7 +196,7 @@ def pace_within(
             f"There is time for {steps} steps in each of the {runs} runs within {given}; the usual number for this "
             f"data is {usual}.",
         )
-    about = duration(steps * per_step * runs / share)
+    about = duration(steps * per_step * runs / STEP_SHARE)
     usually = "" if asked or steps == usual else f" instead of the usual {usual}"
     why = ", as requested" if asked else "; more would hardly change this model"
     return Pace(

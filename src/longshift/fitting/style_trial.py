@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from longshift.fitting.site_scores import SiteScore
+from longshift.text import any_of
 from longshift.training import RunConfig
 
 OFF = "none"
@@ -46,7 +47,7 @@ def better_style(
     lost = {style: sites for style, sites in (diverged or {}).items() if style not in means}
     if lost:
         runs = " and ".join(
-            f"training {'without it' if style == OFF else 'with it'} diverged when {_listed(sites)} was held out"
+            f"training {'without it' if style == OFF else 'with it'} diverged when {any_of(sites)} was held out"
             for style, sites in lost.items()
         )
         reason = f"Style mixing is {_switch(chosen)}: {runs}. To choose it yourself, use --set style=..."
@@ -62,7 +63,3 @@ def better_style(
 
 def _switch(style: str) -> str:
     return "off" if style == OFF else f"on (style={style})"
-
-
-def _listed(sites: Sequence[str]) -> str:
-    return sites[0] if len(sites) == 1 else f"{', '.join(sites[:-1])} or {sites[-1]}"

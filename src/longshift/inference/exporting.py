@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 import longshift
-from longshift.data import BadImage, decode, digit_images, load_dataset, open_source, ordered_vectors, resize
+from longshift.data import BadImage, load_dataset, open_pixels, ordered_vectors
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import replacing, require_writable, write_json
 from longshift.inference.loading import LoadedModel, Weights, load_model
@@ -164,13 +164,8 @@ def real_inputs(model: LoadedModel, count: int = CHECKED) -> Tensor | None:
         chosen = np.unique(np.linspace(0, len(manifest) - 1, min(count, len(manifest))).astype(int))
         if manifest.vectors:
             return torch.from_numpy(ordered_vectors(manifest)[0][chosen])
-        if manifest.root is None:
-            from PIL import Image
-
-            pictures = [resize(Image.fromarray(digit_images()[i]), model.size) for i in chosen]
-        else:
-            with open_source(manifest) as source:
-                pictures = [resize(decode(source.read(manifest.paths[i])), model.size) for i in chosen]
+        with open_pixels(manifest, model.size) as read:
+            pictures = [read(int(i)) for i in chosen]
     except (LongshiftError, BadImage):
         return None
     return torch.from_numpy(np.stack(pictures))

@@ -8,6 +8,9 @@ import numpy as np
 
 from longshift.metrics import Array, FloatArray
 
+WANTED = 0.9  # share of right predictions above the probability
+FEWEST = 0.05  # of all predictions
+
 
 @dataclass(frozen=True)
 class SureRule:
@@ -18,13 +21,11 @@ class SureRule:
     coverage: float  # share of the predictions above it
 
 
-def choose_sure(
-    confidence: FloatArray, correct: Array, weights: FloatArray | None = None, wanted: float = 0.9, fewest: float = 0.05
-) -> SureRule:
-    """Choose the lowest probability above which at least `wanted` of the predictions at held-out sites are right.
+def choose_sure(confidence: FloatArray, correct: Array, weights: FloatArray | None = None) -> SureRule:
+    """Choose the lowest probability above which at least `WANTED` of the predictions at held-out sites are right.
 
     If none is that good, choose the one with the highest accuracy above it. Predictions count by their `weights` (by
-    default all the same), and those above must have at least a share of `fewest`.
+    default all the same), and those above must have at least a share of `FEWEST`.
     """
     grid = np.round(np.arange(0.3, 0.995, 0.01), 2)
     weight = np.ones(len(confidence)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -33,8 +34,8 @@ def choose_sure(
     rules = [
         SureRule(float(t), float(right[above].sum() / share), float(share))
         for t in grid
-        if (share := weight[above := confidence >= t].sum()) >= fewest
+        if (share := weight[above := confidence >= t].sum()) >= FEWEST
     ]
     if not rules:  # no confident prediction at all
         return SureRule(0.5, float(right.sum()), 1.0)
-    return next((rule for rule in rules if rule.accuracy >= wanted), max(rules, key=lambda rule: rule.accuracy))
+    return next((rule for rule in rules if rule.accuracy >= WANTED), max(rules, key=lambda rule: rule.accuracy))

@@ -63,35 +63,21 @@ if TYPE_CHECKING:
     )
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
-    from longshift.losses.alignment import (
-        ALIGNMENTS as ALIGNMENTS,
-        Prototypes as Prototypes,
-        align as align,
-        align_released as align_released,
-        prototypes as prototypes,
-    )
-    from longshift.losses.boda import group_means as group_means
+    from longshift.losses.alignment import ALIGNMENTS as ALIGNMENTS
     from longshift.losses.contrastive import (
         CONTRASTS as CONTRASTS,
         NEGATIVES as NEGATIVES,
         REDUCTIONS as REDUCTIONS,
-        released as released,
     )
-    from longshift.losses.domain_groups import domain_means as domain_means, membership as membership
     from longshift.losses.hsic import classes_present as classes_present
     from longshift.losses.kernels import RISK_GAMMAS as RISK_GAMMAS
-    from longshift.losses.mining import (
-        SHARES as SHARES,
-        Mined as Mined,
-        apportion as apportion,
-        mined_counts as mined_counts,
-    )
+    from longshift.losses.mining import SHARES as SHARES
     from longshift.losses.ndcl_loss import (
         PRIORS as PRIORS,
         RELEASED as RELEASED,
         SIMILARITY_CHOICES as SIMILARITY_CHOICES,
     )
-    from longshift.losses.reweighted_ce import DIVISORS as DIVISORS, WEIGHTS as WEIGHTS, class_mean as class_mean
+    from longshift.losses.reweighted_ce import DIVISORS as DIVISORS, WEIGHTS as WEIGHTS
     from longshift.losses.style_mixing import (
         KERNEL_SIZES as KERNEL_SIZES,
         KERNELS_SHAPE as KERNELS_SHAPE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
@@ -30,9 +30,6 @@ from longshift.methods.hyper_parameters import hp
 from longshift.methods.method_config import MethodConfig
 from longshift.methods.registry import register
 from longshift.methods.search_spaces import Value, fixed, log_uniform, uniform
-
-Preset = Literal["paper", "released"]
-Ablation = Literal["none", "no_weight", "no_con", "no_const", "no_aug"]
 
 PRESETS: dict[str, dict[str, str | bool]] = {"paper": {}, "released": RELEASED}
 ABLATIONS: dict[str, dict[str, str | float]] = {

@@ -12,13 +12,11 @@ if TYPE_CHECKING:
         Backbone as Backbone,
         backbone_version as backbone_version,
         register_backbones as register_backbones,
-        source_of as source_of,
     )
     from longshift.nn.backbones import (
         SMALL_CONV as SMALL_CONV,
         VECTOR_HEADS as VECTOR_HEADS,
         VECTOR_LINEAR as VECTOR_LINEAR,
-        VECTOR_MLP as VECTOR_MLP,
         check_backbone as check_backbone,
         make_backbone as make_backbone,
         make_network as make_network,

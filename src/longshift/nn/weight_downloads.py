@@ -7,6 +7,8 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
+WAIT = 3.0  # seconds
+
 
 def download_obstacle(url: str) -> str:
     """Why a file that torch.hub downloads is not available; empty if it is."""
@@ -16,7 +18,7 @@ def download_obstacle(url: str) -> str:
     return "" if cached.exists() else unreachable(url)
 
 
-def unreachable(url: str, wait: float = 3.0) -> str:
+def unreachable(url: str) -> str:
     """Why a host cannot be reached; empty if it answers, or behind a proxy, where only a download can tell."""
     parts = urlsplit(url)
     secure = parts.scheme != "http"
@@ -24,7 +26,7 @@ def unreachable(url: str, wait: float = 3.0) -> str:
     if os.environ.get(proxy) or os.environ.get(proxy.lower()):
         return ""
     try:
-        with socket.create_connection((parts.hostname or "", parts.port or (443 if secure else 80)), timeout=wait):
+        with socket.create_connection((parts.hostname or "", parts.port or (443 if secure else 80)), timeout=WAIT):
             return ""
     except OSError:
         return f"they are not in the local cache, and {parts.hostname} does not answer"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -50,6 +50,13 @@ class Recipe:
     make: Callable[[Results], Sequence[Output]]
     predictions: bool = False  # whether it looks at single predictions and embeddings of the chosen runs
     paper: str = ""  # name of the table of the paper's numbers in `published_tables`
+
+
+def require_methods(results: Results, methods: Iterable[str]) -> None:
+    """Raise if a recipe has no runs because none of the methods that it compares takes part."""
+    if not results.jobs:
+        listed = ", ".join(dict.fromkeys(methods))
+        raise Impossible(f"none of the methods that it compares takes part; they are {listed}")
 
 
 def no_runs(workspace: Workspace) -> Sequence[Job]:

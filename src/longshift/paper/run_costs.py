@@ -58,12 +58,9 @@ def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, devic
         if name in found:
             continue
         config = job.config
-        split = tasks.get(config).split
-        images = {
-            "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
-        }  # fmt: skip
+        cost = measure_cost(config, Runtime(), device, tasks)
         # Rounded here, so that this estimate equals the one that is read from the file next time.
-        found[name] = round(measure_cost(config, Runtime(), device, tasks).job_seconds(config, images), 4)
+        found[name] = round(cost.job_seconds(config, tasks.get(config).split), 4)
         fresh = True
         tick(1, str(job.run["method"]))
     if fresh:

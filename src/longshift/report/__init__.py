@@ -99,11 +99,10 @@ if TYPE_CHECKING:
     )
     from longshift.report.terminal_format import print_report as print_report
     from longshift.report.theory import beside_published as beside_published
-    from longshift.report.thumbnails import Captioned as Captioned, gallery as gallery, thumbnail as thumbnail
+    from longshift.report.thumbnails import Captioned as Captioned, gallery as gallery
     from longshift.report.titles import (
         GROUPS as GROUPS,
         RULES as RULES,
-        family as family,
         method_title as method_title,
         order_methods as order_methods,
         order_settings as order_settings,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from longshift.analysis import Bound, generalization_bound
 from longshift.errors import LongshiftError
-from longshift.report.run_records import Record, domain_predictions, read_records
+from longshift.report.run_records import KEEP_PREDICTIONS, Record, domain_predictions, read_records
 from longshift.report.table import Cell, Column, Table, float_or_none, method_rows, slug
 from longshift.report.table_registry import ReportRuns
 from longshift.report.titles import RULES, order_places
@@ -21,7 +21,6 @@ TERMS = {
     "posterior_in": "posterior, in", "posterior_out": "posterior, out", "total": "sum of these",
     "target_risk": "target risk",
 }  # fmt: skip
-KEEP = "train with --save-predictions, or set save_predictions = true under [runtime] in the sweep file"
 CAPTION = (
     "In percent; the theorem bounds the target risk by the sum of these terms and a term that cannot be computed "
     "(lambda). Sources: their held-out samples, weighted by the mixture that is closest to the target. Averaged over "
@@ -46,7 +45,7 @@ def bound_tables(runs: ReportRuns) -> list[Table]:
         if bound is not None:
             found[str(record.folder)] = {name: getattr(bound, name).value for name in TERMS}
     if not found:
-        raise LongshiftError(f"--table bound: expected runs with kept predictions, got none; {KEEP}")
+        raise LongshiftError(f"--table bound: expected runs with kept predictions, got none; {KEEP_PREDICTIONS}")
     frame = _with_terms(runs, found)
     return [
         _table(frame[(frame["dataset"] == dataset) & (frame["setting"] == setting)], dataset, setting)

@@ -26,7 +26,7 @@ from longshift.report.findings import in_words, trials_words, unranked_words
 from longshift.report.html_page import Section, figure, fold, join_html, paragraphs, table_html
 from longshift.report.ranking import Ranking
 from longshift.report.run_lengths import curve_groups
-from longshift.report.run_records import Record, class_accuracy, sum_confusion
+from longshift.report.run_records import KEEP_PREDICTIONS, Record, class_accuracy, sum_confusion
 from longshift.report.table import Table, float_or_none
 from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
 from longshift.report.titles import FAMILIES, family, method_title
@@ -38,7 +38,6 @@ NARROW = 20  # classes whose confusions fit into half the page
 POINTS = 101  # of a curve of margins
 SHOWN = 2  # training sets side by side; the others are folded away
 THEORY_DRAWN = ("posterior_target", "target_margin")
-NO_PREDICTIONS = "train with --save-predictions, or set save_predictions = true under [runtime] in the sweep file"
 
 
 def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun: str = "domain") -> Section:
@@ -109,7 +108,7 @@ def margin_section(given: Mapping[str, FloatArray | None], name: str = "") -> Se
     """Pr[margin <= delta] over delta, by method; a lower curve means larger margins."""
     known = {method: values for method, values in given.items() if values is not None}
     if not known:
-        text = f"Margins need the predictions of single samples, and no run kept them: {NO_PREDICTIONS}."
+        text = f"Margins need the predictions of single samples, and no run kept them: {KEEP_PREDICTIONS}."
         return Section("Margins", paragraphs(text), name=name)
     at = np.linspace(-1, 1, POINTS)
     lines = []

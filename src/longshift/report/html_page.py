@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from longshift.report.figures import Drawing  # matplotlib takes a second to import
     from longshift.report.run_records import Record
 
+OPENED = 4  # tables of one kind
+
 
 @dataclass(frozen=True)
 class Section:
@@ -133,10 +135,10 @@ def table_html(table: Table) -> Markup:
     return fragment("table.html.j2", table=table, starts=starts, breaks=breaks, grouped=grouped)
 
 
-def table_section(title: str, tables: Sequence[Table], intro: str = "", name: str = "", opened: int = 4) -> Section:
-    """Return all tables of one kind; those after the first `opened` are folded away."""
-    shown = Markup('<div class="tables">{}</div>').format(join_html(*map(table_html, tables[:opened])))
-    return Section(title, join_html(shown, *(fold(t.title, table_html(t)) for t in tables[opened:])), intro, name)
+def table_section(title: str, tables: Sequence[Table], intro: str = "", name: str = "") -> Section:
+    """Return all tables of one kind; those after the first `OPENED` are folded away."""
+    shown = Markup('<div class="tables">{}</div>').format(join_html(*map(table_html, tables[:OPENED])))
+    return Section(title, join_html(shown, *(fold(t.title, table_html(t)) for t in tables[OPENED:])), intro, name)
 
 
 def run_section(records: Sequence[Record], page: Path, total: int) -> Section:

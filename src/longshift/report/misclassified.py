@@ -26,22 +26,22 @@ class Misclassified:
     domain: str
 
 
-def misclassified_samples(record: Record, manifest: Manifest, part: str = "target") -> list[Misclassified]:
-    """Return the misclassified samples of a set, most confident first; an error if the dataset is not the run's.
+def misclassified_samples(record: Record, manifest: Manifest) -> list[Misclassified]:
+    """Return the misclassified samples of the target, most confident first; an error if the dataset is not the run's.
 
     Confidence is calibrated on the run's validation set, as the probabilities of a model are.
     """
     found = record.predictions()
-    if found is None or f"{part}_logits" not in found:
+    if found is None or "target_logits" not in found:
         raise LongshiftError("the run kept no predictions")
-    indices, labels = found[f"{part}_indices"], found[f"{part}_labels"]
+    indices, labels = found["target_indices"], found["target_labels"]
     if len(indices) and (
         int(indices.max()) >= len(manifest)
         or not np.array_equal(manifest.labels[indices], labels)
         or list(manifest.classes) != record.classes
     ):
         raise LongshiftError(f"the dataset {manifest.name} has changed since the run")
-    shares = probabilities(found[f"{part}_logits"], temperature=record.temperature(found))
+    shares = probabilities(found["target_logits"], temperature=record.temperature(found))
     predicted, sure = shares.argmax(axis=1), shares.max(axis=1)
     return [
         Misclassified(

@@ -19,6 +19,7 @@ from longshift.sweep import SweepFolder, load_plan, runs_file
 from longshift.training import RunFolder, read_metrics, read_predictions, read_result
 
 Folders = dict[str, Path]  # fingerprint -> folder
+KEEP_PREDICTIONS = "train with --save-predictions, or set save_predictions = true under [runtime] in the sweep file"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,19 +106,19 @@ def by_method(records: Iterable[Record], methods: Sequence[str]) -> dict[str, li
     return {name: runs for name, runs in found.items() if runs}
 
 
-def class_accuracy(records: Sequence[Record], part: str = "target") -> list[float | None]:
-    """Accuracy of each class over the samples of all runs together; None where no run has a sample of it.
+def class_accuracy(records: Sequence[Record]) -> list[float | None]:
+    """Target accuracy of each class over the samples of all runs together; None where no run has a sample of it.
 
     Every sample counts once: three images at one site do not weigh as much as eighty at another, and the numbers are
     the diagonal of the confusion matrix next to them.
     """
-    total = sum_confusion(records, part)
+    total = sum_confusion(records)
     return [float(total[k, k] / n) if (n := total[k].sum()) else None for k in range(len(total))]
 
 
-def sum_confusion(records: Sequence[Record], part: str = "target") -> npt.NDArray[np.int64]:
-    """The confusion matrices of all runs, added up: row = true class, column = predicted class."""
-    matrices = [np.asarray(record.chosen[part]["confusion"], dtype=np.int64) for record in records]
+def sum_confusion(records: Sequence[Record]) -> npt.NDArray[np.int64]:
+    """The confusion matrices of all runs on their targets, added up: row = true class, column = predicted class."""
+    matrices = [np.asarray(record.chosen["target"]["confusion"], dtype=np.int64) for record in records]
     return np.asarray(np.sum(matrices, axis=0), dtype=np.int64)
 
 

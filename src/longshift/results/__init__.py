@@ -8,7 +8,6 @@ from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from longshift.results.run_schema import (
-        SETS as SETS,
         BadResult as BadResult,
         RunColumn as RunColumn,
         column_names as column_names,

@@ -34,11 +34,7 @@ if TYPE_CHECKING:
     )
 
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
-    from longshift.settings.generators import (
-        GENERATORS as GENERATORS,
-        canonical_setting as canonical_setting,
-        generate_all as generate_all,
-    )
+    from longshift.settings.generators import GENERATORS as GENERATORS, canonical_setting as canonical_setting
     from longshift.settings.lookup import (
         copies_to_keep_together as copies_to_keep_together,
         find_target as find_target,

@@ -395,11 +395,6 @@ class Natural(CountsGenerator):
         return np.where(pool.totals > 0, taken, 0).astype(np.int64)
 
 
-def generate_all(generator: Generator, totals: Counts) -> dict[str, Setting]:
-    """The setting for each domain of the dataset as target, in order."""
-    return {target: generator.generate(totals, target) for target in totals}
-
-
 def _tail(room: FloatArray, c: float, ratio: float | None, total: float | None = None) -> IntArray:
     if ratio is None:
         return cut_to_tail(room, heavy_tail(len(room), c), total)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from longshift.errors import LongshiftError
 from longshift.progress import Bar, no_bar
+from longshift.settings import Split
 from longshift.sweep.job_store import FINISHED, Entry
 from longshift.sweep.jobs import Job
 from longshift.training import SETS, RunConfig, Runtime, StepTimer, Stopwatch, Task, TaskCache, Trainer, resolve_device
@@ -24,13 +25,13 @@ class Cost:
 
     seconds_per_step: float
     seconds_per_image: float  # of evaluation
-    measured: bool  # False: from finished jobs
 
-    def job_seconds(self, config: RunConfig, images: Mapping[str, int]) -> float:
+    def job_seconds(self, config: RunConfig, split: Split) -> float:
         """The expected time of one job."""
-        each = sum(images.values()) if config.evaluate == "full" else images["validation"]
+        images = sum(len(split.part(name)) for name in SETS)
+        each = images if config.evaluate == "full" else len(split.validation)
         evaluations = math.ceil(config.steps / config.eval_every)
-        evaluated = evaluations * each + 2 * sum(images.values())  # at the end: the last and the selected weights
+        evaluated = evaluations * each + 2 * images  # at the end: the last and the selected weights
         return config.steps * self.seconds_per_step + evaluated * self.seconds_per_image
 
 
@@ -64,14 +65,11 @@ def estimate(
             finished.setdefault(_kind(job), []).append(float(entry.row()["seconds_per_step"]))
     tasks = TaskCache(runtime)
     kinds: dict[Kind, Job] = {}
-    images: dict[str, dict[str, int]] = {}
+    splits: dict[str, Split] = {}
     for job in left:
         kinds.setdefault(_kind(job), job)
-        if job.dataset not in images:
-            split = tasks.get(job.config, bar).split
-            images[job.dataset] = {
-                "validation": len(split.validation), "test": len(split.test), "target": len(split.target_indices)
-            }  # fmt: skip
+        if job.dataset not in splits:
+            splits[job.dataset] = tasks.get(job.config, bar).split
     costs: dict[Kind, Cost] = {}
     per_image: dict[tuple[str, str], float] = {}  # of a backbone on a dataset: methods hardly differ in evaluation
     with bar("measuring", len(kinds)) as tick:
@@ -85,9 +83,9 @@ def estimate(
                 ) from error
             per_image.setdefault(kind[1:], cost.seconds_per_image)
             known = finished.get(kind)
-            costs[kind] = replace(cost, seconds_per_step=statistics.mean(known), measured=False) if known else cost
+            costs[kind] = replace(cost, seconds_per_step=statistics.mean(known)) if known else cost
             tick(1, job.method)
-    seconds = sum(costs[_kind(job)].job_seconds(job.config, images[job.dataset]) for job in left)
+    seconds = sum(costs[_kind(job)].job_seconds(job.config, splits[job.dataset]) for job in left)
     per_method: dict[str, list[float]] = {}
     for (method, _, _), cost in costs.items():
         per_method.setdefault(method, []).append(cost.seconds_per_step)
@@ -139,4 +137,4 @@ def measure_cost(
             seconds_per_image = watch.lap() / max(sum(map(len, timer.trainer.evaluator.sets.values())), 1)
     finally:
         timer.close()
-    return Cost(per_step, seconds_per_image, True)
+    return Cost(per_step, seconds_per_image)

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from longshift.training.model_file import ModelFile as ModelFile, read_model_file as read_model_file
     from longshift.training.resolve_run import (
         OpenDataset as OpenDataset,
-        Request as Request,
         ResolvedRun as ResolvedRun,
         require_version as require_version,
         resolve as resolve,
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
         parse_runtime as parse_runtime,
     )
     from longshift.training.run_folder import (
-        RUN_SCHEMA as RUN_SCHEMA,
         RunFolder as RunFolder,
         read_config as read_config,
         read_metrics as read_metrics,

@@ -31,9 +31,9 @@ from longshift.data import (
     BadImage,
     Manifest,
     Store,
+    cache_folder,
     cores,
     data_version,
-    default_cache,
     open_pixels,
     ordered_map,
 )
@@ -170,7 +170,7 @@ def _folder(
         "copies": request.recipe.key() if request.views > 1 else None,
         **({"code": code} if code else {}),
     }  # fmt: skip
-    return (default_cache() if cache is None else Path(cache)) / "features" / content_hash(key)[:32]
+    return cache_folder(cache) / "features" / content_hash(key)[:32]
 
 
 def require_readable(store: Store) -> None:

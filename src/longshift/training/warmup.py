@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from longshift.data import default_cache
+from longshift.data import cache_folder
 from longshift.training.device import compiles, resolve_device
 from longshift.training.run_config import Runtime
 
@@ -26,7 +26,7 @@ def keep_compiled(cache: Path | None) -> None:
 
     $TORCHINDUCTOR_CACHE_DIR overrides the place.
     """
-    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str((cache or default_cache()) / "compiled"))
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder(cache) / "compiled"))
 
 
 def start_warmup(runtime: Runtime, steps: int) -> None:

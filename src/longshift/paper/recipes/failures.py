@@ -13,7 +13,7 @@ from longshift.analysis import DomainOutputs
 from longshift.errors import LongshiftError
 from longshift.metrics import FloatArray, probabilities
 from longshift.paper.chosen_runs import Results
-from longshift.paper.recipe import Impossible, Output, Picture, Recipe
+from longshift.paper.recipe import Impossible, Output, Picture, Recipe, require_methods
 from longshift.paper.workspace import Workspace
 from longshift.report import method_title
 from longshift.sweep import Job
@@ -75,10 +75,7 @@ def toy_jobs(
 
 
 def _found(results: Results, rows: Sequence[ToyRow]) -> dict[str, str]:
-    if not results.jobs:
-        raise Impossible(
-            f"none of the methods that it compares takes part; they are {', '.join(r.method for r in rows)}"
-        )
+    require_methods(results, (row.method for row in rows))
     chosen = results.chosen.dropna(subset="fingerprint").drop_duplicates("method").set_index("method")["fingerprint"]
     return {row.label: str(chosen[row.label]) for row in rows if row.label in chosen}
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from longshift.metrics import FloatArray, nan_mean
 from longshift.paper.chosen_runs import Results
-from longshift.paper.recipe import Impossible, Output, Picture, Recipe
+from longshift.paper.recipe import Output, Picture, Recipe, require_methods
 from longshift.paper.recipes.theory_tables import MARGIN_METHODS, margin_jobs
 from longshift.paper.recipes.variants import SETTINGS
 from longshift.paper.theory_quantities import class_quantities
@@ -36,8 +36,7 @@ def class_order(results: Results, setting: str) -> list[int]:
 def _make(results: Results) -> list[Output]:
     from longshift.report import class_curves
 
-    if not results.jobs:
-        raise Impossible(f"none of the methods that it compares takes part; they are {', '.join(MARGIN_METHODS)}")
+    require_methods(results, MARGIN_METHODS)
     classes = results.workspace.manifest.classes
     names: dict[str, list[str]] = {}
     panels: dict[str, dict[str, dict[str, FloatArray]]] = {quantity: {} for quantity in LABELS}

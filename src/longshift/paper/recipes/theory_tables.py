@@ -9,7 +9,7 @@ import pandas as pd
 
 from longshift.errors import LongshiftError
 from longshift.paper.chosen_runs import Results
-from longshift.paper.recipe import Impossible, Output, Recipe
+from longshift.paper.recipe import Impossible, Output, Recipe, require_methods
 from longshift.paper.recipes.variants import SETTINGS
 from longshift.paper.theory_quantities import with_prior, with_quantities
 from longshift.paper.workspace import Workspace
@@ -77,7 +77,7 @@ def quantity_table(
 
 
 def _prior(results: Results) -> list[Output]:
-    _check_methods(results)
+    require_methods(results, PRIOR_METHODS)
     frame, kinds = with_prior(results)
     measures = {"source_source": ("SS", None), "source_target": ("ST", None)}
     if frame["source_source"].isna().all():
@@ -92,7 +92,7 @@ def _prior(results: Results) -> list[Output]:
 
 
 def _quantitative(results: Results) -> list[Output]:
-    _check_methods(results)
+    require_methods(results, MARGIN_METHODS)
     caption = (
         "Margin gamma(h) = p_y - max p_k over k != y on the target; PD: Jensen-Shannon divergence (nats) between the "
         f"mean posteriors of a class in a source and in the target, averaged over classes and sources. {HELD_OUT}"
@@ -103,7 +103,7 @@ def _quantitative(results: Results) -> list[Output]:
 
 
 def _pearson(results: Results) -> list[Output]:
-    _check_methods(results)
+    require_methods(results, MARGIN_METHODS)
     frame = with_quantities(results)
     found = averages(frame, [*QUANTITIES, "target_accuracy"]).dropna(subset=[*QUANTITIES, "target_accuracy"])
     points = found.set_index([found["setting"], found["method"]])
@@ -140,11 +140,6 @@ def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tu
 
 def _cell(value: float, digits: int, why: str, least: float = 0.0) -> Cell:
     return Cell(note=why) if np.isnan(value) else Cell(float(value), digits=digits, least=least)
-
-
-def _check_methods(results: Results) -> None:
-    if not results.jobs:
-        raise Impossible(f"none of the methods that it compares takes part; they are {', '.join(PRIOR_METHODS)}")
 
 
 def theory_recipes() -> list[Recipe]:

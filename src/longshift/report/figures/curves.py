@@ -31,9 +31,9 @@ class Line:
 
 
 def line_chart(
-    lines: Sequence[Line], x_label: str, y_label: str, percent: bool = True, y_range: tuple[float, float] | None = None
+    lines: Sequence[Line], x_label: str, y_label: str, y_range: tuple[float, float] | None = None
 ) -> Drawing:
-    """Draw curves with their names at their ends; with `percent`, y is a share of one."""
+    """Draw curves with their names at their ends; y is a share of one, shown in percent."""
     drawn = [line for line in lines if len(line.x)]
     drawing = new_drawing(WIDTH, HEIGHT, f"{y_label} over {x_label} for {', '.join(line.name for line in drawn)}")
     axes = drawing.figure.add_subplot()
@@ -41,43 +41,41 @@ def line_chart(
         axes.set_axis_off()
         axes.text(0.5, 0.5, "nothing to draw", ha="center", color=FAINT)
         return drawing
-    unit = 100 if percent else 1
     plain(axes, "", x_label, size=12)
-    axes.set_title(f"{y_label} (%)" if percent else y_label, loc="left", fontsize=12.5, color=FAINT)
-    low, high = y_range or _limits(drawn, percent)
-    axes.set_ylim(unit * low, unit * high)
+    axes.set_title(f"{y_label} (%)", loc="left", fontsize=12.5, color=FAINT)
+    low, high = y_range or _limits(drawn)
+    axes.set_ylim(100 * low, 100 * high)
     first, last = min(min(line.x) for line in drawn), max(max(line.x) for line in drawn)
     if first < last:
         axes.set_xlim(first, last)
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
     for i, line in enumerate(drawn):
-        _curve(drawing, axes, line, i, x_label, unit)
+        _curve(drawing, axes, line, i, x_label)
     _names(axes, drawn, [(line.y[-1] - low) / ((high - low) or 1) for line in drawn])
     return drawing
 
 
-def _limits(lines: Sequence[Line], percent: bool) -> tuple[float, float]:
+def _limits(lines: Sequence[Line]) -> tuple[float, float]:
     """Room for the curves and their bands."""
     spans = [(np.asarray(line.y), np.asarray(line.spread or np.zeros(len(line.y)))) for line in lines]
     low, high = float(min((y - s).min() for y, s in spans)), float(max((y + s).max() for y, s in spans))
     room = 0.06 * ((high - low) or 0.1)
-    if percent and low >= 0 and high <= 1:
+    if low >= 0 and high <= 1:
         return max(low - room, 0.0), min(high + room, 1.0)
     return low - room, high + room
 
 
-def _curve(drawing: Drawing, axes: Axes, line: Line, index: int, x_label: str, unit: int) -> None:
-    style, y = series_style(index) | {"marker": ""}, unit * np.asarray(line.y, dtype=float)
+def _curve(drawing: Drawing, axes: Axes, line: Line, index: int, x_label: str) -> None:
+    style, y = series_style(index) | {"marker": ""}, 100 * np.asarray(line.y, dtype=float)
     if line.spread:
-        reach = unit * np.asarray(line.spread, dtype=float)
+        reach = 100 * np.asarray(line.spread, dtype=float)
         axes.fill_between(line.x, y - reach, y + reach, color=style["color"], alpha=0.13, lw=0)
     axes.plot(line.x, y, lw=2, **style)
     every = max(1, len(y) // MOST_TIPS)
-    sign = " %" if unit == 100 else ""
     points = list(zip(line.x, y, strict=True))[::every]
     (spots,) = axes.plot([a for a, _ in points], [b for _, b in points], "o", ms=12, alpha=0, clip_on=False)
-    drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g}{sign}" for a, b in points))
+    drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g} %" for a, b in points))
 
 
 def _names(axes: Axes, lines: Sequence[Line], heights: Sequence[float]) -> None:
