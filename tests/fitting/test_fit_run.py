@@ -471,8 +471,7 @@ def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
     assert [(c.name, c.alone) for c in found] == [("z", "a"), ("y", ""), ("x", "")]
     (weak,) = weak_classes(found)
     assert weak.words() == (
-        "1 of 2 correct (50 %; 16 to 84 % with this number of samples, so it may not be weak), most often "
-        "misclassified as x"
+        "1 of 2 correct (50 %; within noise: 16 to 84 % with this number of samples), most often misclassified as x"
     )
     assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
 
@@ -485,7 +484,7 @@ def test_many_weak_classes_are_counted() -> None:
     found = weak_classes(class_scores(names, [score("a", 0, 0, confusion.tolist())]))
     assert [weak.name for weak in found] == names[:7]
     assert name_weak(found).endswith("class 4: 0 of 9 correct (0 %), most often misclassified as class 5; and 2 more.")
-    assert name_weak(found[:1]).startswith("Weak class over all held-out sites: class 0: ")
+    assert name_weak(found[:1]).startswith("Lowest-scoring class over all held-out sites: class 0: ")
 
 
 def test_many_classes_of_one_site_are_counted() -> None:
@@ -564,8 +563,8 @@ def test_the_page_the_card_and_the_console_agree_on_classes(whole: tuple[FitResu
         assert re.search(rf"{re.escape(shown)}[^%]*?>{n[name]}</td>\s*<td[^>]*>{right[name]}</td>", page), name
         assert f"{shown}: ERM {share:.1f} %" in page  # the bars
         assert f"| {n[name]} | {right[name]} | {share:.0f} |" in card
-        if f"Weak class: {shown}" in page:
-            assert f"Weak class: {shown} ({share:.1f} %)" in page
+        if f"Low-scoring class: {shown}" in page:
+            assert f"Low-scoring class: {shown} ({share:.1f} %)" in page
             assert f"{name}: {right[name]} of {n[name]} correct" in " ".join(said)
 
 

@@ -49,16 +49,17 @@ def test_every_sample_counts_once() -> None:
     ]
     assert class_accuracy(records) == [19 / 20, None, 7 / 12]
     (weak,) = weak_classes(records)
-    assert (weak.name, weak.accuracy, weak.title) == ("owl", 7 / 12, "Weak class")
+    assert (weak.name, weak.accuracy, weak.title) == ("owl", 7 / 12, "Low-scoring class")
     assert weak.text == (
         "7 of 12 samples right (80 % interval 40 to 74 %, from the sample size alone). By domain: a 1 of 3, b 6 of 9. "
         "A run has 2 training samples of it on average, and 6 of the median class. "
-        "Most often misclassified as cat (33 %), dog (8 %)."
+        "Most often misclassified as cat (33 %), dog (8 %). Within noise: 12 samples cannot show that it is weak."
     )
 
 
 def test_the_same_samples_in_several_trials_give_no_interval() -> None:
     (weak,) = weak_classes([made_up("a", [[9, 1, 0], [0, 9, 0], [2, 0, 1]])] * 2)
+    assert weak.text.endswith("Within noise: 3 samples cannot show that it is weak.")  # and not 6
     assert weak.text.startswith("2 of 6 samples right. A run has 2 training samples of it on average")
 
 
@@ -79,7 +80,9 @@ def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
 
 def test_it_is_said_how_many_are_weak() -> None:
     records = [made_up("a", [[1, 9, 0], [0, 10, 0], [0, 8, 2]])]
-    assert "2 classes are weak; the 1 weakest are shown." in weak_section(records, most=1).intro
+    section = weak_section(records, most=1)
+    assert section.title == "Lowest-scoring classes and domains"
+    assert "2 classes are weak; the lowest 1 is shown." in section.intro
     assert "are weak;" not in weak_section(records).intro
 
 
@@ -95,7 +98,7 @@ def test_nothing_could_be_learned() -> None:
         (
             [[[9, 0, 0], [0, 9, 0], [1, 0, 1]]],
             [90, 90, 90],
-            "2 samples cannot show that it is weak. Label more samples",
+            "Within noise: 2 samples cannot show that it is weak. Label more samples",
         ),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "little to learn it from, so collect more samples"),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [9, 9, 8], "little to learn it from, so collect more samples"),
@@ -126,7 +129,7 @@ def test_what_to_do_about_a_weak_class(tables: list[list[list[int]]], counts: li
     for record in records:
         record.result["split"]["counts"] = [counts]
     (weak,) = weak_classes(records, noun="site", advise=True)
-    assert (weak.name, weak.title) == ("owl", "Weak class")
+    assert (weak.name, weak.title) == ("owl", "Low-scoring class")
     assert advice in weak.text
     assert ("little to learn it from" in weak.text) == (counts[2] < np.median(counts))
     assert ("cannot show that it is weak" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
@@ -157,7 +160,10 @@ def test_a_class_that_is_alike_at_all_sites_gets_no_advice_about_one() -> None:
 
 def test_a_class_that_is_not_shown_to_be_weak_may_be_so_at_one_site() -> None:
     (weak,) = weak_classes(owls(sketch=2, art=18, photo=20), noun="site", advise=True)
-    assert "60 samples cannot show that it is weak except at sketch. Most mistakes are at sketch" in weak.text
+    assert (
+        "Within noise: 60 samples cannot show that it is weak except at sketch. Most mistakes are at sketch"
+        in weak.text
+    )
     assert "Label more" not in weak.text
 
 
@@ -217,8 +223,12 @@ def test_the_best_domain_is_not_a_weak_point() -> None:
     )
     twice = weak_domains([made_up("a", bad), made_up("a", bad), made_up("b", good)])
     assert "mean of 2 runs." in twice[0].text
-    (hard,) = weak_domains([made_up("a", bad), made_up("b", good)], "site", advise=True)
-    assert hard.title == "Hard site"
+    (noisy,) = weak_domains([made_up("a", bad), made_up("b", good)], "site", advise=True)
+    assert noisy.title == "Low-scoring site"
+    assert noisy.text.endswith("Within noise: 30 samples cannot show that it is hard.")
+    (hard,) = weak_domains([made_up("a", [[10 * n for n in row] for row in bad]), made_up("b", good)], "site", True)
+    assert hard.title == "Low-scoring site"
+    assert "Within noise" not in hard.text
     assert "What to do: find out what is different at a" in hard.text
 
 

@@ -70,7 +70,7 @@ def fit_page(
     seen = paragraphs(*look.sentences(), *warnings)
     sections = [
         Section("Accuracy at a new site", table_html(site_table(summary)), _site_intro(summary), "sites"),
-        Section("Classes at unseen sites", table_html(class_table(summary)), "Weakest first.", "class-table"),
+        Section("Classes at unseen sites", table_html(class_table(summary)), "Lowest accuracy first.", "class-table"),
         weak_section(own, name="weak", noun="site", most=MOST, advise=True),
         class_section(groups, "classes", "site"),
         confusion_section(own, "confusions"),

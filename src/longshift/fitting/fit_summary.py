@@ -158,10 +158,10 @@ def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:
 
 
 def name_weak(weak: Sequence[ClassScore]) -> str:
-    """The weakest classes, and how many more there are."""
+    """The classes that score low, and how many more there are."""
     listed = "; ".join(f"{score.name}: {score.words()}" for score in weak[:MOST])
     more = f"; and {len(weak) - MOST} more" if len(weak) > MOST else ""
-    return f"Weak class{'es' * (len(weak) > 1)} over all held-out sites: {listed}{more}."
+    return f"Lowest-scoring class{'es' * (len(weak) > 1)} over all held-out sites: {listed}{more}."
 
 
 def hardest(own: Sequence[SiteScore]) -> str:

@@ -68,7 +68,7 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         "|---|---|---|---|",
         *[f"| {escape(s.site)} | {s.n} | {100 * s.accuracy:.1f} | {100 * s.balanced:.1f} |" for s in summary.own],
         "",
-        "## Weak points",
+        "## Lowest scores",
         "",
         f"- Hardest site: {escape(summary.worst_site.site)} ({100 * summary.worst_site.accuracy:.0f} % accuracy when "
         "held out).",
@@ -82,9 +82,9 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
             if len(alone) > MOST
             else []
         ),
-        *[f"- Weak class {escape(c.name)}: {escape(c.words())}." for c in summary.weak[:MOST]],
+        *[f"- Low-scoring class {escape(c.name)}: {escape(c.words())}." for c in summary.weak[:MOST]],
         *(
-            [f"- And {counted(len(summary.weak) - MOST, 'more weak class', 'more weak classes')}: see the table."]
+            [f"- And {counted(len(summary.weak) - MOST, 'more class', 'more classes')} with low scores: see the table."]
             if len(summary.weak) > MOST
             else []
         ),

@@ -109,7 +109,7 @@ class ClassScore:
     recall: float
     taken_for: str  # the class it is most often mistaken for; "" if never
     alone: str = ""  # the only site that has it: the class cannot be learned while that site is held out
-    unsure: bool = False  # with so few samples it may not be weak
+    unsure: bool = False  # so few samples cannot show that it is weak
 
     @property
     def right(self) -> int:
@@ -120,7 +120,7 @@ class ClassScore:
         """Such as "4 of 12 correct (33 %), most often misclassified as naevus"."""
         taken = f", most often misclassified as {self.taken_for}" if self.taken_for else ""
         low, high = (100 * end for end in share_interval(self.recall, self.n))
-        doubt = f"; {low:.0f} to {high:.0f} % with this number of samples, so it may not be weak" if self.unsure else ""
+        doubt = f"; within noise: {low:.0f} to {high:.0f} % with this number of samples" if self.unsure else ""
         return f"{self.right} of {self.n} correct ({100 * self.recall:.0f} %{doubt}){taken}"
 
 

@@ -156,7 +156,7 @@ def _weak(chosen: pd.DataFrame, result: Ranking) -> list[str]:
     if pd.notna(many) and pd.notna(few):
         if few < many:
             sentences.append(
-                f"Where {name} is weak: classes with few training samples reach {100 * few:.1f} %, "
+                f"With {name}, classes with few training samples reach {100 * few:.1f} %, "
                 f"{100 * (many - few):.1f} points less than those with many."
             )
         else:

@@ -85,7 +85,7 @@ def report_page(
     else:
         why = (
             "Left out because this report is made from a table of runs, without their folders: accuracy of each class, "
-            "margins, curves during training, confusions, weak points, training data, links to run records."
+            "margins, curves during training, confusions, lowest-scoring classes, training data, links to run records."
         )
         sections.append(Section("Single runs", paragraphs(why), name="runs"))
     facts = [

@@ -1,4 +1,4 @@
-"""Weak classes and hard domains, each with misclassified images."""
+"""The classes and domains with the lowest accuracy, each with misclassified images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENOUGH = 20  # training samples of a class; with fewer, more of them would help 
 
 @dataclass(frozen=True)
 class Weak:
-    """A weak class or domain: what it is called on the page, its accuracy and what to say about it."""
+    """A class or domain with a low accuracy: its title on the page, its accuracy and what to say about it."""
 
     name: str
     accuracy: float | None  # None: not measured
@@ -42,7 +42,7 @@ def weak_section(
     most: int = CLASSES,
     advise: bool = False,
 ) -> Section:
-    """Weak classes and hard domains of one method.
+    """The classes and domains with the lowest accuracy of one method.
 
     `data` says where the images are now, `noun` what a domain is; `advise` adds what its owner could do.
     """
@@ -60,22 +60,23 @@ def weak_section(
         parts.append(paragraphs(why))
     weak_ones = len(weak_indices(learned_accuracy(records)))
     intro = (
-        f"Where {records[0].title} has the lowest accuracy on unseen {noun}s. A class or {noun} is called weak or hard "
-        f"if its accuracy is below {100 * LOW:.0f} %, or {100 * BEHIND:.0f} points below the mean."
+        f"Where {records[0].title} has the lowest accuracy on unseen {noun}s. A class is called weak, and a {noun} "
+        f"hard, below {100 * LOW:.0f} % or {100 * BEHIND:.0f} points below the mean. If that may be noise, the text "
+        "says so."
     )
     if weak_ones > most:
-        intro += f" {weak_ones} classes are weak; the {most} weakest are shown."
+        intro += f" {weak_ones} classes are weak; the lowest {most} {agree(most, 'is', 'are')} shown."
     if samples:
         intro += (
             " The most confident mistakes come first; confidence is calibrated, as in the output of longshift predict."
         )
-    return Section("Weak points", join_html(*parts), intro, name, wide=True)
+    return Section(f"Lowest-scoring classes and {noun}s", join_html(*parts), intro, name, wide=True)
 
 
 def weak_classes(
     records: Sequence[Record], most: int = CLASSES, noun: str = "domain", advise: bool = False
 ) -> list[Weak]:
-    """Weak classes on the target (or, if none is, the lowest one): how weak, how sure that is, and where.
+    """Classes that score low on the target (or, if none does, the lowest one): how low, how sure that is, and where.
 
     Classes that no run could learn, because none of its training samples was of them, come first.
     """
@@ -86,15 +87,15 @@ def weak_classes(
     weak = weak_indices(accuracy)
     lowest = [k for k, value in enumerate(accuracy) if known and value == min(known) < max(known)][:1]
     usual = float(np.median(trained.mean(axis=0)))
+    trials = _trials(records)
     found = [_never_learned(classes[k], int(confusion[k].sum()), noun, advise) for k in never[:most]]
     for k in (weak or lowest)[:most]:
         n, right = int(confusion[k].sum()), int(confusion[k, k])
         counts = float(trained[:, k].mean())
         sites, wrong = _by_target(records, k), confusion[k].copy()
-        low, high = share_interval(right / n, n)
         said = f"{right} of {counted(n, 'sample')} right"
-        if len({r.target for r in records}) == len(records):  # the same samples in several runs say no more than once
-            said += f" ({_interval(low, high)})"
+        if trials == 1:
+            said += f" ({_interval(right / n, n)})"
         if len(sites) > 1:
             said += f". By {noun}: {', '.join(f'{name} {r} of {m}' for name, r, m in sites[:PLACES])}"
         said += f". A run has {counts:.0f} training samples of it on average, and {usual:.0f} of the median class."
@@ -103,22 +104,34 @@ def weak_classes(
         if taken:
             others = ", ".join(f"{classes[j]} ({100 * wrong[j] / n:.0f} %)" for j in taken)
             said += f" Most often misclassified as {others}."
+        unsure = bool(weak) and _within_noise(right / n, n / trials, known)
+        at = low_place(sites, trials)
+        if unsure:
+            where = f" except at {at[0]}" if at else ""
+            number = counted(round(n / trials), "sample")
+            said += f" Within noise: {number} cannot show that it is weak{where}."
         if advise and weak:
-            unsure = high >= weak_below(known)
             few = counts < ENOUGH
             # A shortage that the other classes share does not explain why this one is weak.
             rare = counts < usual and (few or counts < usual / 2)
-            at = low_place(sites, len(records) / len({r.target for r in records}))
-            if unsure:
-                said += f" {counted(n, 'sample')} cannot show that it is weak{f' except at {at[0]}' if at else ''}."
             if at:
                 said += " " + _place_advice(classes[k], at, sites, rare, noun)
             elif unsure:
                 said += " Label more samples of it to find out."
             else:
                 said += " " + _class_advice(classes[k], rare, few, classes[taken[0]], noun)
-        found.append(Weak(classes[k], right / n, said, "Weak class" if weak else "Lowest class, not weak"))
+        found.append(Weak(classes[k], right / n, said, "Low-scoring class" if weak else "Lowest class, not weak"))
     return found
+
+
+def _trials(records: Sequence[Record]) -> float:
+    """How many runs have the same target: the same samples in several runs say no more than once."""
+    return len(records) / len({record.target for record in records})
+
+
+def _within_noise(share: float, n: float, known: Sequence[float]) -> bool:
+    """Whether n samples cannot show that a share is low among the known ones."""
+    return share_interval(share, n)[1] >= weak_below(known)
 
 
 def _trained(records: Sequence[Record]) -> npt.NDArray[np.int64]:
@@ -133,7 +146,8 @@ def learned_accuracy(records: Sequence[Record]) -> list[float | None]:
     return [value if n else None for value, n in zip(class_accuracy(records), measured, strict=True)]
 
 
-def _interval(low: float, high: float) -> str:
+def _interval(share: float, n: int) -> str:
+    low, high = share_interval(share, n)
     return f"{100 * LEVEL:.0f} % interval {100 * low:.0f} to {100 * high:.0f} %, from the sample size alone"
 
 
@@ -208,7 +222,7 @@ def _class_advice(name: str, rare: bool, few: bool, taken: str, noun: str) -> st
 
 
 def weak_domains(records: Sequence[Record], noun: str = "domain", advise: bool = False) -> list[Weak]:
-    """The hard targets (if none is, the lowest one): how much is right there, and what is lowest there."""
+    """The targets that score low (if none does, the lowest one): how much is right there, what is lowest there."""
     targets: dict[str, list[Record]] = {}
     for record in records:
         targets.setdefault(record.target, []).append(record)
@@ -217,20 +231,32 @@ def weak_domains(records: Sequence[Record], noun: str = "domain", advise: bool =
     hard = weak_indices(shares)[:DOMAINS]
     lowest = [k for k, value in enumerate(shares) if value == min(shares) < max(shares)][:1]
     only = [0] if len(names) == 1 else []
-    title = f"The only unseen {noun}" if only else f"Hard {noun}" if hard else f"Lowest {noun}, not hard"
-    return [
-        Weak(names[k], shares[k], _domain_text(names[k], targets[names[k]], noun, advise and bool(hard)), title)
-        for k in only or hard or lowest
-    ]
+    title = f"The only unseen {noun}" if only else f"Low-scoring {noun}" if hard else f"Lowest {noun}, not hard"
+    found = []
+    for k in only or hard or lowest:
+        runs = targets[names[k]]
+        text, n = _domain_text(runs, noun), round(int(sum_confusion(runs).sum()) / len(runs))
+        if hard and _within_noise(shares[k], n, shares):
+            text += f" Within noise: {counted(n, 'sample')} cannot show that it is hard."
+        elif hard and advise:
+            text += _domain_advice(names[k], noun)
+        found.append(Weak(names[k], shares[k], text, title))
+    return found
 
 
-def _domain_text(target: str, runs: Sequence[Record], noun: str, advise: bool) -> str:
+def _domain_advice(target: str, noun: str) -> str:
+    return (
+        f" What to do: find out what is different at {target} (device, preparation, labels); a new {noun} like it will "
+        "have similar accuracy unless you add a few labeled samples from it."
+    )
+
+
+def _domain_text(runs: Sequence[Record], noun: str) -> str:
     confusion = sum_confusion(runs)
     n, right = int(confusion.sum()), int(np.trace(confusion))
     if len(runs) == 1:
-        low, high = share_interval(right / n, n)
         much = f"{right} of {counted(n, 'sample')} correct when held out"
-        much += f" ({_interval(low, high)})."
+        much += f" ({_interval(right / n, n)})."
     else:
         much = f"Percent of its samples correct when held out, mean of {counted(len(runs), 'run')}."
     rows = [(int(row[k]), int(row.sum()), runs[0].classes[k]) for k, row in enumerate(confusion) if row.sum()]
@@ -243,11 +269,6 @@ def _domain_text(target: str, runs: Sequence[Record], noun: str, advise: bool) -
         worst = max(set(names), key=lambda n: (names.count(n), str(n)))
         held = float(np.mean([t["worst_domain"] for t in tests]))
         much += f" Among the training {noun}s, {worst} is the lowest ({100 * held:.1f} % on held-out samples)."
-    if advise:
-        much += (
-            f" What to do: find out what is different at {target} (device, preparation, labels); a new {noun} like it "
-            f"will have similar accuracy unless you add a few labeled samples from it."
-        )
     return much
 
 

@@ -33,7 +33,7 @@ def weak_below(known: Sequence[float]) -> float:
     return max(LOW, sum(known) / len(known) - BEHIND)
 
 
-def share_interval(share: float, n: int, level: float = LEVEL) -> tuple[float, float]:
+def share_interval(share: float, n: float, level: float = LEVEL) -> tuple[float, float]:
     """Wilson's interval for the share that stands behind `share` of n samples, by their number alone.
 
     >>> [round(end, 2) for end in share_interval(0.0, 1)], [round(end, 2) for end in share_interval(0.4, 100)]
