@@ -116,6 +116,8 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
     assert "<b>" not in page.replace("<body", "")
     assert "blue\\|x" in card
     assert done.summary.accuracy.words() in card
+    meaning = done.summary.accuracy.meaning()  # in the same words everywhere
+    assert all(meaning in text for text in (card, page, said))
     assert any("The largest class, red, has 37 images" in text for text in said)
     assert any(text == done.summary.verdict for text in said)
     assert "the best other method" in done.summary.verdict
@@ -433,6 +435,8 @@ def test_with_few_sites_no_number_is_expected() -> None:
     assert found.to_json()["enough_sites"] is False
     one = expect([0.9], [50])
     assert one.words() == "unknown (90 % at the only held-out site, which says little about another)"
+    assert one.meaning() == ""
+    assert found.meaning().endswith("; with so few sites it rests mostly on how sites of other data differ.")
     assert one.high - one.low > 0.9
 
 
@@ -440,6 +444,10 @@ def test_with_five_sites_there_is_a_number_and_an_interval() -> None:
     found = expect([0.7, 0.8, 0.85, 0.6, 0.75], [100] * 5)
     assert found.enough
     assert found.words() == "about 74 % (80 % interval 48 to 90 %, from 5 held-out sites)"
+    assert found.meaning() == (
+        "The interval contains the accuracy at one more site with probability 80 %, if that site differs from these as "
+        "they differ from each other."
+    )
 
 
 def test_seen_and_unseen_accuracy_are_those_of_the_same_sites() -> None:

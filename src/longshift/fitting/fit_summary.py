@@ -87,6 +87,8 @@ def summarize(
     same = accuracy.words() == balanced.words()
     averaged = "The same holds for the average over classes" if same else f"Averaged over classes: {balanced.words()}"
     sentences = [f"Accuracy of {title} at a new site: {accuracy.words()}. {averaged}."]
+    if meaning := accuracy.meaning():
+        sentences.append(meaning)
     unseen = {"selected": UnseenAccuracy(balanced.mean, len(own), len(look.classes))}
     warning = unseen["selected"].warning()
     if warning:

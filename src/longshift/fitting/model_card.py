@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from longshift.analysis import LEVEL
 from longshift.data import read_vector_source
 from longshift.files import write_text
 from longshift.fitting.data_summary import DataSummary
@@ -132,10 +131,8 @@ def _how_measured(summary: Summary) -> str:
             "there. One site does not show how sites differ, so no interval is given: at another site the accuracy may "
             "be far from this."
         )
-    few = "" if summary.accuracy.enough else " With so few sites it rests mostly on how sites of other data differ."
     return (
-        "Each site was held out in turn, and a model trained on the others was measured there. The interval contains "
-        f"the accuracy at one more site with probability {100 * LEVEL:.0f} %, if that site differs from these as they "
-        f"differ from each other.{few} For a given new site, `longshift predict` estimates the accuracy there from the "
+        "Each site was held out in turn, and a model trained on the others was measured there. "
+        f"{summary.accuracy.meaning()} For a given new site, `longshift predict` estimates the accuracy there from the "
         "predictions."
     )

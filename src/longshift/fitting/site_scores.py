@@ -85,6 +85,16 @@ class Estimate:
             "to expect a number)"
         )
 
+    def meaning(self) -> str:
+        """What the interval is, in a sentence; "" where none is given."""
+        if self.sites == 1:
+            return ""
+        few = "" if self.enough else "; with so few sites it rests mostly on how sites of other data differ"
+        return (
+            f"The interval contains the accuracy at one more site with probability {100 * LEVEL:.0f} %, if that site "
+            f"differs from these as they differ from each other{few}."
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {**asdict(self), "values": list(self.values), "sites": self.sites, "enough_sites": self.enough}
