@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.method_config import MethodConfig, with_default
 from longshift.methods.registry import register
 from longshift.methods.search_spaces import fixed, power
 from longshift.nn import (
@@ -49,12 +49,8 @@ class PGradConfig(MethodConfig):
         at_least=0.0,
         variants={"small": (0.0, fixed())},
     )
-    batch_size: int = hp(
-        32,
-        fixed(),
-        "samples per source domain and step",
-        at_least=2,
-        variants={"small": (64, power(2, 3, 7, integer=True))},
+    batch_size: int = with_default(
+        MethodConfig, "batch_size", 32, variants={"small": (64, power(2, 3, 7, integer=True))}
     )
 
 

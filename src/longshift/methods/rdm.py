@@ -12,7 +12,7 @@ from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses, scalar_buffer
 from longshift.methods.batch import Batch
 from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.method_config import MethodConfig, with_default
 from longshift.methods.registry import register
 from longshift.methods.search_spaces import choice, fixed, int_uniform, power, uniform
 
@@ -31,13 +31,7 @@ class RDMConfig(MethodConfig):
     weight_decay: float = hp(
         0.0, power(10, -8, -5), "L2 penalty added to the gradient", at_least=0.0, variants={"small": (0.0, fixed())}
     )
-    dropout: float = hp(
-        0.0,
-        choice(0.0, 0.003),
-        "dropout probability before the classifier",
-        at_least=0.0,
-        at_most=0.95,
-    )
+    dropout: float = with_default(MethodConfig, "dropout", 0.0, space=choice(0.0, 0.003))
     rdm_lambda: float = hp(
         5.0,
         uniform(0.1, 10),

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from longshift.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from longshift.settings.generator_base import (
+        CountsGenerator as CountsGenerator,
+        Generator as Generator,
+        Pool as Pool,
+    )
     from longshift.settings.generators import (
         Balanced as Balanced,
-        CountsGenerator as CountsGenerator,
         Cross as Cross,
         Duality as Duality,
-        Generator as Generator,
         Natural as Natural,
-        Pool as Pool,
         TailGenerator as TailGenerator,
         TotalHeavyTail as TotalHeavyTail,
         register_generator as register_generator,
@@ -43,12 +45,13 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.settings.published_counts import paper_generator as paper_generator
     from longshift.settings.setting import NO_TARGET as NO_TARGET
     from longshift.settings.shots import SHOTS as SHOTS
-    from longshift.settings.split import recipe_of as recipe_of, usable_counts as usable_counts
+    from longshift.settings.split import recipe_of as recipe_of
     from longshift.settings.split_file import (
         DamagedRecipe as DamagedRecipe,
         SplitRecipe as SplitRecipe,
         is_split_file as is_split_file,
         read_recipe as read_recipe,
     )
+    from longshift.settings.usable_samples import usable_counts as usable_counts
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)
