@@ -10,7 +10,9 @@ from longshift.text import agree, counted, duration
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "0 seconds"),
+        (0, "less than a second"),
+        (0.49, "less than a second"),
+        (0.5, "1 second"),
         (1, "1 second"),
         (12.4, "12 seconds"),
         (59.6, "1 minute"),

@@ -25,11 +25,13 @@ def agree(number: float, singular: str, plural: str) -> str:
 def duration(seconds: float) -> str:
     """A time in words, in the unit that a reader would choose.
 
-    >>> duration(20), duration(90), duration(740), duration(6000)
-    ('20 seconds', '1.5 minutes', '12 minutes', '1 hour 40 minutes')
+    >>> duration(0.2), duration(20), duration(90), duration(740), duration(6000)
+    ('less than a second', '20 seconds', '1.5 minutes', '12 minutes', '1 hour 40 minutes')
     >>> duration(7200), duration(40_000), duration(440_000)
     ('2 hours', '11 hours', '5.1 days')
     """
+    if seconds < 0.5:
+        return "less than a second"
     if round(seconds) < 60:
         return counted(round(seconds), "second")
     minutes = seconds / 60
@@ -39,6 +41,16 @@ def duration(seconds: float) -> str:
     if hours < 10:
         return counted(hours, "hour") + (f" {counted(rest, 'minute')}" if rest else "")
     return counted(round(minutes / 60), "hour") if hours < 48 else counted(round(minutes / 1440, 1), "day")
+
+
+def about(seconds: float) -> str:
+    """An estimated time in words.
+
+    >>> about(0.2), about(20)
+    ('less than a second', 'about 20 seconds')
+    """
+    words = duration(seconds)
+    return words if words.startswith("less") else f"about {words}"
 
 
 def decimal(value: float, digits: int = 1, signed: bool = False) -> str:

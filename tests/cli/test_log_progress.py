@@ -37,7 +37,7 @@ def test_what_was_done_in_an_earlier_call_says_nothing_about_the_time() -> None:
 
 
 def test_short_work_has_one_line() -> None:
-    assert _lines([i / 100 for i in range(40)], 40) == ["work: 40/40 in 0 seconds"]
+    assert _lines([i / 100 for i in range(40)], 40) == ["work: 40/40 in less than a second"]
 
 
 def test_no_minute_passes_without_a_line_in_long_work() -> None:
@@ -56,7 +56,7 @@ def test_a_note_without_a_piece_is_said_once_a_minute() -> None:
 def test_a_stage_is_said_at_once() -> None:
     lines = Lines("work", 3, 0.0)
     assert lines.after(0, 0.1, Stage("compiling")) == "work: 0/3, compiling"
-    assert lines.after(3, 0.2) == "work: 3/3 in 0 seconds"
+    assert lines.after(3, 0.2) == "work: 3/3 in less than a second"
     assert lines.after(0, 0.3, Stage("measuring")) == "work: 3/3, measuring"
 
 
@@ -109,7 +109,7 @@ def test_lines_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
         tick()
         tick(1, "the end")
     shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("", "work: 2/2 in 0 seconds the end\n")
+    assert (shown.out, shown.err) == ("", "work: 2/2 in less than a second the end\n")
     with common.progress("work", 1, quiet=True) as tick:
         tick()
     assert capsys.readouterr().err == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longshift.progress import Stage
-from longshift.text import counted, duration
+from longshift.text import about, counted, duration
 
 AT_LEAST, AT_MOST = 1.0, 60.0  # seconds between two lines
 
@@ -48,7 +48,7 @@ class Lines:
             each = self.first_at - self.begun
         else:
             return ""  # an earlier call did many at once
-        return f"about {duration(each * (self.total - self.done))} remaining"
+        return f"{about(each * (self.total - self.done))} remaining"
 
 
 def opening(total: int, word: str, left: int, devices: Sequence[str] = ()) -> str:

@@ -25,7 +25,7 @@ from longshift.cli.log_progress import opening
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_writable
-from longshift.text import agree, counted, duration
+from longshift.text import about, agree, counted, duration
 
 if TYPE_CHECKING:
     from longshift.paper import Recipe, ReproduceResult, Workspace
@@ -162,9 +162,9 @@ def _list(
         say(f"{'':<11}{item.title} ({item.needs})", style="dim")
     say("")
     shared = f"{counted(len(jobs), 'different run')} (recipes share them), missing: {len(left)}"
-    about = f"; about {_time(total)} with {len(slots)} at a time" if left and known else ""
+    estimate = f"; {about(3600 * total)} with {len(slots)} at a time" if left and total is not None else ""
     hint = "" if known else "; --measure estimates the time"
-    say(f"{shared}{about}{hint}")
+    say(f"{shared}{estimate}{hint}")
 
 
 def _time(hours: float | None) -> str:

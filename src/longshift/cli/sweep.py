@@ -30,7 +30,7 @@ from longshift.cli.common import (
 from longshift.cli.log_progress import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_writable
-from longshift.text import agree, counted, duration
+from longshift.text import about, agree, counted
 
 if TYPE_CHECKING:
     from longshift.sweep import JobQueue
@@ -141,10 +141,10 @@ def plan(
             for name, seconds in value["seconds_per_step"].items()
         ]
         print_table("", ("method", "ms per step"), rows)
-        time = duration(3600 * value["hours"])
+        time = about(3600 * value["hours"])
         uncompiled = value["device"] == "cpu" and sweep.runtime.compile == "on"
         how = " (measured without compiling: steps will be faster, but compiling takes time)" if uncompiled else ""
-        say(f"about {time} with {counted(value['slots'], 'job')} at a time on {value['device']}{how}")
+        say(f"{time} with {counted(value['slots'], 'job')} at a time on {value['device']}{how}")
     done = len(jobs) == finished
     say(
         f"nothing left to run; make tables with: longshift report {directory}"

@@ -15,7 +15,7 @@ from longshift.inference import FINAL_FOLDER
 from longshift.methods import MethodConfig, of_style
 from longshift.report import slug
 from longshift.settings import NO_TARGET
-from longshift.text import counted, duration
+from longshift.text import about, counted, duration
 from longshift.training import OpenDataset, RunConfig, Runtime, StepTimer, Task, Trainer
 
 SCHEMA = 1
@@ -196,12 +196,12 @@ def pace_within(
             f"There is time for {steps} steps in each of the {runs} runs within {given}; the usual number for this "
             f"data is {usual}.",
         )
-    about = duration(steps * per_step * runs / STEP_SHARE)
+    takes = about(steps * per_step * runs / STEP_SHARE)
     usually = "" if asked or steps == usual else f" instead of the usual {usual}"
     why = ", as requested" if asked else "; more would hardly change this model"
     return Pace(
         steps,
-        f"{steps} steps in each of the {runs} runs{usually}{why}. This takes about {about}; the limit is {given}.",
+        f"{steps} steps in each of the {runs} runs{usually}{why}. This takes {takes}; the limit is {given}.",
     )
 
 

@@ -11,7 +11,7 @@ import torch
 from longshift.data import Manifest, cores
 from longshift.errors import LongshiftError
 from longshift.fitting.plan import usual_steps
-from longshift.text import duration
+from longshift.text import about, duration
 from longshift.training import (
     FeatureRequest,
     FrozenNetwork,
@@ -59,7 +59,7 @@ def require_time_for_features(config: RunConfig, manifest: Manifest, seconds: fl
     needed = found.seconds_per_image * features_missing(manifest, found.network, FeatureRequest.of(config), runtime)
     if needed > seconds:
         raise LongshiftError(
-            f"Expected time for the features of the images, about {duration(needed)} on this machine, got "
+            f"Expected time for the features of the images, {about(needed)} on this machine, got "
             f"{duration(max(seconds, 0))}. Allow more (--minutes) or use smaller images (--image-size). Features are "
             "kept: later fits on these images do not need this time"
         )
@@ -90,10 +90,10 @@ def explain(
         if config.frozen:
             seconds, missing = head_seconds(config, manifest, count, steps, runtime)
             cached = "" if missing else ", because the features of the images are in the cache"
-            words["head"] = f"about {duration(seconds)} for {steps} steps per run{cached}"
+            words["head"] = f"{about(seconds)} for {steps} steps per run{cached}"
         else:
             needed = whole_seconds(config, manifest, count, steps, runtime)
-            words["all"] = f"about {duration(needed)} for {steps} steps per run"
+            words["all"] = f"{about(needed)} for {steps} steps per run"
     if chosen.frozen:
         text = f"Only a head on the features of the network is trained, {why}: {words['head']}."
         return text + (f" The whole network would take {words['all']} (--trainable all)." if other else "")
