@@ -11,8 +11,8 @@ from longshift.text import agree, counted, duration
     ("seconds", "words"),
     [
         (0, "less than a second"),
-        (0.49, "less than a second"),
-        (0.5, "1 second"),
+        (0.5, "less than a second"),
+        (0.51, "1 second"),
         (1, "1 second"),
         (12.4, "12 seconds"),
         (59.6, "1 minute"),

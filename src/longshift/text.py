@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
     >>> duration(7200), duration(40_000), duration(440_000)
     ('2 hours', '11 hours', '5.1 days')
     """
-    if seconds < 0.5:
+    if round(seconds) < 1:
         return "less than a second"
     if round(seconds) < 60:
         return counted(round(seconds), "second")
