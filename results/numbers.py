@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from longshift.paper import overall_results
 from longshift.report import build_tables, method_title
 from longshift.results import averages, choose, read_runs, standard_error
 from longshift.text import decimal
@@ -22,7 +23,10 @@ OTHERS, EFFICIENT = f"{TUNED}/style-for-others", "pacs-efficientnet"
 UNSTYLED = "NDCL-plus, no style"  # what NDCL-plus was before style mixing
 ACCURACY = ("target_accuracy", "target_few")
 SELECTING = ("validation_accuracy", *ACCURACY)
+FOUR = ("validation_accuracy", "target_accuracy", "target_many", "target_few")
 PAIR = ["setting", "target", "trial"]
+SERIES = {"600 steps, 160 px": TUNED, "300 steps, 224 px": LARGE, "frozen features": FROZEN}
+NO_CON = "NDCL, domain prior, no con"
 
 
 @functools.cache
@@ -175,3 +179,33 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table; `|` does not occur in names."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def gap_to_erm(folder: str, method: str, setting: str) -> str:
+    """The paired difference from ERM in target accuracy, if the method was run."""
+    found = gaps(folder, method, "erm", "target_accuracy", (setting,))
+    return spread(found) if len(found) else "not run"
+
+
+def pairs_of_means(folder: str, method: str, settings: Iterable[str], draws: int = 1) -> list[str]:
+    """Target accuracy of all and of few-shot classes under each setting."""
+    return [mean(folder, method, setting, measure, draws) for setting in settings for measure in ACCURACY]
+
+
+def with_few(settings: Iterable[str]) -> list[str]:
+    """The heads of the columns of `pairs_of_means`."""
+    return [cell for setting in settings for cell in (setting, "few")]
+
+
+@functools.cache
+def published_means(setting: str) -> pd.Series[float]:
+    """The paper's averages on PACS by method."""
+    found = overall_results()
+    part = found[(found["dataset"] == "PACS") & (found["setting"] == setting) & (found["group"] == "average")]
+    return part.set_index("method")["mean"]
+
+
+def paper_mean(method: str, setting: str) -> str:
+    """The paper's average of a method on PACS; "-" if it has none."""
+    values = published_means(setting)
+    return text(values[method]) if method in values.index else "-"

@@ -1,0 +1,264 @@
+"""Tables of docs/explanation/ndcl-plus.md: how NDCL-plus was chosen, its confirmation, style mixing."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+from results.numbers import (
+    ACCURACY,
+    BOTH,
+    CHOICE,
+    CONFIRM,
+    DUALITY,
+    EFFICIENT,
+    FINALISTS,
+    FOUR,
+    FROZEN,
+    NO_CON,
+    OTHERS,
+    RESULTS,
+    SELECTING,
+    SERIES,
+    SETTINGS,
+    TAIL,
+    TUNED,
+    UNSTYLED,
+    chosen,
+    gap,
+    gaps,
+    gaps_between,
+    markdown,
+    methods,
+    pair_title,
+    pairs_of_means,
+    paper_mean,
+    spread,
+    table,
+    text,
+    with_few,
+)
+from results.theory_tables import QUANTITIES
+from scipy import stats
+
+from longshift.analysis import friedman, nemenyi_critical_difference
+from longshift.report import method_title
+from longshift.toml import read_toml
+
+FEW = "few-shot classes"
+CONFIRMED = ("erm", "ndcl", "bsoftmax", "ndcl_plus")
+PHOTO, DIGITS = "no-style-difference/photo", "no-style-difference/digits"
+
+
+def plus_series() -> str:
+    """NDCL-plus without style minus BSoftmax in three series."""
+    rows = [
+        [name, *(gap(folder, UNSTYLED, "bsoftmax", measure) for measure in SELECTING)]
+        for name, folder in SERIES.items()
+    ]
+    joined = [
+        pd.concat([gaps(folder, UNSTYLED, "bsoftmax", measure) for folder in SERIES.values()]) for measure in SELECTING
+    ]
+    rows.append([f"all three ({len(joined[0])} pairs)", *map(spread, joined)])
+    header = f"{UNSTYLED}, minus BSoftmax, TotalHeavyTail and Duality, 24 pairs each"
+    return markdown([header, "validation", "target", "few"], rows)
+
+
+def plus_twenty() -> str:
+    """NDCL-plus without style minus BSoftmax with twenty trials."""
+    folder = f"{FROZEN}/twenty-trials"
+    rows = [
+        [setting, *(gap(folder, UNSTYLED, "bsoftmax", measure, (setting,), digits=2) for measure in FOUR)]
+        for setting in SETTINGS
+    ]
+    header = f"{UNSTYLED}, minus BSoftmax, frozen features, 80 pairs each"
+    return markdown([header, "validation", "target", "many", "few"], rows)
+
+
+def plus_neighbors() -> str:
+    """NDCL-plus minus its neighbors in three series: all classes, and frequent ones."""
+    series = {**SERIES, "frozen features": f"{FROZEN}/candidates"}
+    rows = [
+        [pair_title(UNSTYLED, other)]
+        + [gap(folder, UNSTYLED, other, m) for folder in series.values() for m in ("target_accuracy", "target_many")]
+        for other in ("erm", "ndcl", NO_CON, "bsoftmax")
+    ]
+    header = [cell for name in series for cell in (name, "many")]
+    return markdown(["TotalHeavyTail and Duality, 24 pairs", *header], rows)
+
+
+def style_choice() -> str:
+    """Validation accuracy of the candidates for NDCL-plus, in order of simplicity; targets play no part."""
+    names = methods(CHOICE)
+    order = [variant["name"] for variant in read_toml(RESULTS / CHOICE / "sweep.toml")["variants"]]
+    rows = []
+    for name in sorted(names, key=order.index):
+        cells = [_validation(folder, row) for folder in (CHOICE, FINALISTS) for row in (name, f"{name}+ema")]
+        rows.append([f"**{name}**" if name == "both, half the images" else name, *cells])
+    rounds = ["round 1, 8 runs", "averaged weights", "rounds 1 and 2, 24 runs", "averaged weights"]
+    return markdown(["validation accuracy, %", *rounds], rows)
+
+
+def _validation(folder: str, method: str) -> str:
+    frame = table(folder)
+    part = frame.loc[frame["method"] == method, "validation_accuracy"]
+    return text(100 * part.mean(), digits=2) if len(part) else "-"
+
+
+def confirmation(other: str) -> Callable[[], str]:
+    """NDCL-plus minus another method on fresh seeds: mean, tests, and the pairs in which it is ahead."""
+
+    def build() -> str:
+        series = {
+            title: gaps(CONFIRM, "ndcl_plus", other, "target_accuracy", settings)
+            for title, settings in _confirmed_settings().items()
+        }
+        both = next(iter(series.values()))
+        series["both without sketch (not planned)"] = both[both.index.get_level_values("target") != "sketch"]
+        rows = []
+        for title, found in series.items():
+            tests = [stats.ttest_1samp(found, 0).pvalue, stats.wilcoxon(found).pvalue]
+            ahead = f"{(found > 0).sum()} of {len(found)}"
+            rows.append([title, spread(found, 2), *(f"{p:.2g}" for p in tests), ahead])
+        header = [f"{pair_title('ndcl_plus', other)}, points on the target", "mean", "t-test, p", "Wilcoxon, p"]
+        return markdown([*header, "pairs ahead"], rows)
+
+    return build
+
+
+def _confirmed_settings() -> dict[str, Sequence[str]]:
+    return {"TotalHeavyTail and Duality": BOTH, **{setting: (setting,) for setting in SETTINGS}}
+
+
+def confirmation_shots(other: str) -> Callable[[], str]:
+    """NDCL-plus minus another method: validation, and frequent, medium and few-shot classes of the target."""
+
+    def build() -> str:
+        measures = ("validation_accuracy", "target_many", "target_medium", "target_few")
+        rows = [
+            [title, *(gap(CONFIRM, "ndcl_plus", other, measure, settings) for measure in measures)]
+            for title, settings in _confirmed_settings().items()
+        ]
+        return markdown([f"{pair_title('ndcl_plus', other)}, points", "validation", "many", "medium", "few"], rows)
+
+    return build
+
+
+def confirmation_targets(other: str) -> Callable[[], str]:
+    """NDCL-plus minus another method on fresh seeds: each target, mean over three trials."""
+
+    def build() -> str:
+        rows = []
+        for setting in SETTINGS:
+            found = gaps(CONFIRM, "ndcl_plus", other, "target_accuracy", (setting,)).groupby("target").mean()
+            rows.append([setting, *(text(value, sign=True) for value in found)])
+        return markdown([f"{pair_title('ndcl_plus', other)}, points on the target", *found.index], rows)
+
+    return build
+
+
+def confirmation_ranks() -> str:
+    """Friedman's test over settings and targets on fresh seeds, and the average rank of each method."""
+    frame = chosen(CONFIRM)
+    part = frame[frame["method"].isin(CONFIRMED)]
+    found = part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+    test, place = friedman(found), found.rank(axis=1, ascending=False).mean()
+    difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
+    ranked = [text(place[name], digits=2) for name in reversed(CONFIRMED)]
+    header = ["cases", *map(method_title, reversed(CONFIRMED)), "critical difference", "Friedman, p"]
+    return markdown(header, [[str(len(found)), *ranked, f"{difference:.2f}", f"{test.chi2_p:.1g}"]])
+
+
+def style_for_others() -> str:
+    """Style mixing on minus off in four methods, and methods with style mixing against each other, on fresh seeds."""
+    styled = {name: (OTHERS, f"{method_title(name)}, style") for name in ("erm", "ndcl", "bsoftmax")}
+    styled["ndcl_plus"] = (CONFIRM, "ndcl_plus")
+    plain = {name: (CONFIRM, name) for name in ("erm", "ndcl", "bsoftmax")} | {"ndcl_plus": (OTHERS, UNSTYLED)}
+    pairs = [(f"{method_title(name)}: style on - off", styled[name], plain[name]) for name in styled]
+    pairs.append(("NDCL-plus - BSoftmax, both without style", plain["ndcl_plus"], plain["bsoftmax"]))
+    pairs.append(("NDCL-plus - BSoftmax, both with style", styled["ndcl_plus"], styled["bsoftmax"]))
+    rows = []
+    for title, one, other in pairs:
+        parts = (BOTH, (TAIL,), (DUALITY,))
+        cells = [spread(gaps_between(one, other, "target_accuracy", settings)) for settings in parts]
+        both = gaps_between(one, other, "target_accuracy")
+        few, valid = (gaps_between(one, other, measure) for measure in ("target_few", "validation_accuracy"))
+        rows.append([title, *cells, f"{(both > 0).sum()} of {len(both)}", spread(few), spread(valid)])
+    header = ["points", "both settings", TAIL, DUALITY, "pairs ahead", FEW, "validation"]
+    return markdown(header, rows)
+
+
+def efficientnet() -> str:
+    """Six methods with EfficientNet-Lite4, one trial, next to NDCL of the paper."""
+    names = ("coral", "reweight", *CONFIRMED)
+    rows = [[method_title(name), *pairs_of_means(EFFICIENT, name, SETTINGS)] for name in names]
+    published = [cell for setting in SETTINGS for cell in (paper_mean("ndcl", setting), "-")]
+    rows.append(["NDCL, paper (ResNet-50)", *published])
+    for other in ("bsoftmax", "erm"):
+        gained = [gap(EFFICIENT, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
+        rows.append([pair_title("ndcl_plus", other), *gained])
+    return markdown(["", *with_few(SETTINGS)], rows)
+
+
+def no_style_difference() -> str:
+    """Style mixing where the styles of the domains do not differ: on, off, and as validation chooses in each pair."""
+    rows = []
+    for title, folder, on, off in (
+        ("photo", PHOTO, "ndcl_plus", UNSTYLED),
+        ("digits", DIGITS, "NDCL-plus, with style", "ndcl_plus"),
+    ):
+        frame = chosen(folder).set_index(["target", "trial", "method"])
+        target, valid = (100 * frame[name].unstack("method") for name in ("target_accuracy", "validation_accuracy"))
+        better = valid[on] > valid[off]  # a tie leaves style off
+        picked = target[on].where(better, target[off])
+        rows.append([
+            title, str(len(target)), *(text(target[name].mean()) for name in ("bsoftmax", off, on)),
+            spread(target[on] - target[off]), f"{better.sum()} of {len(better)}", spread(picked - target[off]),
+        ])  # fmt: skip
+    header = ["domains alike", "pairs", "BSoftmax", "NDCL-plus, style off", "style on", "on - off"]
+    return markdown([*header, "validation chooses on", "chosen - off"], rows)
+
+
+def style_cost() -> str:
+    """Step time with style mixing over that of the same method without it."""
+    with (RESULTS / "style-cost.csv").open(newline="", encoding="utf-8") as file:
+        rows = [
+            [f"{row['backbone']}, {row['size']} px, {row['batch']} images", method_title(row["method"]), row["style"],
+             text(1000 * float(row["seconds_per_step"]), digits=2), row["ratio"]]
+            for row in csv.DictReader(file)
+        ]  # fmt: skip
+    return markdown(["network", "method", "style", "milliseconds per step", "ratio"], rows)
+
+
+def confirmation_theory() -> str:
+    """The posterior discrepancies and the margin of the theory on fresh seeds."""
+    names = ("posterior_sources", "posterior_target", "target_margin")
+    rows = []
+    for setting in SETTINGS:
+        frame = chosen(CONFIRM)
+        part = frame[frame["setting"] == setting].groupby("method")[list(names)].mean()
+        cells = [f"{part[name]['bsoftmax']:.3f} → {part[name]['ndcl_plus']:.3f}" for name in names]
+        rows.append([setting, *cells])
+    return markdown(["BSoftmax → NDCL-plus", *(QUANTITIES[name] for name in names)], rows)
+
+
+def confirmation_means() -> str:
+    """Accuracy on fresh seeds."""
+    rows = [[method_title(name), *pairs_of_means(CONFIRM, name, SETTINGS)] for name in CONFIRMED]
+    return markdown(["seeds 3 to 5", *with_few(SETTINGS)], rows)
+
+
+def probe() -> str:
+    """The first probe: validation / target / few."""
+    folder = f"{TUNED}/probe"
+    frame = table(folder)
+    rows = []
+    for name in frame.groupby("method")["validation_accuracy"].mean().sort_values(ascending=False).index:
+        cells = [name]
+        for setting in BOTH:
+            part = frame[(frame["method"] == name) & (frame["setting"] == setting)]
+            values = " / ".join(text(100 * part[measure].mean()) for measure in SELECTING)
+            cells.append("not run" if part.empty else f"{values} (one target)" if len(part) == 1 else values)
+        rows.append(cells)
+    return markdown(["validation / target / few", *BOTH], rows)

@@ -1,0 +1,83 @@
+"""Tables of docs/results/theory.md: correlations with accuracy, order of the methods, tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+from results.numbers import (
+    FROZEN,
+    SETTINGS,
+    TUNED,
+    cases,
+    correlations,
+    markdown,
+    order,
+    published_means,
+    ranks,
+    table,
+    text,
+)
+
+from longshift.analysis import friedman, nemenyi_critical_difference
+from longshift.report import method_title
+
+QUANTITIES = {
+    "target_margin": "margin on the target", "validation_margin": "margin on validation",
+    "posterior_target": "posterior discrepancy, sources to target",
+    "posterior_sources": "posterior discrepancy among sources",
+}  # fmt: skip
+PUBLISHED = {"target_margin": "+0.87", "posterior_target": "-0.89"}  # 12 means on OfficeHome
+
+
+def theory(folder: str) -> Callable[[], str]:
+    """Pearson's r with target accuracy."""
+
+    def build() -> str:
+        rows = []
+        for name, title in QUANTITIES.items():
+            found = correlations(folder)[name]
+            values = [text(found[points], digits=2, sign=True) for points in ("all", "within", "means")]
+            rows.append([title, *values, PUBLISHED.get(name, "-")])
+        return markdown(["quantity", "all runs", "within cells", "method means", "paper (method means)"], rows)
+
+    return build
+
+
+def orders() -> str:
+    """Spearman's correlation of the order of the methods."""
+    rows = []
+    for setting in SETTINGS:
+        ours, other = order(TUNED, setting), order(FROZEN, setting)
+        targets = sorted(set(table(TUNED)["target"]))
+        between = [
+            order(TUNED, setting, a).corr(order(TUNED, setting, b), method="spearman")
+            for a, b in combinations(targets, 2)
+        ]
+        values = [
+            ours.corr(published_means(setting), method="spearman"),
+            other.corr(published_means(setting), method="spearman"),
+        ]
+        values.append(ours.corr(other, method="spearman"))
+        cells = [text(value, digits=2) for value in values]
+        rows.append([setting, *cells, f"{min(between):.2f} to {max(between):.2f}"])
+    header = ["", "fine-tuned and paper", "frozen and paper", "fine-tuned and frozen"]
+    return markdown([*header, "between targets, fine-tuned"], rows)
+
+
+def rank_tests() -> str:
+    """Friedman's test and the average ranks that matter."""
+    rows = []
+    for title, folder, extra in (
+        ("fine-tuned", TUNED, []),
+        ("fine-tuned, with NDCL-plus", TUNED, ["ndcl_plus"]),
+        ("frozen features", FROZEN, []),
+    ):
+        found = cases(folder, extra)
+        test = friedman(found)
+        place = ranks(folder, extra).sort_values()
+        first = ", ".join(f"{method_title(name)} {place[name]:.1f}" for name in place.index[:3])
+        others = [f"{method_title(name)} {place[name]:.1f}" for name in ("ndcl", "erm")]
+        difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
+        rows.append([title, f"{test.chi2:.1f}", f"{test.chi2_p:.0e}", f"{difference:.1f}", first, *others])
+    return markdown(["", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
