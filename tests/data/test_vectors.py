@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from pyarrow import parquet
 
 from longshift.data import load_dataset, open_store
-from longshift.data.vectors import holds_vectors
+from longshift.data.vectors import holds_vectors, read_vectors
 from longshift.data.verification import verify
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import load_model
@@ -126,6 +126,16 @@ def test_numbers_that_are_none(tmp_path: Path, value: float, form: str) -> None:
         load_dataset(write(tmp_path / "e", form, x=x))
 
 
+@pytest.mark.parametrize("form", ["lists", "columns"])
+def test_columns_of_tags_and_structures_are_ignored(tmp_path: Path, form: str) -> None:
+    expected = read_vectors(write(tmp_path / "e", form))
+    tagged = read_vectors(
+        write(tmp_path / "t", form, tags=[["new", "blue"]] * N, camera=[{"name": "c", "iso": 100}] * N)
+    )
+    np.testing.assert_array_equal(tagged.x, expected.x)
+    assert (tagged.labels, tagged.domains, tagged.ids) == (expected.labels, expected.domains, expected.ids)
+
+
 def test_mistakes_in_parquet(tmp_path: Path) -> None:
     base = {"label": ["a", "b"], "domain": ["x", "y"]}
     path = tmp_path / "e.parquet"
@@ -134,6 +144,9 @@ def test_mistakes_in_parquet(tmp_path: Path) -> None:
         ({"embedding": [[1.0, 2.0], None]}, "1 of the 2 rows has no embedding"),
         ({"note": ["p", "q"], "f0": [1.0, 2.0]}, "other columns: note"),
         ({}, "no numbers"),
+        ({"embedding": [["p"], ["q"]], "f0": [1.0, 2.0]}, "got list<.*string> in the column embedding"),
+        ({"id": [["p"], ["q"]], "f0": [1.0, 2.0]}, "got list<.*string> in the column id"),
+        ({"boxes": [[1.0, 2.0], [1.0, 3.0]], "f0": [1.0, 2.0]}, "other columns: boxes"),  # perhaps the vectors
     ):
         parquet.write_table(pa.table({**base, **columns}), path)
         with pytest.raises(LongshiftError, match=message):

@@ -24,6 +24,7 @@ from PIL import Image
 
 from longshift.data import load_dataset, verify
 from longshift.data.image_decoding import BRIGHTEST, BadImage, decode
+from longshift.data.parquet_file import read_parquet
 from longshift.errors import LongshiftError
 from longshift.files import read_json, read_limited, read_sealed, write_sealed
 from longshift.inference import load_model, predict
@@ -195,9 +196,13 @@ def test_texts_of_a_table_are_not_multiplied(tmp_path: Path, monkeypatch: pytest
 
 
 def test_lists_of_texts_in_a_table_are_refused(tmp_path: Path) -> None:
-    pd.DataFrame({"f": [["a"]], "label": ["a"], "domain": ["b"]}).to_parquet(tmp_path / "b.parquet")
+    """How long they are is not known before they are read. Those that are not needed are not read."""
+    names = {"label": ["a"], "domain": ["b"]}
+    pd.DataFrame({"embedding": [["a"]], **names}).to_parquet(tmp_path / "b.parquet")
     with pytest.raises(LongshiftError, match="expected texts, numbers or lists of numbers, got list"):
         load_dataset(tmp_path / "b.parquet")
+    pd.DataFrame({"f": [["a"]], **names}).to_parquet(tmp_path / "b.parquet")
+    assert read_parquet(tmp_path / "b.parquet", needed=("embedding",)).column_names == ["label", "domain"]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_parquet(path: Path, skip_nested: bool = False) -> pa.Table:
-    """All columns of a file.
+def read_parquet(path: Path, needed: Collection[str] | None = None) -> pa.Table:
+    """The columns of a file, but for structures and lists of other things than numbers that are not needed.
 
     Args:
         path: The file.
-        skip_nested: Leave out columns of structures and of lists of other things than numbers, instead of raising.
+        needed: Columns that are refused if they hold such things; by default all.
 
     Raises:
         LongshiftError: A small file would take a lot of memory, or it has such a column.
@@ -34,10 +35,10 @@ def read_parquet(path: Path, skip_nested: bool = False) -> pa.Table:
     refuse_bomb(path, max(stated, 8 * about.num_rows * about.num_columns))
     schema = parquet.read_schema(path)
     nested = [field.name for field in schema if types.is_nested(field.type) and not _is_list_of_numbers(field.type)]
-    if nested and not skip_nested:
-        kind = schema.field(nested[0]).type
+    if refused := [name for name in nested if needed is None or name in needed]:
+        kind = schema.field(refused[0]).type
         raise LongshiftError(
-            f"{path}: expected texts, numbers or lists of numbers, got {kind} in the column {nested[0]}. Remove it."
+            f"{path}: expected texts, numbers or lists of numbers, got {kind} in the column {refused[0]}. Remove it."
         )
     columns = [name for name in schema.names if name not in nested] if nested else None
     texts = [field.name for field in schema if _is_text(field.type)]

@@ -51,7 +51,7 @@ def _read(source: Path) -> pd.DataFrame:
     try:
         if source.suffix.lower() == ".parquet":
             # Other columns may be anything, such as lists of tags.
-            frame: pd.DataFrame = read_parquet(source, skip_nested=True).to_pandas()
+            frame: pd.DataFrame = read_parquet(source, needed=()).to_pandas()
             return frame
         require_regular(source)
         # Texts stay texts: a class may be called "NA", "007" or "1.0".

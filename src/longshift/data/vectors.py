@@ -178,7 +178,7 @@ def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[
     from pyarrow import compute
 
     try:
-        table = read_parquet(path)
+        table = read_parquet(path, needed=(LISTS, *NAMES))
         names = list(table.column_names)
         columns = {name: np.array(table.column(name).to_pylist(), dtype=object) for name in NAMES if name in names}
     except LongshiftError:
