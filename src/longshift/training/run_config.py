@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic.dataclasses import dataclass as checked_dataclass
@@ -221,10 +221,10 @@ class RunConfig(BaseModel):
     def method_config(self) -> MethodConfig:
         """Hyper-parameters: the defaults or random draw `hparam_seed`, schedules scaled if asked, `hparams` on top."""
         scale = self.steps / PROTOCOL_STEPS if self.schedules == "scaled" else 0.0
-        drawn = (self.method_class.Config, self.method, self.hparam_seed, self.contexts, scale)
+        draw = _Draw(self.method_class.Config, self.method, self.hparam_seed, self.contexts, scale)
         if not self.hparams:
-            return _config(*drawn)  # type: ignore[arg-type]  # mypy does not take classes for hashable
-        return drawn[0].make(self.hparams, self.contexts, _drawn_config(*drawn))  # type: ignore[arg-type]
+            return _config(draw)
+        return draw.kind.make(self.hparams, self.contexts, _drawn_config(draw))
 
     def never_starts(self) -> str:
         """A warning where a part of the method would begin after the last step; empty where none does."""
@@ -271,19 +271,27 @@ def _known(find: Callable[[], T]) -> T:
         raise PydanticCustomError("longshift", "{text}", {"text": str(error)}) from error
 
 
-@functools.lru_cache(maxsize=4096)
-def _drawn_config(
-    cls: type[MethodConfig], method: str, seed: int, contexts: tuple[str, ...], scale: float
-) -> MethodConfig | None:
-    """Random draw `seed` of hyper-parameters with schedules scaled; None for the defaults, unscaled."""
-    base = cls.sample(hparam_rng(method, seed), contexts) if seed > 0 else None
-    return (base or cls.make({}, contexts)).shortened(scale) if scale else base
+class _Draw(NamedTuple):
+    """What decides the hyper-parameters that are not given by name."""
+
+    kind: type[MethodConfig]
+    method: str
+    seed: int
+    contexts: tuple[str, ...]
+    scale: float  # of the schedules; 0: as they are
 
 
 @functools.lru_cache(maxsize=4096)
-def _config(cls: type[MethodConfig], method: str, seed: int, contexts: tuple[str, ...], scale: float) -> MethodConfig:
+def _drawn_config(draw: _Draw) -> MethodConfig | None:
+    """The random draw of hyper-parameters with schedules scaled; None for the defaults, unscaled."""
+    base = draw.kind.sample(hparam_rng(draw.method, draw.seed), draw.contexts) if draw.seed > 0 else None
+    return (base or draw.kind.make({}, draw.contexts)).shortened(draw.scale) if draw.scale else base
+
+
+@functools.lru_cache(maxsize=4096)
+def _config(draw: _Draw) -> MethodConfig:
     """Hyper-parameters of which none is given by name: the same for all settings, targets and trials of a sweep."""
-    return cls.make({}, contexts, _drawn_config(cls, method, seed, contexts, scale))  # type: ignore[arg-type]
+    return draw.kind.make({}, draw.contexts, _drawn_config(draw))
 
 
 def hparam_rng(method: str, seed: int) -> np.random.Generator:
