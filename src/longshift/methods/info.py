@@ -170,8 +170,7 @@ def method_summary(info: MethodInfo) -> dict[str, Any]:
 def step_costs(text: str | None = None) -> dict[str, dict[str, float]]:
     """{method: {hardware: step time relative to ERM}}, from `text` or cost.csv, which benchmarks/methods.py writes."""
     if text is None:
-        source = files("longshift.methods") / "cost.csv"
-        text = source.read_text(encoding="utf-8") if source.is_file() else ""
+        text = (files("longshift.methods") / "cost.csv").read_text(encoding="utf-8")
     costs: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(text.splitlines()):
         costs.setdefault(row["method"], {})[row["hardware"]] = float(row["ratio"])
@@ -191,7 +190,5 @@ def _hardware() -> list[str]:
 
 def cost_note() -> str:
     """What the numbers in a cost cell mean."""
-    hardware = _hardware()
-    if not hardware:
-        return "Step cost: not measured yet (benchmarks/methods.py)."
-    return f"Step cost: time per step as a multiple of that of ERM, on {' / '.join(hardware)} (benchmarks/methods.py)."
+    places = " / ".join(_hardware())
+    return f"Step cost: time per step as a multiple of that of ERM, on {places} (benchmarks/methods.py)."

@@ -169,9 +169,7 @@ def require_version(expected: str, found: str, what: str, cache: Path | None = N
 
 
 def describe_network(config: RunConfig) -> str:
-    """Network, start and image size in a line."""
-    if config.vectors:
-        return f"{config.backbone_name} on vectors"
+    """Network, start and image size of a run on images, in a line."""
     start = Path(config.weights).name if config.weights else "pretrained" if config.pretrained else "random"
     network = f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
     return f"a head ({config.head}) on the features of {network}" if config.frozen else network

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from longshift.analysis import by_domain, domain_outputs, posterior_discrepancy
 from longshift.array_types import IntArray
 from longshift.methods import Method
 from longshift.metrics import (
     Evaluation,
-    FloatArray,
-    class_posteriors,
     evaluate_predictions,
     expected_calibration_error,
     fit_temperature,
-    js_divergence,
-    nan_mean,
     negative_log_likelihood,
-    probabilities,
 )
 from longshift.nn import without_kernel_tuning
 from longshift.training.batch_source import EvaluationSource
@@ -57,20 +52,13 @@ def posterior_gaps(task: Task, logits: Mapping[str, Tensor]) -> dict[str, float 
     held = [name for name in ("validation", "test") if name in logits]
     if "target" not in logits or not held:
         return {}
-    indices = np.concatenate([task.split.part(name) for name in held])
-    values = probabilities(torch.cat([logits[name] for name in held]))
-    labels, domains = task.labels(indices), task.source_domains(indices)
-    rows = [class_posteriors(values[domains == d], labels[domains == d]) for d in range(len(task.split.sources))]
-    goal = class_posteriors(probabilities(logits["target"]), task.labels(task.split.part("target")))
-    apart = [js_divergence(row, goal) for row in rows]
-    among = [js_divergence(a, b) for a, b in combinations(rows, 2)]
-    return {"target": _mean(apart), "sources": _mean(among)}
-
-
-def _mean(gaps: Sequence[FloatArray]) -> float | None:
-    """Over domains, then over classes; a class that a domain lacks is left out."""
-    value = float(nan_mean(nan_mean(np.stack(gaps)))) if gaps else float("nan")
-    return value if np.isfinite(value) else None
+    rows, split = np.concatenate([task.split.part(name) for name in held]), task.split
+    outputs = torch.cat([logits[name] for name in held])
+    sources = by_domain(outputs, task.labels(rows), task.source_domains(rows), split.sources)
+    target = domain_outputs(split.target, logits["target"], task.labels(split.part("target")))
+    found = posterior_discrepancy(sources, target)
+    gaps = {"target": found.average, "sources": found.between_sources}
+    return {name: value if np.isfinite(value) else None for name, value in gaps.items()}
 
 
 def calibration(task: Task, logits: Mapping[str, Tensor]) -> dict[str, Any]:
