@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from longshift.array_types import FloatArray
 from longshift.data import digit_styles as draw
 from longshift.data.digits import _originals
 from longshift.data.vectors import read_vectors
@@ -58,7 +59,7 @@ def pacs(file: Path, seed: int, most: int = 500) -> Sites:
     return Sites("pacs", x, y)
 
 
-def random_style(rng: np.random.Generator, strokes: draw.Floats, numbers: npt.NDArray[np.int64]) -> draw.Pixels:
+def random_style(rng: np.random.Generator, strokes: FloatArray, numbers: npt.NDArray[np.int64]) -> draw.Pixels:
     """Digits in a look that the generator decides: stroke, slant, blur, colors, paper, hatching, grain."""
     low = rng.uniform(0.1, 0.4)
     mask = draw.sharpen(draw.enlarge(strokes), low, low + rng.uniform(0.2, 0.5))
@@ -147,7 +148,7 @@ def vectors(seed: int, far: bool = False) -> Sites:
     return Sites(f"vectors-{seed}", x, y, beyond)
 
 
-def _look(rng: np.random.Generator, reach: float, turn: float) -> tuple[draw.Floats, draw.Floats, draw.Floats]:
+def _look(rng: np.random.Generator, reach: float, turn: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A shift, a scale per column and a mixing of columns."""
     skew = rng.normal(0, turn, (LENGTH, LENGTH))
     mix = np.linalg.qr(np.eye(LENGTH) + (skew - skew.T) / 2)[0]

@@ -15,8 +15,8 @@ from longshift.analysis.bound import Bound, Term, generalization_bound
 from longshift.analysis.domains import DomainOutputs, domain_outputs
 from longshift.analysis.mixture import closest_mixture, mixture_weights
 from longshift.analysis.probes import domain_hits, posterior_at, posterior_out_of_fold, total_variation
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError, UsageError
-from longshift.metrics.arrays import FloatArray
 
 BIAS = math.log(9)  # log odds of a prior of 0.9
 

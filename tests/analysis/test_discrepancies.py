@@ -16,8 +16,8 @@ from longshift.analysis.domains import DomainOutputs, by_domain, domain_outputs
 from longshift.analysis.margins import margin_summary
 from longshift.analysis.posteriors import posterior_discrepancy
 from longshift.analysis.prior import centroid_distances, prior_discrepancy, wasserstein
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import FloatArray
 from longshift.metrics.divergence import js_divergence
 
 CLASSES = 4

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json, write_sealed
 from longshift.inference import (
@@ -19,7 +20,6 @@ from longshift.inference import (
     read_signals,
     write_knowledge,
 )
-from longshift.metrics import FloatArray
 from tests.inference.site_outputs import known, outputs, reference, signals
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LinearRegression
 
-from longshift.array_types import IntArray
-from longshift.metrics import FloatArray, prototype_agreement, site_prototypes
+from longshift.array_types import FloatArray, IntArray
+from longshift.metrics import prototype_agreement, site_prototypes
 
 
 def test_prototypes_against_a_regression_on_classes_and_sites() -> None:

@@ -14,10 +14,9 @@ from scipy.special import softmax
 from sklearn import metrics as sk
 
 from longshift import metrics
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError, UsageError
 from longshift.metrics import scores as scores_module
-from longshift.metrics.arrays import FloatArray
 
 CLASSES, DOMAINS = 6, 3
 

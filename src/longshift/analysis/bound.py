@@ -31,8 +31,9 @@ import numpy as np
 from longshift.analysis.domains import DomainOutputs, check_domains, subsample
 from longshift.analysis.mixture import mixture_weights
 from longshift.analysis.probes import domain_hits, posterior_at, posterior_out_of_fold, total_variation
+from longshift.array_types import FloatArray
 from longshift.errors import UsageError
-from longshift.metrics import FloatArray, score_samples
+from longshift.metrics import score_samples
 
 LAMBDA_NOTE = "not computable: the infimum of source and target risk over all hypotheses"
 

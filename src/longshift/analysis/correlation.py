@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.metrics import FloatArray
 
 LEAST = 3  # points that a correlation needs
 DIGITS = 12  # values that differ in rounding errors alone do not vary

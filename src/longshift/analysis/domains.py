@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics import Array, FloatArray, finite_rows, indices
+from longshift.metrics import Array, finite_rows, indices
 
 Seed: TypeAlias = int | Sequence[int]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from longshift.metrics import Array, FloatArray, group_means, integers, margins
+from longshift.array_types import FloatArray
+from longshift.metrics import Array, group_means, integers, margins
 
 
 @dataclass(frozen=True, eq=False)

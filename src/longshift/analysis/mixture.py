@@ -10,8 +10,8 @@ from scipy.optimize import nnls
 from scipy.spatial.distance import cdist, pdist
 
 from longshift.analysis.domains import DomainOutputs, check_domains, subsample
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.metrics import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from longshift.analysis.domains import DomainOutputs, check_domains
-from longshift.metrics import FloatArray, class_posteriors, js_divergence, nan_mean, probabilities
+from longshift.array_types import FloatArray
+from longshift.metrics import class_posteriors, js_divergence, nan_mean, probabilities
 
 
 @dataclass(frozen=True, eq=False)

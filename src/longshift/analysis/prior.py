@@ -11,9 +11,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from longshift.analysis.domains import DomainOutputs, Seed, check_domains, subsample
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics import FloatArray, group_means
+from longshift.metrics import group_means
 
 Kind: TypeAlias = Literal["exact", "sliced"]
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longshift.array_types import IntArray
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError, UsageError
-from longshift.metrics import FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,15 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 
 SIZE = 32
 MARGIN = 4
 Pixels = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
-Style = Callable[[Floats, IntArray], Pixels]
+Style = Callable[[FloatArray, IntArray], Pixels]
 
 
-def enlarge(strokes: Floats) -> Floats:
+def enlarge(strokes: FloatArray) -> FloatArray:
     """Bilinear from 8x8 to 24x24 (weights rounded to 64ths), in the middle of an empty 32x32."""
     grid = (np.arange(24) + 0.5) / 3 - 0.5
     low = np.floor(grid).astype(np.int64)
@@ -31,7 +30,7 @@ def enlarge(strokes: Floats) -> Floats:
     return np.pad(both, ((0, 0), (MARGIN, MARGIN), (MARGIN, MARGIN)))
 
 
-def noise(numbers: IntArray, stream: int, cells: int) -> Floats:
+def noise(numbers: IntArray, stream: int, cells: int) -> FloatArray:
     """(n, cells, cells) uniform numbers on [0, 1), fixed for each digit and stream."""
     out = np.empty((len(numbers), cells, cells))
     for i, number in enumerate(numbers.tolist()):
@@ -41,24 +40,24 @@ def noise(numbers: IntArray, stream: int, cells: int) -> Floats:
     return out
 
 
-def sharpen(mask: Floats, low: float, high: float) -> Floats:
+def sharpen(mask: FloatArray, low: float, high: float) -> FloatArray:
     """Stretch [low, high] to [0, 1]."""
     return np.clip((mask - low) / (high - low), 0, 1)
 
 
-def spread(values: Floats, cell: int) -> Floats:
+def spread(values: FloatArray, cell: int) -> FloatArray:
     """Repeat each value as a square of `cell` pixels."""
     return values.repeat(cell, axis=1).repeat(cell, axis=2)
 
 
-def soften(mask: Floats) -> Floats:
+def soften(mask: FloatArray) -> FloatArray:
     """Blur with weights 1 2 1 in both directions."""
     padded = np.pad(mask, ((0, 0), (1, 1), (1, 1)), mode="edge")
     rows = (padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]) / 4
     return np.asarray((rows[:, :, :-2] + 2 * rows[:, :, 1:-1] + rows[:, :, 2:]) / 4)
 
 
-def slant(mask: Floats, pixels: int) -> Floats:
+def slant(mask: FloatArray, pixels: int) -> FloatArray:
     """Shear to the right: the top row moves by `pixels`, the bottom row by as much to the left."""
     out = np.zeros_like(mask)
     for row in range(SIZE):
@@ -71,24 +70,24 @@ def slant(mask: Floats, pixels: int) -> Floats:
     return out
 
 
-def blend(mask: Floats, ink: Floats, paper: Floats) -> Pixels:
+def blend(mask: FloatArray, ink: FloatArray, paper: FloatArray) -> Pixels:
     """`ink` where the mask is 1, `paper` where it is 0; colors on [0, 255], broadcast to (n, 32, 32, 3)."""
     mixed = paper + mask[..., None] * (ink - paper)
     return np.clip(np.floor(mixed + 0.5), 0, 255).astype(np.uint8)
 
 
-def color(*rgb: float) -> Floats:
+def color(*rgb: float) -> FloatArray:
     """A color that broadcasts over images."""
     return np.array(rgb, dtype=np.float64)
 
 
-def vary(rgb: Floats, numbers: IntArray, stream: int, reach: float) -> Floats:
+def vary(rgb: FloatArray, numbers: IntArray, stream: int, reach: float) -> FloatArray:
     """The color, each channel of each digit moved by at most `reach`: (n, 1, 1, 3)."""
     moves = noise(numbers, stream, 2).reshape(-1, 4)[:, :3] * 2 - 1
     return np.asarray(rgb + reach * moves[:, None, None, :])
 
 
-def draw_ink(strokes: Floats, numbers: IntArray) -> Pixels:
+def draw_ink(strokes: FloatArray, numbers: IntArray) -> Pixels:
     """Dark ink on grainy paper."""
     mask = sharpen(enlarge(strokes), 0.1875, 0.6875)
     grain = (noise(numbers, 1, SIZE) - 0.5) * 24
@@ -96,7 +95,7 @@ def draw_ink(strokes: Floats, numbers: IntArray) -> Pixels:
     return blend(mask, vary(color(84, 76, 104), numbers, 3, 60), paper)
 
 
-def draw_chalk(strokes: Floats, numbers: IntArray) -> Pixels:
+def draw_chalk(strokes: FloatArray, numbers: IntArray) -> Pixels:
     """Broken pale strokes, slanted to the right, on a stained board."""
     mask = slant(sharpen(enlarge(strokes), 0.25, 0.625), 2)
     mask = mask * np.where(noise(numbers, 4, SIZE) < 0.125, 0.5, 1.0)
@@ -105,7 +104,7 @@ def draw_chalk(strokes: Floats, numbers: IntArray) -> Pixels:
     return blend(mask, vary(color(216, 220, 208), numbers, 7, 36), board)
 
 
-def draw_neon(strokes: Floats, numbers: IntArray) -> Pixels:
+def draw_neon(strokes: FloatArray, numbers: IntArray) -> Pixels:
     """Bright outlines around a fainter inside, glowing on a dark gradient."""
     body = sharpen(enlarge(strokes), 0.375, 0.625)
     padded = np.pad(body, ((0, 0), (1, 1), (1, 1)))
@@ -119,7 +118,7 @@ def draw_neon(strokes: Floats, numbers: IntArray) -> Pixels:
     return blend(glow, tube, sky)
 
 
-def draw_stamp(strokes: Floats, numbers: IntArray) -> Pixels:
+def draw_stamp(strokes: FloatArray, numbers: IntArray) -> Pixels:
     """Thick blurred strokes, slanted to the left and hatched, on pale ruled paper."""
     mask = slant(soften(sharpen(enlarge(strokes), 0.1875, 0.5625)), -5)
     y, x = np.mgrid[0:SIZE, 0:SIZE]

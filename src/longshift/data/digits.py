@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.data.digit_styles import SIZE, STYLES, Pixels
 from longshift.data.embedded import DIGITS
 from longshift.data.manifest import Manifest, Row
@@ -54,7 +53,7 @@ def digit_images() -> Pixels:
 
 
 @lru_cache(maxsize=1)
-def _originals() -> tuple[npt.NDArray[np.float64], IntArray]:
+def _originals() -> tuple[FloatArray, IntArray]:
     """The 8x8 images on [0, 1] and their labels."""
     from sklearn.datasets import load_digits  # takes a second to import; most commands never need it
 

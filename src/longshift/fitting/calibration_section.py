@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from longshift.metrics import FloatArray, probabilities
+from longshift.array_types import FloatArray
+from longshift.metrics import probabilities
 from longshift.report import Line, Record, Section, figure, join_html, line_chart
 
 BINS, POINTS = 10, 20

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from scipy.stats import binomtest
 
-from longshift.array_types import IntArray
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray, IntArray
 
 STRENGTH = 0.1  # of the pull toward the old head, per sample of the new site
 MEMORY = 0.5  # weight of all known samples together, relative to those of the new site

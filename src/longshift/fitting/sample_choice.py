@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from longshift.array_types import IntArray
-from longshift.metrics import FloatArray, negative_entropy
+from longshift.array_types import FloatArray, IntArray
+from longshift.metrics import negative_entropy
 
 
 def choose_samples(probabilities: FloatArray, features: FloatArray, n: int, seed: int = 0) -> IntArray:

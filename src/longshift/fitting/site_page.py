@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.inference import LoadedModel, Outputs, Predictions, novelty
-from longshift.metrics import FloatArray
 from longshift.report import (
     Captioned,
     Cell,

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from longshift.analysis import ENOUGH_SITES, LEVEL, one_more_site
+from longshift.metrics import mean_class_accuracy
 from longshift.report import share_interval, weak_below, weak_indices
 from longshift.text import some
 
@@ -35,13 +36,12 @@ class SiteScore:
 def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
     """From the evaluations in a run's result ("selected" or "averaged")."""
     target = evaluations["target"]
-    present = [value for value in target["per_class"].values() if value is not None]
     test = evaluations.get("test")
     return SiteScore(
         site,
         int(target["n"]),
         float(target["accuracy"]),
-        float(np.mean(present)),
+        mean_class_accuracy(target["per_class"].values()),
         float(test["accuracy"]) if test else None,
         dict(target["per_class"]),
         tuple(tuple(row) for row in target["confusion"]),

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from longshift.analysis import logit_share
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.metrics import (
     Array,
     FeatureSummary,
-    FloatArray,
     confidence_threshold,
     difference_of_confidences,
     dispersity,

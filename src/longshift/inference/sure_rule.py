@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longshift.metrics import Array, FloatArray
+from longshift.array_types import FloatArray
+from longshift.metrics import Array
 
 WANTED = 0.9  # share of right predictions above the probability
 FEWEST = 0.05  # of all predictions

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     from longshift.metrics.arrays import (
         Array as Array,
-        FloatArray as FloatArray,
         finite_rows as finite_rows,
         indices as indices,
         integers as integers,

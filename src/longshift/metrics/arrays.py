@@ -9,12 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
 from longshift.text import agree, counted
 
 Array: TypeAlias = npt.NDArray[Any] | Tensor
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 def floats(values: Array) -> FloatArray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from longshift.array_types import IntArray
-from longshift.metrics.arrays import Array, FloatArray, floats
+from longshift.array_types import FloatArray, IntArray
+from longshift.metrics.arrays import Array, floats
 
 HALF = 5.0  # samples of a class with which it counts half as much, for the shift of a site, as one with very many
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import Array, FloatArray, indices
+from longshift.metrics.arrays import Array, indices
 from longshift.metrics.scores import score_samples
 from longshift.settings import SHOTS
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longshift.array_types import IntArray
-from longshift.metrics.arrays import FloatArray
+from longshift.array_types import FloatArray, IntArray
 
 
 def js_divergence(p: FloatArray, q: FloatArray) -> FloatArray:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import Array, FloatArray, indices
+from longshift.metrics.arrays import Array, indices
 from longshift.metrics.classification import (
     count_pairs,
     f1_mean,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longshift.metrics.arrays import Array, FloatArray, finite_rows
+from longshift.array_types import FloatArray
+from longshift.metrics.arrays import Array, finite_rows
 
 
 @dataclass(frozen=True, eq=False)

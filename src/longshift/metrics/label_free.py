@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from longshift.array_types import FloatArray
 from longshift.errors import UsageError
-from longshift.metrics.arrays import Array, FloatArray, floats
+from longshift.metrics.arrays import Array, floats
 
 
 def negative_entropy(probabilities: Array) -> FloatArray:

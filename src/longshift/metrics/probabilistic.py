@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from longshift.array_types import FloatArray
 from longshift.errors import UsageError
-from longshift.metrics.arrays import Array, FloatArray
+from longshift.metrics.arrays import Array
 from longshift.metrics.scores import score_samples
 
 ECE_BINS = 15

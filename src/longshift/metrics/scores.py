@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import Array, FloatArray, finite_rows, floats, indices, refuse_not_finite
+from longshift.metrics.arrays import Array, finite_rows, floats, indices, refuse_not_finite
 
 # Rows converted to float64 at a time: the float64 copies of 170,000 x 345 logits would need 1.4 GB.
 _CHUNK = 16_384

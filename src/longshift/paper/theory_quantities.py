@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from longshift.analysis import margin_summary, posterior_discrepancy, prior_discrepancy
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray
 from longshift.paper.chosen_runs import Results
 
 DELTA = 0.0  # the paper's

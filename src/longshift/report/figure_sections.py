@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from longshift.array_types import IntArray
-from longshift.metrics import FloatArray, margins
+from longshift.array_types import FloatArray, IntArray
+from longshift.metrics import margins
 from longshift.report.figures import (
     Drawing,
     Line,

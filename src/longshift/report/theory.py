@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from longshift.analysis import Relation, relate, relate_within
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray
 from longshift.report.published_results import Published
 from longshift.report.run_filters import each_once
 from longshift.report.table import Cell, Column, Row, Table, float_or_none, slug

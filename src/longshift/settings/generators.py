@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import UsageError, unknown_name
 
 # The registry is exported from here, so that the built-in settings are in it, first.
@@ -24,7 +24,7 @@ from longshift.settings.generator_base import (
     Pool,
     register_generator as register_generator,
 )
-from longshift.settings.tail_shapes import FloatArray, cut_to_ratio, cut_to_tail, heavy_tail
+from longshift.settings.tail_shapes import cut_to_ratio, cut_to_tail, heavy_tail
 
 _ALIASES = {"idg": "GINIDG"}
 

@@ -6,12 +6,9 @@ import functools
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import UsageError
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @functools.lru_cache(maxsize=256)

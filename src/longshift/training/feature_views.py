@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.array_types import IntArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.data import Manifest
 from longshift.losses import (
     KERNEL_SIZES,
@@ -31,7 +31,6 @@ from longshift.training.run_config import RunConfig
 from longshift.training.style import UNIFORMS, Style
 
 SEED = 20190  # of all copies: a cache of features serves every train seed
-Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,8 @@ class ViewPlan:
         self.recipe, self.view = recipe, view
         self._augment = find_augmentation(recipe.augmentation) if recipe.augmentation else None
         rng, n = generator(SEED, view, 0), len(manifest)
-        self._augment_u: Numbers = rng.random((n, self._augment.uniforms if self._augment else 0))
-        self._style_u: Numbers = rng.random((n, UNIFORMS))
+        self._augment_u: FloatArray = rng.random((n, self._augment.uniforms if self._augment else 0))
+        self._style_u: FloatArray = rng.random((n, UNIFORMS))
         self.partners: IntArray | None = None
         self.style_samples = np.arange(n)
         style = recipe.style
@@ -112,11 +111,11 @@ class ViewPlan:
         ]
         return torch.stack(kernels).to(like), torch.arange(len(kernels), device=like.device)
 
-    def _uniform(self, values: Numbers, like: Tensor) -> Tensor:
+    def _uniform(self, values: FloatArray, like: Tensor) -> Tensor:
         return torch.as_tensor(values, dtype=like.dtype, device=like.device)
 
 
-def choose_partners(manifest: Manifest, u: Numbers, same_class: bool = False) -> IntArray:
+def choose_partners(manifest: Manifest, u: FloatArray, same_class: bool = False) -> IntArray:
     """For each image the index of one of another domain: any domain, then any of its images, by two numbers each.
 
     With `same_class` it is an image of the same class if that domain has one. With a single domain, images are their

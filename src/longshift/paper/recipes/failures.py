@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from longshift.analysis import DomainOutputs
+from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.metrics import FloatArray, probabilities
+from longshift.metrics import probabilities
 from longshift.paper.chosen_runs import Results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe, require_methods
 from longshift.paper.workspace import Workspace

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from longshift.metrics import FloatArray, nan_mean
+from longshift.array_types import FloatArray
+from longshift.metrics import nan_mean
 from longshift.paper.chosen_runs import Results
 from longshift.paper.recipe import Output, Picture, Recipe, require_methods
 from longshift.paper.recipes.theory_tables import MARGIN_METHODS, margin_jobs

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray
 from longshift.report.figures.drawing import Drawing, new_drawing
 from longshift.report.figures.style import BELOW, FAINT, INK, class_axis, headline, legend, plain, series_style
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray
 from longshift.report.figures.drawing import Drawing, new_drawing
 from longshift.report.figures.heat_maps import number_map
 from longshift.report.figures.style import (

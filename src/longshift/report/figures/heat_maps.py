@@ -11,7 +11,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray
 from longshift.report.figures.drawing import Drawing, new_drawing
 from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER, headline, plain, short
 from longshift.report.table import DASH

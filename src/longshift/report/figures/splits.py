@@ -12,8 +12,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from longshift.array_types import IntArray
-from longshift.metrics import FloatArray
+from longshift.array_types import FloatArray, IntArray
 from longshift.report.figures.drawing import Drawing, new_drawing
 from longshift.report.figures.style import (
     BELOW,
