@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 import longshift
-from longshift.results import run_schema
 from tests.data.trees import make_tree, zip_tree
 from tests.faults.tools import tiny_sites
+from tests.registries import restore_registries
 from tests.report.folders import write_runs
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,7 @@ def test_the_python_of_a_page_runs(
         FILES[page](tmp_path, digits_run)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(run_schema, "_plugins", {})  # a page may register a column
+    restore_registries(monkeypatch)  # a page may register a column or a table
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)  # dataclasses look their module up
     code = blocks(ROOT / page).replace("minutes=10", "steps=4")
