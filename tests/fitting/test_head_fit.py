@@ -18,7 +18,7 @@ from longshift.fitting.request_checks import make_draft
 from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import evaluate, predict
 from longshift.training import FrozenNetwork, OpenDataset, feature_cache
-from tests.fitting.test_fit_run import COUNTS, sites
+from tests.fitting.colored_sites import COUNTS, sites
 from tests.training.frozen import head_config, small_weights
 from tests.training.runs import CPU
 

@@ -35,11 +35,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 def scores(*balanced: float) -> list[SiteScore]:
     return [SiteScore(str(i), 10, 0.5, value, None, {}, ()) for i, value in enumerate(balanced)]
 

@@ -1,0 +1,59 @@
+"""Which network a fit takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from longshift.data import load_dataset
+from longshift.errors import LongshiftError, UsageError
+from longshift.fitting.network_choice import choose_network
+from tests.fitting.colored_sites import COUNTS, sites
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sites(tmp_path_factory.mktemp("data") / "colors", COUNTS)
+
+
+def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = load_dataset(data)
+    values, reason = choose_network(manifest, gpu=False)
+    assert values == {"backbone": "small_conv", "image_size": 20, "trainable": "all"}
+    assert "20x20" in reason
+    values, _ = choose_network(manifest, gpu=True, backbone="resnet18", pretrained=True)
+    assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224, "trainable": "all"}
+    values, reason = choose_network(manifest, gpu=True, backbone="resnet18")
+    assert values["pretrained"] is False
+    assert "starts from random weights, on 224x224 pixels. Pretrained weights cannot be downloaded" in reason
+    monkeypatch.setattr("longshift.fitting.network_choice.weights_available", lambda name: name == "resnet18")
+    assert choose_network(manifest, gpu=True, backbone="resnet18")[0]["pretrained"] is True
+    assert choose_network(manifest, gpu=True, backbone="resnet18", pretrained=False)[0]["pretrained"] is False
+    with pytest.raises(LongshiftError, match="no weights file"):
+        choose_network(manifest, gpu=False, weights="absent.safetensors")
+
+
+def test_weights_name_their_network(data: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    manifest = load_dataset(data)
+    save_file({"x": torch.zeros(1)}, tmp_path / "named.safetensors", {"arch": "timm mobilenetv2_100 pad_type=same"})
+    save_file({"x": torch.zeros(1)}, tmp_path / "silent.safetensors")
+    values, _ = choose_network(manifest, gpu=False, weights=str(tmp_path / "named.safetensors"))
+    assert values["backbone"] == "mobilenetv2_100"
+    with pytest.raises(UsageError, match="Add --backbone"):
+        choose_network(manifest, gpu=False, weights=str(tmp_path / "silent.safetensors"))
+    for name in ("mobilenetv2_050", "small_conv"):  # a file of published weights often has nothing but its name
+        (tmp_path / "silent.safetensors").rename(tmp_path / f"{name}.safetensors")
+        values, _ = choose_network(manifest, gpu=False, weights=str(tmp_path / f"{name}.safetensors"))
+        assert values["backbone"] == name
+        (tmp_path / f"{name}.safetensors").rename(tmp_path / "silent.safetensors")
+
+
+def test_a_network_made_for_one_size_gets_it(data: Path) -> None:
+    manifest = load_dataset(data)
+    assert choose_network(manifest, gpu=False, backbone="vit_tiny_patch16_224")[0]["image_size"] == 224
+    assert choose_network(manifest, gpu=False, backbone="resnet18")[0]["image_size"] == 128
+    assert choose_network(manifest, gpu=False, backbone="small_conv")[0]["image_size"] == 20
