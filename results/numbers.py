@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from longshift.analysis import rank_table
 from longshift.paper import overall_results
 from longshift.report import build_tables, method_title
 from longshift.results import averages, choose, read_runs, standard_error
@@ -126,7 +127,12 @@ def cases(folder: str, extra: Sequence[str] = ()) -> pd.DataFrame:
 
 def ranks(folder: str, extra: Sequence[str] = ()) -> pd.Series[float]:
     """Average rank of the 24 methods, and of others, over settings and targets."""
-    return cases(folder, extra).rank(axis=1, ascending=False).mean()
+    return average_ranks(cases(folder, extra))
+
+
+def average_ranks(scores: pd.DataFrame) -> pd.Series[float]:
+    """Average rank of each column over the rows; means of equal accuracies tie, whatever their rounding errors."""
+    return rank_table(scores).mean()
 
 
 def _common_trials(folder: str, names: Sequence[str]) -> pd.DataFrame:

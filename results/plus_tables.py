@@ -25,6 +25,7 @@ from results.numbers import (
     TAIL,
     TUNED,
     UNSTYLED,
+    average_ranks,
     chosen,
     gap,
     gaps,
@@ -163,7 +164,7 @@ def confirmation_ranks() -> str:
     frame = chosen(CONFIRM)
     part = frame[frame["method"].isin(CONFIRMED)]
     found = part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
-    test, place = friedman(found), found.rank(axis=1, ascending=False).mean()
+    test, place = friedman(found), average_ranks(found)
     difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
     ranked = [text(place[name], digits=2) for name in reversed(CONFIRMED)]
     header = ["cases", *map(method_title, reversed(CONFIRMED)), "critical difference", "Friedman, p"]

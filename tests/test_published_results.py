@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from results.docs_tables import TABLES, filled, names, pages
 from results.methods_page import PAGE, accuracies, gain, methods_page
+from results.numbers import cases, ranks
 from scipy import stats
 
 from longshift.methods import get_method
@@ -68,6 +69,13 @@ def test_gains_on_the_methods_page_by_another_route() -> None:
 def test_a_stale_table_is_found() -> None:
     page = "a\n<!-- table: columns -->\nold\n<!-- end -->\nb\n"
     assert filled(page) == f"a\n<!-- table: columns -->\n{TABLES['columns']()}\n<!-- end -->\nb\n"
+
+
+@pytest.mark.parametrize("folder", ["pacs-mobilenetv2", "pacs-frozen"])
+def test_equal_accuracies_share_a_rank(folder: str) -> None:
+    rounded = cases(folder).round(9).to_numpy()  # some means are equal but for their last bit
+    by_hand = [[1 + (row > value).sum() + ((row == value).sum() - 1) / 2 for value in row] for row in rounded]
+    assert ranks(folder).to_numpy() == pytest.approx(pd.DataFrame(by_hand).mean().to_numpy())
 
 
 def rows(name: str) -> dict[str, list[str]]:
