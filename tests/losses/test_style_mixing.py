@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -161,9 +163,43 @@ def test_modules_draw_anew_by_their_seed_and_do_nothing_in_evaluation() -> None:
 
 
 def test_mistakes_of_the_modules_are_named() -> None:
-    with pytest.raises(ValueError, match=r"Expected `amount` and `share` from 0 to 1, but got 2 and 1\.0"):
+    with pytest.raises(ValueError, match=r"Expected `amount` and `share` from 0 to 1, got 2 and 1\.0"):
         AmplitudeMix(2)
-    with pytest.raises(ValueError, match=r"Expected images of shape \(B, 3, H, W\), but got \(2, 1, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"Expected images of shape \(B, 3, H, W\), got \(2, 1, 4, 4\)"):
         RandomConvolution()(torch.rand(2, 1, 4, 4))
     with pytest.raises(ValueError, match="Expected the classes `y`"):
         AmplitudeMix(same_class=True)(torch.rand(2, 3, 4, 4), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_integer_images_are_refused(training: bool) -> None:
+    images, d = torch.randint(0, 256, (4, 3, 6, 6), dtype=torch.uint8), torch.tensor([0, 0, 1, 1])
+    mix, convolve = AmplitudeMix().train(training), RandomConvolution().train(training)
+    calls: list[Callable[[Tensor], Tensor]] = [
+        lambda x: mix(x, d),
+        convolve,
+        lambda x: style_mixing.mix_amplitude(x, d, torch.ones(4)),
+    ]
+    for call in calls:
+        text = (
+            r"^Expected float images with values in \[0, 1\], got uint8\. Divide them first: images\.float\(\) / 255\.$"
+        )
+        with pytest.raises(ValueError, match=text):
+            call(images)
+        with pytest.raises(ValueError, match=r"^Expected float images with values in \[0, 1\], got int64\.$"):
+            call(images.long())
+        assert call(images.float() / 255).isfinite().all()  # the advice works
+
+
+def test_domains_and_classes_are_one_per_image() -> None:
+    images, d = torch.rand(4, 3, 6, 6), torch.tensor([0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"^Expected `d` of shape \(4,\), one value per image, got \(3,\)\.$"):
+        AmplitudeMix()(images, d[:3])
+    with pytest.raises(ValueError, match=r"Expected `d` of shape \(4,\), one value per image, got \(4, 1\)"):
+        AmplitudeMix()(images, d[:, None])
+    with pytest.raises(ValueError, match=r"Expected `y` of shape \(4,\), one value per image, got \(5,\)"):
+        AmplitudeMix(same_class=True)(images, d, torch.arange(5))
+    with pytest.raises(ValueError, match=r"Expected `partners` of shape \(4,\)"):
+        style_mixing.mix_amplitude(images, d[:1], torch.ones(4))
+    with pytest.raises(ValueError, match=r"Expected `amount` of shape \(4,\)"):
+        style_mixing.mix_amplitude(images, d, torch.tensor(0.5))

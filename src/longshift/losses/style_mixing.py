@@ -24,6 +24,20 @@ KERNELS_SHAPE = (len(KERNEL_SIZES), 3, 3, LARGEST, LARGEST)
 PIXEL_NOISE = 1 / (255 * 12**0.5)  # standard deviation of the error of rounding to 8 bits
 
 
+def check_images(images: Tensor, **per_image: Tensor | None) -> None:
+    """Refuse images that are not (B, 3, H, W) floats, and values by name that are not one per image."""
+    if images.dim() != 4 or images.shape[1] != 3:
+        raise ValueError(f"Expected images of shape (B, 3, H, W), got {tuple(images.shape)}.")
+    if not images.is_floating_point():
+        kind = str(images.dtype).removeprefix("torch.")
+        text = f"Expected float images with values in [0, 1], got {kind}."
+        raise ValueError(f"{text} Divide them first: images.float() / 255." if images.dtype == torch.uint8 else text)
+    for name, values in per_image.items():
+        if values is not None and values.shape != (len(images),):
+            shape = tuple(values.shape)
+            raise ValueError(f"Expected `{name}` of shape ({len(images)},), one value per image, got {shape}.")
+
+
 def choose_partners(u: Tensor, y: Tensor, d: Tensor, *, same_class: bool = False) -> Tensor:
     """For each sample the index of another, by a uniform number each: one of another domain.
 
@@ -47,18 +61,22 @@ def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
     """Images whose Fourier amplitude is (1 - amount) their own + amount that of images[partners]; the phase is kept.
 
     Args:
-        images: (B, 3, H, W), real.
+        images: (B, 3, H, W), floats in [0, 1].
         partners: (B,) int64, which image of the batch gives the amplitude.
         amount: (B,) in [0, 1].
 
     Returns:
         (B, 3, H, W). Values may leave the range of the images: clipping them would change the phase.
 
+    Raises:
+        ValueError: If a shape is invalid, or the images are integers.
+
     Example:
         >>> images = torch.rand(4, 3, 8, 8)
         >>> mix_amplitude(images, torch.tensor([2, 3, 0, 1]), torch.full((4,), 0.5)).shape
         torch.Size([4, 3, 8, 8])
     """
+    check_images(images, partners=partners, amount=amount)
     transform = torch.view_as_real(torch.fft.rfft2(images.contiguous()))
     amplitude = torch.linalg.vector_norm(transform, dim=-1)
     share = amount[:, None, None, None]
@@ -126,14 +144,12 @@ class StyleModule(nn.Module):
     def __init__(self, amount: float, share: float, draws: Draws | None, seed: int) -> None:
         super().__init__()
         if not (0 <= amount <= 1 and 0 <= share <= 1):
-            raise ValueError(f"Expected `amount` and `share` from 0 to 1, but got {amount} and {share}.")
+            raise ValueError(f"Expected `amount` and `share` from 0 to 1, got {amount} and {share}.")
         self.amount, self.share = amount, share
         self.draws: Draws = draws or HostDraws(seed)
 
     def uniforms(self, images: Tensor) -> Tensor:
         """Draw three uniform numbers per image: the module's own choice, the amount, and whether it is styled."""
-        if images.dim() != 4 or images.shape[1] != 3:
-            raise ValueError(f"Expected images of shape (B, 3, H, W), but got {tuple(images.shape)}.")
         return self.draws.uniform(len(images), 3).to(images)
 
     def keep_share(self, images: Tensor, styled: Tensor, u: Tensor) -> Tensor:
@@ -154,7 +170,7 @@ class AmplitudeMix(StyleModule):
         seed: Seed of the default `draws`.
 
     Raises:
-        ValueError: If an option or a shape is invalid.
+        ValueError: If an option or a shape is invalid, or the images are integers.
 
     Example:
         >>> mix = AmplitudeMix(amount=1.0)
@@ -176,8 +192,9 @@ class AmplitudeMix(StyleModule):
 
     def forward(self, images: Tensor, d: Tensor, y: Tensor | None = None) -> Tensor:
         """Mix images (B, 3, H, W) with values in [0, 1], of domains d (B,) and, for `same_class`, classes y (B,)."""
+        check_images(images, d=d, y=y)
         if y is None and self.same_class:
-            raise ValueError("Expected the classes `y` of the images with same_class=True, but got none.")
+            raise ValueError("Expected the classes `y` of the images with same_class=True, got none.")
         if not self.training:
             return images
         full = upcast(images)
@@ -199,7 +216,7 @@ class RandomConvolution(StyleModule):
         seed: Seed of the default `draws`.
 
     Raises:
-        ValueError: If an option or a shape is invalid.
+        ValueError: If an option or a shape is invalid, or the images are integers.
 
     Example:
         >>> convolve = RandomConvolution(share=0.5)
@@ -224,6 +241,7 @@ class RandomConvolution(StyleModule):
 
     def forward(self, images: Tensor) -> Tensor:
         """Blend images (B, 3, H, W) with values in [0, 1]."""
+        check_images(images)
         if not self.training:
             return images
         full = upcast(images)
