@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from longshift.data import load_dataset
+from longshift import losses
+from longshift.data import Manifest, load_dataset
 from longshift.losses import mix_statistics
 from longshift.training.feature_views import CopyRecipe, ViewPlan, choose_partners
 from longshift.training.style import Style
@@ -24,6 +25,41 @@ def test_partners_are_of_another_domain_and_all_domains_are_used() -> None:
     alike = choose_partners(DIGITS, u, same_class=True)
     assert (DIGITS.labels[alike] == DIGITS.labels).all()
     assert (DIGITS.domains[alike] != DIGITS.domains).all()
+
+
+def _manifest(domains: list[int], labels: list[int]) -> Manifest:
+    names = tuple(str(i) for i in range(len(labels)))
+    return Manifest("made-up", None, names, np.array(labels), np.array(domains), ("a", "b", "c"), ("d", "e", "f"))
+
+
+@pytest.mark.parametrize(
+    ("domains", "labels"),
+    [
+        ([0] * 9, [0, 0, 0, 1, 1, 1, 1, 2, 0]),  # one domain; class 2 once
+        ([0, 0, 0, 2, 2, 2], [0, 1, 2, 0, 0, 1]),  # a domain without images
+        ([0, 0, 1, 1, 2, 2, 2], [0, 2, 1, 1, 0, 1, 1]),  # classes that not every domain has
+        ([1], [0]),
+    ],
+)
+@pytest.mark.parametrize("same_class", [False, True])
+def test_partners_are_those_that_training_may_choose(domains: list[int], labels: list[int], same_class: bool) -> None:
+    n, rng = len(labels), np.random.default_rng(0)
+    y, d = torch.tensor(labels), torch.tensor(domains)
+    ours, theirs = (np.zeros((n, n), bool) for _ in range(2))
+    for u in rng.random((300, n, 2)):
+        ours[np.arange(n), choose_partners(_manifest(domains, labels), u, same_class)] = True
+        drawn = losses.choose_partners(torch.from_numpy(u[:, 0]), y, d, same_class=same_class)
+        theirs[np.arange(n), drawn.numpy()] = True
+    np.testing.assert_array_equal(ours, theirs)
+    assert n == 1 or not ours.diagonal().any()
+
+
+def test_other_images_of_a_single_domain_are_equally_likely() -> None:
+    rng, single = np.random.default_rng(0), _manifest([0] * 5, [0] * 5)
+    found = np.stack([choose_partners(single, u) for u in rng.random((4000, 5, 2))])
+    for i in range(5):
+        shares = np.bincount(found[:, i], minlength=5) / 4000
+        assert np.abs(np.delete(shares, i) - 0.25).max() < 0.03
 
 
 @pytest.mark.parametrize("kind", ["amplitude", "convolution", "both", "statistics"])

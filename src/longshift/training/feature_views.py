@@ -7,6 +7,7 @@ another domain; a run leaves out the copies whose partner is not one of its trai
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,24 +117,38 @@ class ViewPlan:
 
 
 def choose_partners(manifest: Manifest, u: FloatArray, same_class: bool = False) -> IntArray:
-    """For each image the index of one of another domain: any domain, then any of its images, by two numbers each.
+    """For each image the index of another, by two uniform numbers: any other domain, then any of its images.
 
-    With `same_class` it is an image of the same class if that domain has one. With a single domain, images are their
-    own partners.
+    The rule is that of `longshift.losses.choose_partners`, which training uses, on the whole dataset instead of a
+    batch: with a single domain the partner is any other image; with `same_class` it is one of the same class where
+    there is one, else any. An image that is alone in the dataset is its own partner.
     """
     domains = len(manifest.domain_names)
-    partners = np.arange(len(manifest))
-    if domains < 2:
-        return partners
-    other = (manifest.domains + 1 + (u[:, 0] * (domains - 1)).astype(np.int64)) % domains
     members = [np.flatnonzero(manifest.domains == d) for d in range(domains)]
     alike = {
         (d, k): rows[manifest.labels[rows] == k] for d, rows in enumerate(members) for k in range(len(manifest.classes))
     }
-    for i, (d, k) in enumerate(zip(other.tolist(), manifest.labels.tolist(), strict=True)):
-        rows = alike[d, k] if same_class and len(alike[d, k]) else members[d]
-        partners[i] = rows[int(u[i, 1] * len(rows))]
+
+    @functools.cache
+    def pools(d: int, k: int) -> list[IntArray]:
+        """Images that may be the partner of one of domain d and class k, by domain."""
+        others = [other for step in range(1, domains) if len(members[other := (d + step) % domains])] or [d]
+        of_class = [alike[other, k] for other in others if len(alike[other, k]) > (other == d)]
+        return of_class if same_class and of_class else [members[other] for other in others]
+
+    partners = np.arange(len(manifest))
+    for i, (d, k) in enumerate(zip(manifest.domains.tolist(), manifest.labels.tolist(), strict=True)):
+        found = pools(d, k)
+        partners[i] = _other_than(i, found[int(u[i, 0] * len(found))], u[i, 1])
     return partners
+
+
+def _other_than(index: int, rows: IntArray, u: float) -> int:
+    """One of the sorted rows by a uniform number, but not `index` unless it is the only one."""
+    place = int(np.searchsorted(rows, index))
+    inside = place < len(rows) and rows[place] == index and len(rows) > 1
+    chosen = int(u * (len(rows) - inside))
+    return int(rows[chosen + (inside and chosen >= place)])
 
 
 def _mix_with(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
