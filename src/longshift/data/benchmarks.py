@@ -41,13 +41,13 @@ class Benchmark:
     """
 
     name: str
-    domains: Mapping[str, str]  # short name -> full name: {"A": "art_painting", ...}
+    domains: Mapping[str, str]
     classes: tuple[str, ...]
-    totals: Mapping[str, Mapping[str, int]]  # short name -> class -> images
-    domain_spellings: Mapping[str, str]  # plain spelling -> short name
-    class_spellings: Mapping[str, str]  # plain spelling -> class
-    partial: bool  # the totals cover a part of the usual data, so a full copy has more images
-    note: str = ""  # what to know before taking a difference for an error
+    totals: Mapping[str, Mapping[str, int]]
+    domain_spellings: Mapping[str, str]
+    class_spellings: Mapping[str, str]
+    partial: bool
+    note: str = ""
 
     def explains(self, difference: CountDifference) -> bool:
         """Whether a good copy can have this difference: the totals are partial and the copy has more images."""

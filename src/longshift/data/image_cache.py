@@ -74,12 +74,12 @@ class Store:
     """
 
     manifest: Manifest
-    inputs: npt.NDArray[np.uint8] | npt.NDArray[np.float32]  # (N, size, size, 3) or (views * N, length), read-only
-    size: int  # pixels; 0 for vectors
-    fingerprint: str  # SHA-256 over manifest, size and pixels: the same on every machine
+    inputs: npt.NDArray[np.uint8] | npt.NDArray[np.float32]
+    size: int
+    fingerprint: str
     views: int = 1
-    style_samples: IntArray | None = None  # (views * N,) the sample whose style a row has; None: itself
-    version: str = ""  # of the data, see `data_version`; "" for the embedded digits
+    style_samples: IntArray | None = None
+    version: str = ""
 
     def __len__(self) -> int:
         return len(self.manifest)

@@ -49,11 +49,11 @@ class Manifest:
         splits: The optional split column, "" where it is not given.
         prefix: Folder inside a .zip that `paths` are relative to.
         empty_folders: Folders domain/class without an image.
-        misplaced: Images that are not at domain/class/image.
-        others: Images in formats that are not read.
+        misplaced: Images that are not at domain/class/image and are left out.
+        others: Images in formats that are not read, left out.
         vectors: Whether samples are vectors, and `paths` their ids.
         skipped_levels: Folders between domain and class that are the same everywhere, such as "images".
-        given: What was given to `load_dataset`.
+        given: What was given to `load_dataset`, for commands in messages.
 
     Example:
         >>> rows = [Row("north", "cat", "north/cat/1.png"), Row("south", "dog", "south/dog/1.png")]
@@ -63,20 +63,20 @@ class Manifest:
     """
 
     name: str
-    root: Path | None  # folder, .zip or file of embeddings that `paths` are in; None when there is none (digits)
-    paths: tuple[str, ...]  # relative, with "/" on every system
-    labels: IntArray  # (N,) index into `classes`
-    domains: IntArray  # (N,) index into `domain_names`
+    root: Path | None
+    paths: tuple[str, ...]
+    labels: IntArray
+    domains: IntArray
     classes: tuple[str, ...]
     domain_names: tuple[str, ...]
-    splits: tuple[str, ...] | None = None  # (N,) the optional split column, "" where not given
-    prefix: str = ""  # folder inside a .zip that `paths` are relative to: "" or "PACS/"
-    empty_folders: tuple[str, ...] = ()  # "domain/class" folders that hold no image
-    misplaced: tuple[str, ...] = ()  # images that are not at domain/class/image and are left out
-    others: tuple[str, ...] = ()  # pictures of formats that are not read, left out
-    vectors: bool = False  # samples are rows of a file of embeddings (`root`), and `paths` are their ids
-    skipped_levels: tuple[str, ...] = ()  # folders between domain, class and image that are the same everywhere
-    given: str = ""  # what was given to `load_dataset`, for commands in messages
+    splits: tuple[str, ...] | None = None
+    prefix: str = ""
+    empty_folders: tuple[str, ...] = ()
+    misplaced: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    vectors: bool = False
+    skipped_levels: tuple[str, ...] = ()
+    given: str = ""
 
     def __repr__(self) -> str:
         """One line: thousands of paths would fill a notebook."""

@@ -55,12 +55,12 @@ class LoadedModel:
 
     folder: Path
     info: ModelFile
-    predictor: nn.Module  # in evaluation mode: normalized inputs -> logits
+    predictor: nn.Module
     inputs: Inputs
     device: torch.device
     temperature: float
-    warning: str = ""  # why it must not be used, by its record at unseen sites
-    knowledge: SiteKnowledge | None = None  # what its fit kept about new sites; of the selected weights only
+    warning: str = ""
+    knowledge: SiteKnowledge | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:

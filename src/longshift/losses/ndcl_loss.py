@@ -56,21 +56,21 @@ class NDCLRecipe:
         (0.0, 'augmented')
     """
 
-    alpha: float = 0.1  # weight of eq. con; 0 skips the term and the second forward pass
-    beta: float = 0.1  # weight of eq. align; 0 skips the term
-    rho: float = 0.2  # mixing coefficients are drawn from Beta(rho, rho)
+    alpha: float = 0.1
+    beta: float = 0.1
+    rho: float = 0.2
     contrast: Contrast = "infonce_nd"
-    similarity: SimilarityChoice = "default"  # of infonce and supcon
+    similarity: SimilarityChoice = "default"
     negatives: Negatives = "augmented"
-    reduction: Reduction = "mean"  # over anchors, in eq. con and eq. align
+    reduction: Reduction = "mean"
     alignment: Alignment = "paper"
-    weights: Weights = "adaptive"  # of eq. ce
-    divisor: Divisor = "present"  # of eq. ce
+    weights: Weights = "adaptive"
+    divisor: Divisor = "present"
     share: Share = "inverse"
-    shared_lambda: bool = False  # one mixing coefficient for the whole batch
-    lambda_max_half: bool = False  # lambda <= 1/2: a mined sample is never mostly its positive
-    normalised: bool = False  # means over positives and over negatives in the ratio of eq. con
-    prior: Prior = "none"  # log of the training counts added to the logits inside eq. ce
+    shared_lambda: bool = False
+    lambda_max_half: bool = False
+    normalised: bool = False
+    prior: Prior = "none"
 
     def __post_init__(self) -> None:
         check("contrast", self.contrast, CONTRASTS)

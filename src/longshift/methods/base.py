@@ -33,7 +33,7 @@ class Problem:
 
     classes: int
     domains: int
-    counts: tuple[tuple[int, ...], ...]  # [domain][class] training samples; a class may be missing (0)
+    counts: tuple[tuple[int, ...], ...]
     steps: int = 5000
 
     def __post_init__(self) -> None:

@@ -25,9 +25,9 @@ class Batch:
         [[0, 1, 2], [0, 1, 2]]
     """
 
-    x: Tensor  # (B, ...) inputs
-    y: Tensor  # (B,) int64 class indices
-    d: Tensor  # (B,) int64 domain indices, 0 0 0 1 1 1 2 2 2
+    x: Tensor
+    y: Tensor
+    d: Tensor
     domains: int
     # (B,) int64: the domain whose style a sample has, d where its style is its own; None without a style stage
     style_d: Tensor | None = None

@@ -36,7 +36,7 @@ class MethodInfo:
         idea: One line.
         row: Row in the tables of the paper; 0 if it is not in the paper.
         preset_of: The method that this one is, with other defaults.
-        formula: What it minimizes, in LaTeX.
+        formula: What it minimizes, in LaTeX; docs/reference/methods.md explains the symbols.
         use: When to use it.
 
     Example:
@@ -46,15 +46,15 @@ class MethodInfo:
         ('NDCL', 'idg', 'arXiv:2601.21999')
     """
 
-    name: str  # what a user types: "ndcl"
-    title: str  # what a table shows: "NDCL"
-    family: str  # "dg", "imbalance" or "idg"
-    paper: str  # reference
-    idea: str  # one line
-    row: int = 0  # in the paper's tables; 0: not in the paper
-    preset_of: str = ""  # the method that this one is, with other defaults
-    formula: str = ""  # what it minimizes, in LaTeX; docs/reference/methods.md explains the symbols
-    use: str = ""  # when to use it, one or two sentences
+    name: str
+    title: str
+    family: str
+    paper: str
+    idea: str
+    row: int = 0
+    preset_of: str = ""
+    formula: str = ""
+    use: str = ""
 
 
 def in_order(infos: Iterable[MethodInfo]) -> list[MethodInfo]:

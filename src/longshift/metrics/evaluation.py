@@ -60,12 +60,12 @@ class Evaluation:
     macro_f1: float
     worst_domain: float | None
     worst_domain_name: str | None
-    margin: float  # mean of gamma(h)
+    margin: float
     ece: float
     nll: float
     per_class: dict[str, float | None]
     per_domain: dict[str, float | None]
-    confusion: tuple[tuple[int, ...], ...]  # row = true class, column = predicted class
+    confusion: tuple[tuple[int, ...], ...]
     nll_per_domain: dict[str, float | None] = field(default_factory=dict)
 
     @property

@@ -37,13 +37,13 @@ class Cell:
 
     value: float | None = None
     stderr: float | None = None
-    place: int | None = None  # 1, 2, 3 within its column; ties share a place
+    place: int | None = None
     note: str = ""
     digits: int = 1
     signed: bool = False
-    trials: int = 0  # that it is the mean of; 0 where it is none of trials
-    runs: int = 0  # all runs behind it: a trial's number is the best of several draws
-    least: float = 0.0  # what lies below, such as a small p-value, is printed as "<0.001"
+    trials: int = 0
+    runs: int = 0
+    least: float = 0.0
 
     @property
     def text(self) -> str:
@@ -74,7 +74,7 @@ class Column:
     title: str
     group: str = ""
     key: Mapping[str, str] = field(default_factory=dict)
-    higher_is_better: bool | None = True  # None: no places
+    higher_is_better: bool | None = True
 
 
 @dataclass(frozen=True)
@@ -120,16 +120,16 @@ class Table:
         '62.1 ± 0.5'
     """
 
-    name: str  # for files and anchors: lower case, digits, "-"
-    kind: str  # average, target, worst, cost, theory, length, paired, paper, agreement
+    name: str
+    kind: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     caption: str = ""
-    rule: str = ""  # validation, oracle, last; "" where nothing was chosen
+    rule: str = ""
     notes: tuple[str, ...] = ()
     head: str = "Method"
-    long: bool = False  # too long to stand among others on a terminal; folded on the page
+    long: bool = False
 
     @property
     def footnotes(self) -> dict[str, str]:

@@ -56,8 +56,8 @@ class Pool:
     sources: tuple[str, ...]
     classes: tuple[str, ...]
     totals: IntArray
-    spare: IntArray  # samples left of each class after validation, at least 0
-    room: FloatArray  # the part of them that training may use; NaN where the source lacks the class
+    spare: IntArray
+    room: FloatArray
 
     def by_size(self, spare: IntArray) -> list[int]:
         """Class positions, largest first; ties are broken by name, the last one first."""

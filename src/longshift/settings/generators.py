@@ -65,7 +65,7 @@ class TailGenerator(CountsGenerator):
     """
 
     c: float = 3.0
-    ratio: float | None = None  # None: the ratio that the curve and the data give
+    ratio: float | None = None
 
 
 @register_generator

@@ -26,9 +26,9 @@ class Ratios:
         (4.0, 2.0, {'a': 4.0, 'b': 4.0})
     """
 
-    cr: float  # classes, summed over the sources
-    dr: float  # sources, summed over the classes
-    ecr: dict[str, float]  # classes within each source
+    cr: float
+    dr: float
+    ecr: dict[str, float]
 
 
 def ratios(counts: IntArray, sources: Sequence[str]) -> Ratios:

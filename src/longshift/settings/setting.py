@@ -34,10 +34,10 @@ class Setting:
 
     name: str
     target: str
-    counts: Counts  # source -> class -> training samples, in the order of the sources
-    many: float  # a class with more training samples per source than this is "many"
-    few: float  # a class with fewer than this is "few"; the rest is "medium"
-    validation: int  # validation samples per class and source
+    counts: Counts
+    many: float
+    few: float
+    validation: int
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -71,9 +71,9 @@ class Split:
     target_indices: IntArray
     many: float
     few: float
-    shots: tuple[str, ...]  # per class: "many", "medium" or "few"
-    counts: IntArray  # training samples, sources x classes
-    fingerprint: str  # SHA-256 over the names of the files in each part
+    shots: tuple[str, ...]
+    counts: IntArray
+    fingerprint: str
     copies_together: bool | None = None
 
     def part(self, name: str) -> IntArray:
