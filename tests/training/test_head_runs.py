@@ -166,6 +166,10 @@ def test_views_are_trained_on(weights: Path, tmp_path: Path) -> None:
         ({"trainable": "all", "views": 2}, "views: has no effect with trainable = 'all'"),
         ({"trainable": "all", "head": "linear"}, "head: has no effect with trainable = 'all'"),
         ({"views": 2, "hparams": {"style": "both", "style_views": 2}}, "style_views: has no effect"),
+        (
+            {"views": 2, "hparams": {"style": "convolution", "style_partner": "class"}},
+            "style_partner: has no effect with style = 'convolution'",
+        ),
     ],
 )
 def test_options_without_effect_are_errors(weights: Path, changes: dict[str, object], message: str) -> None:

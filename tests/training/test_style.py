@@ -138,6 +138,33 @@ def test_vectors_and_idle_options_are_refused(tmp_path: Path) -> None:
         config(hparams={"style": "oil"})
 
 
+@pytest.mark.parametrize(
+    ("method", "hparams", "message"),
+    [
+        ("erm", {"style": "both", "style_share": 0}, "style_share: expected more than 0 with style = 'both', got 0"),
+        ("erm", {"style": "amplitude", "style_amount": 0.0}, "style_amount: expected more than 0 .*use style = 'none'"),
+        ("erm", {"style": "convolution", "style_partner": "class"}, "style_partner: has no effect with style"),
+        ("ndcl", {"style": "convolution", "style_domain": "partner"}, "style_domain: has no effect .*convolution"),
+    ],
+)
+def test_options_that_a_style_does_not_use_are_refused(method: str, hparams: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=f"hparams.{message}"):
+        resolve({"target": "ink", "method": method, "hparams": hparams})
+
+
+def test_options_that_a_style_uses_are_accepted() -> None:
+    every = {"style_share": 0.5, "style_amount": 0.1, "style_views": 2}
+    for hparams in (
+        {"style": "convolution", **every},
+        {"style": "both", **every, "style_partner": "class", "style_domain": "partner"},
+        # All hyper-parameters of a run, as its record has them.
+        resolve({"target": "ink", "method": "ndcl", "hparams": {"style": "convolution"}})
+        .config.method_config()
+        .to_dict(),
+    ):
+        assert resolve({"target": "ink", "method": "ndcl", "hparams": hparams}).config.method_config().style != "none"
+
+
 def test_style_has_no_part_in_a_fingerprint_while_it_is_off() -> None:
     off = config()
     assert off.fingerprint() == config(hparams={"style": "none"}).fingerprint()

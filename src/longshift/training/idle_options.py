@@ -40,18 +40,35 @@ def _idle_fields(config: RunConfig) -> dict[str, str]:
 
 
 def style_mistakes(config: RunConfig) -> dict[str, list[str]]:
-    """Vectors have no style that could be mixed, and options of a style stage that is off have no effect."""
+    """Vectors have no style that could be mixed, and options that a style does not use have no effect."""
     style = config.method_config().style
     if config.vectors and style != "none":
-        return {"hparams": [f"hparams.style: expected none with vectors, which have no pixels, got {style!r}"]}
-    if config.frozen and style != "none":
-        if config.views == 1:
-            text = f"expected none with trainable = 'head' and views = 1, got {style!r}; use views = 2 to 8"
-            return {"hparams": [f"hparams.style: {text}"]}
+        texts = [f"style: expected none with vectors, which have no pixels, got {style!r}"]
+    elif config.frozen and style != "none" and config.views == 1:
+        texts = [f"style: expected none with trainable = 'head' and views = 1, got {style!r}; use views = 2 to 8"]
+    elif style != "none":
+        texts = _idle_with_style(config)
+    else:
+        idle = [name for name in config.hparams if name.startswith("style_")] if config.hparam_seed == 0 else []
+        texts = [f"{name}: has no effect while style is none; set style, too" for name in idle]
+    return {"hparams": [f"hparams.{text}" for text in texts]} if texts else {}
+
+
+def _idle_with_style(config: RunConfig) -> list[str]:
+    """Given options that leave nothing of the style, and those that it does not use."""
+    chosen, found = config.method_config(), list[str]()
+    for name, what in (("style_share", "no image would be styled"), ("style_amount", "images would stay as they are")):
+        if getattr(chosen, name) == 0:
+            found.append(
+                f"{name}: expected more than 0 with style = {chosen.style!r}, got 0: {what}; use style = 'none'"
+            )
+    if config.frozen:
         used = {"style_views", "style_domain"} & config.hparams.keys()
-        texts = [f"hparams.{name}: has no effect with trainable = 'head'" for name in sorted(used)]
-        return {"hparams": texts} if texts else {}
-    idle = [name for name in config.hparams if name.startswith("style_")]
-    if style == "none" and idle and config.hparam_seed == 0:
-        return {"hparams": [f"hparams.{name}: has no effect while style is none; set style, too" for name in idle]}
-    return {}
+        found += [f"{name}: has no effect with trainable = 'head'" for name in sorted(used)]
+    if chosen.style == "convolution":
+        # A full record of a run's hyper-parameters also has the defaults: only another value is a mistake.
+        defaults = {name: info.default for name, info in chosen.hyper_parameters().items()}
+        for name in ("style_partner", *(() if config.frozen else ("style_domain",))):
+            if config.hparams.get(name, defaults.get(name)) != defaults.get(name):
+                found.append(f"{name}: has no effect with style = 'convolution', which has no partner; drop it")
+    return found
