@@ -65,6 +65,7 @@ def readme() -> str:
         "ndcl_plus": "[NDCL-plus](docs/explanation/ndcl-plus.md), our method",
     }
     rows = [[title, *pairs_of_means(CONFIRM, name, SETTINGS)] for name, title in names.items()]
+    rows.insert(-1, ["BSoftmax with our style mixing", *plus_tables.styled_bsoftmax()])
     for other in ("bsoftmax", "erm"):
         gained = [gap(CONFIRM, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
         rows.append([pair_title("ndcl_plus", other), *gained])
@@ -176,6 +177,7 @@ TABLES: dict[str, Callable[[], str]] = {
             ("confirmation-targets", plus_tables.confirmation_targets),
         )
     },
+    "confirmation-units": plus_tables.confirmation_units,
     "confirmation-ranks": plus_tables.confirmation_ranks,
     "style-for-others": plus_tables.style_for_others,
     "efficientnet": plus_tables.efficientnet,

@@ -107,8 +107,8 @@ def gap(
 
 
 def spread(values: pd.Series[float], digits: int = 1) -> str:
-    """Mean and standard error of differences."""
-    return text(float(values.mean()), standard_error(values), digits, sign=True)
+    """Mean and standard error of differences, with divisor n - 1 as in the tests of them."""
+    return text(float(values.mean()), standard_error(values, ddof=1), digits, sign=True)
 
 
 def pair_title(method: str, other: str) -> str:
@@ -116,13 +116,13 @@ def pair_title(method: str, other: str) -> str:
     return f"{method_title(method)} - {method_title(other)}"
 
 
-def cases(folder: str, extra: Sequence[str] = ()) -> pd.DataFrame:
+def cases(folder: str, extra: Sequence[str] = (), index: Sequence[str] = ("setting", "target")) -> pd.DataFrame:
     """Target accuracy of the 24 methods and of others: a row per setting and target, a column per method.
 
     Only trials that all of them have count: methods with more trials would otherwise be compared on other seeds.
     """
     part = _common_trials(folder, [*published_methods(folder), *extra])
-    return part.pivot_table(index=["setting", "target"], columns="method", values="target_accuracy")
+    return part.pivot_table(index=list(index), columns="method", values="target_accuracy")
 
 
 def ranks(folder: str, extra: Sequence[str] = ()) -> pd.Series[float]:

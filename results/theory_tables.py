@@ -14,7 +14,6 @@ from results.numbers import (
     markdown,
     order,
     published_means,
-    ranks,
     table,
     text,
 )
@@ -68,16 +67,19 @@ def orders() -> str:
 def rank_tests() -> str:
     """Friedman's test and the average ranks that matter."""
     rows = []
-    for title, folder, extra in (
-        ("fine-tuned", TUNED, []),
-        ("fine-tuned, with NDCL-plus", TUNED, ["ndcl_plus"]),
-        ("frozen features", FROZEN, []),
+    case, run = ("setting", "target"), ("setting", "target", "trial")
+    for title, folder, extra, index in (
+        ("fine-tuned", TUNED, [], case),
+        ("fine-tuned, with NDCL-plus", TUNED, ["ndcl_plus"], case),
+        ("fine-tuned, with NDCL-plus, trials apart", TUNED, ["ndcl_plus"], run),
+        ("frozen features", FROZEN, [], case),
     ):
-        found = cases(folder, extra)
+        found = cases(folder, extra, index)
         test = friedman(found)
-        place = ranks(folder, extra).sort_values()
+        place = found.rank(axis=1, ascending=False).mean().sort_values()
         first = ", ".join(f"{method_title(name)} {place[name]:.1f}" for name in place.index[:3])
         others = [f"{method_title(name)} {place[name]:.1f}" for name in ("ndcl", "erm")]
         difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
-        rows.append([title, f"{test.chi2:.1f}", f"{test.chi2_p:.0e}", f"{difference:.1f}", first, *others])
-    return markdown(["", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
+        tested = [str(len(found)), f"{test.chi2:.1f}", f"{test.chi2_p:.0e}", f"{difference:.1f}"]
+        rows.append([title, *tested, first, *others])
+    return markdown(["", "cases", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)

@@ -39,7 +39,7 @@ def test_each_trial_on_each_target_is_a_pair() -> None:
         ]
         j = next(j for j, c in enumerate(table.columns) if (c.group, c.title) == (heading, "Target"))
         cell = table.rows[-1].cells[j]
-        assert (cell.value, cell.stderr) == pytest.approx((np.mean(gaps), np.std(gaps) / len(gaps) ** 0.5))
+        assert (cell.value, cell.stderr) == pytest.approx((np.mean(gaps), np.std(gaps, ddof=1) / len(gaps) ** 0.5))
         assert cell.runs == len(gaps)
 
 

@@ -59,5 +59,5 @@ def _cell(part: pd.DataFrame, method: str, against: str, measure: str) -> Cell:
     gaps = (mine - other).dropna()
     if gaps.empty:
         return Cell(note="no pair with both numbers")
-    stderr = float_or_none(100 * standard_error(gaps))
+    stderr = float_or_none(100 * standard_error(gaps, ddof=1))
     return Cell(100 * float(gaps.mean()), stderr, digits=2, signed=True, runs=len(gaps))

@@ -223,6 +223,5 @@ def _lead(ranked: pd.DataFrame, first: str, second: str) -> Lead | None:
         p = float_or_none(stats.ttest_1samp(values, 0.0).pvalue) if values.std() > 0 else same
     theirs = other.reindex_like(gap).where(gap.notna()).mean()
     whole = all(table.notna().sum().sum() == gap.notna().sum().sum() for table in (one, other))
-    return Lead(
-        float(values.mean()), float_or_none(standard_error(by_trial)), p, float_or_none(standard_error(theirs)), whole
-    )
+    stderr = float_or_none(standard_error(by_trial, ddof=1))
+    return Lead(float(values.mean()), stderr, p, float_or_none(standard_error(theirs)), whole)

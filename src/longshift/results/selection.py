@@ -142,13 +142,14 @@ def _over_trials(frame: pd.DataFrame, keys: list[str], measures: Sequence[str]) 
     return groups[["rule"]].first().join(counts).join(numbers).reset_index()
 
 
-def standard_error(values: pd.Series[float]) -> float:
-    """Standard deviation with divisor n, as in the published tables, over the square root of n; NaN below two values.
+def standard_error(values: pd.Series[float], ddof: int = 0) -> float:
+    """Standard deviation with divisor n - ddof over the square root of n; NaN below two values.
 
-    With three trials it is 0.82 times the unbiased estimate. Significance tests do not use it.
+    Means over trials have divisor n, as in the published tables: with three trials, that is 0.82 times the unbiased
+    estimate. Differences have ddof=1, as in significance tests of them.
     """
     present = values.dropna()
-    return float(present.std(ddof=0) / np.sqrt(len(present))) if len(present) > 1 else float("nan")
+    return float(present.std(ddof=ddof) / np.sqrt(len(present))) if len(present) > 1 else float("nan")
 
 
 def best_runs(frame: pd.DataFrame) -> pd.DataFrame:
