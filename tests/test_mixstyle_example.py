@@ -1,0 +1,331 @@
+"""The example of MixStyle: its formula, its random numbers, and runs with it, plain and compiled."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor, nn
+from typer.testing import CliRunner
+
+from longshift.cli.main import app
+from longshift.errors import LongshiftError
+from longshift.methods import Batch, Problem, get_method
+from longshift.nn import Network, fold_frozen_norms, make_backbone, make_network
+from longshift.plugins import use_plugin
+from longshift.rng import GivenDraws, HostDraws
+from longshift.sweep import make_plan
+from longshift.training.graph_rng import TapedDraws
+from tests.data.trees import pacs
+from tests.registries import restore_registries
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "examples" / "mixstyle_method.py"
+PROBLEM = Problem(classes=3, domains=3, counts=((9, 5, 2), (2, 9, 5), (5, 2, 9)))
+PER_DOMAIN = 4
+
+
+@pytest.fixture
+def plugin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module, imported anew; its method is registered until the test ends."""
+    restore_registries(monkeypatch)
+    spec = importlib.util.spec_from_file_location("mixstyle_method", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "mixstyle_method", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def network() -> Network:
+    torch.manual_seed(0)
+    return make_network(make_backbone("small_conv"), PROBLEM.classes)
+
+
+def make(name: str = "mixstyle", **values: Any) -> Any:
+    cls = get_method(name)
+    return cls(network(), PROBLEM, cls.Config.make({"lr": 1e-3, **values}, ("small",))).train()
+
+
+def batch(step: int = 0, device: str = "cpu") -> Batch:
+    generator = torch.Generator().manual_seed(step)
+    d = torch.arange(PROBLEM.domains).repeat_interleave(PER_DOMAIN)
+    x = torch.randn(len(d), 3, 16, 16, generator=generator) * (1 + d[:, None, None, None])
+    y = torch.randint(0, PROBLEM.classes, (len(d),), generator=generator)
+    return Batch(x.to(device), y.to(device), d.to(device), PROBLEM.domains)
+
+
+def train(method: Any, start: int = 0, stop: int = 4) -> list[float]:
+    losses = []
+    for step in range(start, stop):
+        method.before_step(step)
+        method.draws.begin(step)
+        losses.append(float(method.step(batch(step))["loss"]))
+    return losses
+
+
+def started(name: str = "mixstyle", **values: Any) -> Any:
+    method = make(name, **values)
+    method.start(HostDraws(0))
+    return method
+
+
+def drawn(plugin: Any, partners: list[int], weight: list[float], used: bool = True) -> Any:
+    return plugin.Drawn(torch.tensor(partners), torch.tensor(weight, dtype=torch.float64), torch.tensor([used]))
+
+
+def mixed_by_a_loop(maps: Tensor, partners: list[int], weight: list[float]) -> Tensor:
+    result = torch.zeros_like(maps)
+    for i, channels in enumerate(maps):
+        for c, values in enumerate(channels):
+            other = maps[partners[i], c].flatten().tolist()
+            own = values.flatten().tolist()
+            means = [sum(numbers) / len(numbers) for numbers in (own, other)]
+            spreads = [
+                (sum((x - m) ** 2 for x in numbers) / len(numbers) + 1e-6) ** 0.5
+                for numbers, m in zip((own, other), means, strict=True)
+            ]
+            mean, spread = (weight[i] * a + (1 - weight[i]) * b for a, b in (means, spreads))
+            mixed = [(x - means[0]) / spreads[0] * spread + mean for x in own]
+            result[i, c] = torch.tensor(mixed, dtype=maps.dtype).reshape(values.shape)
+    return result
+
+
+def test_a_mixed_map_is_that_of_a_plain_loop(plugin: Any) -> None:
+    maps = torch.randn(4, 3, 5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    partners, weight = [2, 3, 1, 0], [0.0, 0.25, 0.9, 1.0]
+    found = plugin.mix_style(maps, drawn(plugin, partners, weight))
+    torch.testing.assert_close(found, mixed_by_a_loop(maps, partners, weight), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found[3], maps[3])  # all of its own style
+    assert torch.equal(plugin.mix_style(maps, drawn(plugin, partners, weight, used=False)), maps)
+
+
+def test_mean_and_deviation_of_a_mixed_map_are_those_of_the_formula(plugin: Any) -> None:
+    maps = 3 * torch.rand(2, 4, 8, 8, dtype=torch.float64) + torch.tensor([0.0, 5.0])[:, None, None, None]
+    found = plugin.mix_style(maps, drawn(plugin, [1, 0], [0.3, 0.8]))
+    deviation, mean = torch.std_mean(maps, (2, 3), correction=0)
+    new_deviation, new_mean = torch.std_mean(found, (2, 3), correction=0)
+    for new, old in ((new_mean, mean), (new_deviation, deviation)):
+        torch.testing.assert_close(new[0], 0.3 * old[0] + 0.7 * old[1], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(new[1], 0.8 * old[1] + 0.2 * old[0], rtol=1e-5, atol=1e-5)
+
+
+def test_no_gradient_flows_through_the_statistics(plugin: Any) -> None:
+    maps = torch.randn(2, 1, 3, 3, dtype=torch.float64, requires_grad=True)
+    plugin.mix_style(maps, drawn(plugin, [1, 0], [0.5, 0.5]))[0].sum().backward()
+    deviation = (maps.detach().var((2, 3), correction=0) + 1e-6).sqrt().flatten()
+    assert maps.grad is not None
+    factor = (0.5 * deviation[0] + 0.5 * deviation[1]) / deviation[0]
+    torch.testing.assert_close(maps.grad[0, 0], factor.expand(3, 3))
+    assert not maps.grad[1].any()
+
+
+def test_half_precision_comes_back_in_half_precision(plugin: Any) -> None:
+    maps = 30 + torch.randn(2, 2, 16, 16)
+    exact = plugin.mix_style(maps, drawn(plugin, [1, 0], [0.5, 0.5]))
+    half = plugin.mix_style(maps.bfloat16(), drawn(plugin, [1, 0], [0.5, 0.5]))
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), exact, rtol=0.01, atol=0.2)
+
+
+@pytest.mark.parametrize("domains", [1, 2, 3, 5])
+def test_partners_are_a_shuffle_across_domains(plugin: Any, domains: int) -> None:
+    draws, seen = HostDraws(0), set()
+    d = torch.arange(domains).repeat_interleave(PER_DOMAIN)
+    for step in range(100):
+        draws.begin(step)
+        partners = plugin.draw_partners(draws, domains, PER_DOMAIN)
+        assert sorted(partners.tolist()) == list(range(domains * PER_DOMAIN))
+        assert domains == 1 or not (d[partners] == d).any()
+        seen |= set(enumerate(partners.tolist()))
+    others = PER_DOMAIN * max(domains - 1, 1)
+    assert len(seen) == domains * PER_DOMAIN * others  # each may become the partner of each
+
+
+def test_a_stage_mixes_with_its_probability_and_weight(plugin: Any) -> None:
+    method = make(mix_probability=0.5, mix_alpha=0.3)
+    size = len(batch())
+    method.draws = GivenDraws(
+        {
+            "permutation": [[1, 0, 3, 2]] * 2,
+            "integers": [[2]] * 2,
+            "beta": [torch.linspace(0, 1, size)] * 2,
+            "uniform": [[0.49], [0.5]],
+        }
+    )
+    first, second = method.draw(batch()), method.draw(batch())
+    assert first.partners.tolist() == [9, 8, 11, 10, 1, 0, 3, 2, 5, 4, 7, 6]
+    assert first.weight.tolist() == torch.linspace(0, 1, size).double().tolist()
+    assert (first.used.tolist(), second.used.tolist()) == ([True], [False])
+
+
+def test_a_training_pass_is_mixed_after_the_first_stages_only(plugin: Any) -> None:
+    method, plain = started(mix_probability=1.0), network()
+    found = float(method.loss(batch()).total.detach())
+    again = started(mix_probability=1.0)
+    drawings = [again.draw(batch()) for _ in range(2)]
+    maps = batch().x
+    for i, layer in enumerate(plain.featurizer.children()):
+        maps = layer(maps)
+        if i in (2, 5):  # the ReLU of the first and of the second convolution
+            maps = plugin.mix_style(maps, drawings[i // 3])
+    expected = method.criterion(plain.classifier(maps), batch().y, batch().d)
+    assert found == pytest.approx(float(expected.detach()), rel=1e-6)
+
+
+def test_it_is_off_in_evaluation_and_outside_of_the_loss(plugin: Any) -> None:
+    method, plain = started(mix_probability=1.0), started("bsoftmax")
+    x = batch().x
+    assert torch.equal(method.network(x), plain.network(x))  # nothing was drawn for this pass
+    assert not torch.equal(method.loss(batch()).total, plain.loss(batch()).total)
+    method.eval()
+    assert torch.equal(method.predict(x), plain.predict(x))
+    assert torch.equal(method.loss(batch()).total, plain.loss(batch()).total)
+    assert list(method.network.state_dict()) == list(plain.network.state_dict())
+
+
+def test_same_seed_same_numbers_also_when_resumed(plugin: Any) -> None:
+    whole = started()
+    losses = train(whole)
+    assert train(started()) == losses
+    first, second = started(), started()
+    train(first, stop=2)
+    second.load_state(copy.deepcopy(first.state()))
+    assert train(second, start=2) == losses[2:]
+    assert losses != train(started("bsoftmax"))
+
+
+def test_a_step_reads_no_tensor_on_the_host(plugin: Any) -> None:
+    """On the meta device tensors have no numbers: whatever reads one fails."""
+    method = make().to("meta")
+    draws = HostDraws(0, device="meta")
+    method.start(draws)
+    draws.begin(0)
+    assert method.step(batch(device="meta"))["loss"].is_meta
+
+
+def test_a_captured_step_would_read_the_same_numbers(plugin: Any) -> None:
+    """The table of numbers for captured steps, read on the host."""
+    method, plain = make(mix_probability=1.0), make(mix_probability=1.0)
+    taped, host = TapedDraws(0, 0, torch.device("cpu")), HostDraws(0)
+    method.start(taped)
+    plain.start(host)
+    taped.begin(0, None)
+    method.loss(batch(0))
+    taped.allocate()
+    for step in (1, 2):
+        taped.seek(step, [None] * 4)
+        host.begin(step)
+        taped.enter_capture()
+        assert torch.equal(method.loss(batch(step)).total, plain.loss(batch(step)).total)
+        taped.leave_capture()
+
+
+@pytest.fixture
+def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forward and backward are traced as for a GPU, but no code is generated from them."""
+    plain = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda module, **options: plain(module, backend="aot_eager", **options))
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.slow
+def test_compiled_steps_are_mixed_whatever_was_compiled_before(plugin: Any, traced: None) -> None:
+    """A worker of a sweep compiles the same network for several methods in turn."""
+    expected = {name: train(started(name)) for name in ("bsoftmax", "mixstyle")}
+    for name in ("bsoftmax", "mixstyle", "bsoftmax", "mixstyle"):
+        method = started(name)
+        method.network.compile_featurizer()
+        assert train(method) == pytest.approx(expected[name], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "stages"),
+    [("mobilenetv2_100", ("blocks.0", "blocks.1", "blocks.2")), ("resnet18", ("layer1", "layer2", "layer3"))],
+)
+def test_the_first_stages_of_a_network_of_timm(plugin: Any, name: str, stages: tuple[str, ...]) -> None:
+    featurizer = make_backbone(name).module
+    found = plugin.early_stages(featurizer, 3)
+    assert [id(stage) for stage in found] == [id(featurizer.get_submodule(place)) for place in stages]
+    norms = sum(isinstance(part, nn.BatchNorm2d) for part in featurizer.modules())
+    for stage in found:
+        plugin.mix_output(stage)
+    assert fold_frozen_norms(featurizer, torch.rand(2, 3, 32, 32)) == norms
+
+
+def test_a_network_without_stages_is_refused(plugin: Any) -> None:
+    with pytest.raises(LongshiftError, match=r"at least 1 stages .* got VectorMLP with 0\. Use another --backbone"):
+        plugin.early_stages(make_backbone("mlp", input_dim=4).module, 1)
+    with pytest.raises(LongshiftError, match=r"got Sequential with 3"):
+        make(mix_stages=4)
+    tokens = plugin.mix_output(nn.Identity()).train()
+    tokens.drawn = drawn(plugin, [0], [1.0])
+    with pytest.raises(LongshiftError, match=r"Expected feature maps \(B, C, H, W\), got \(1, 5, 7\)"):
+        tokens(torch.zeros(1, 5, 7))
+
+
+@pytest.mark.slow
+def test_a_run_on_digits_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    restore_registries(monkeypatch)
+    mine = Path(shutil.copy(FILE, tmp_path / "mixstyle_method.py"))  # a path of its own: a file is loaded once
+    monkeypatch.chdir(tmp_path)
+    values = ["--steps", "120", "--eval-every", "60", "--image-size", "16", "--device", "cpu", "--out", "run"]
+    command = ["--plugin", str(mine), "train", "--data", "digits", "--target", "ink", "--method", "mixstyle", *values]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    predictions = CliRunner().invoke(app, ["--plugin", str(mine), "evaluate", "run"])
+    assert predictions.exit_code == 0, predictions.output
+    rows = pd.read_json(tmp_path / "run" / "metrics.jsonl", lines=True)
+    assert rows["validation"].iloc[-1]["accuracy"] > 0.3  # ten classes
+
+
+@pytest.mark.slow
+def test_the_published_sweeps_find_the_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the sweep files, the examples and the data alone, as after a clone."""
+    restore_registries(monkeypatch)
+    images = pacs()
+    weights = images.parent / "weights" / "mobilenetv2_100_in1k.safetensors"
+    if not weights.exists():
+        pytest.skip(f"no weights at {weights}")
+    for path in (images, weights):
+        (tmp_path / path.name).symlink_to(path.resolve())
+    for name in ("digits", "pacs"):
+        folder = tmp_path / "results" / "mixstyle" / name
+        folder.mkdir(parents=True)
+        shutil.copy(ROOT / "results" / "mixstyle" / name / "sweep.toml", folder)
+    use_plugin(shutil.copy(FILE, tmp_path / FILE.name))
+    _, plan = make_plan(tmp_path / "results" / "mixstyle" / "pacs")
+    assert len(plan.runs) == 24
+    assert {(job.run["method"], job.trial) for job in plan.jobs} == {("mixstyle", trial) for trial in (3, 4, 5)}
+    _, plan = make_plan(tmp_path / "results" / "mixstyle" / "digits")
+    planned = {(job.fingerprint, job.method, job.trial) for job in plan.jobs}
+    assert len(planned) == 96
+    made = ROOT / "results" / "mixstyle" / "digits" / "runs.parquet"
+    if made.exists():
+        rows = pd.read_parquet(made)
+        assert set(zip(rows.fingerprint, rows.method, rows.trial, strict=True)) == planned
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("graphs", ["off", "on"])
+@pytest.mark.parametrize("compiled", ["off", "on"])
+def test_losses_on_a_gpu_are_those_of_the_cpu(plugin: Any, graphs: str, compiled: str) -> None:
+    from benchmarks.agreement import config_for, largest_difference, term_values
+
+    from longshift.training import Runtime, make_task
+
+    task = make_task(config_for("mixstyle", 20))
+    on_gpu = Runtime("cuda", "fp32", graphs=graphs, compile=compiled)  # type: ignore[arg-type]
+    found = [term_values("mixstyle", 20, task, how) for how in (Runtime("cpu", "fp32"), on_gpu)]
+    assert largest_difference(*found) < 1e-4
