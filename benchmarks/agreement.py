@@ -1,9 +1,12 @@
 """Do the CPU, the plain GPU path and the captured GPU path compute the same? fp32, same seeds, every method.
 
-    python -m benchmarks.agreement --steps 20 --out agreement.csv
+    python -m benchmarks.agreement --out results/agreement.csv                                 # every method, no style
+    python -m benchmarks.agreement --style all --methods ndcl_plus,erm --out results/agreement.csv
 
-The difference is the largest over the reported terms of all steps, relative to 1 + |value|. On a machine without
-a GPU only the CPU runs, against itself.
+Two differences to the plain CPU path are written for each other path. That of the terms is the largest over the
+reported terms of all steps, relative to 1 + |value|. That of the weights after the last step is the norm of their
+difference, relative to the norm of how far training moved them. Without a GPU the compiled CPU path is compared.
+Rows of the file with another method, style or device are kept.
 """
 
 from __future__ import annotations
@@ -11,18 +14,32 @@ from __future__ import annotations
 import argparse
 import tempfile
 import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from benchmarks.common import machine, write_rows
+from benchmarks.common import listed, machine, update_rows
 from longshift.methods import all_methods, get_method
 from longshift.training.device import resolve_device
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
 
+STYLES = ("none", "amplitude", "convolution", "both", "statistics")
+STYLED = "ndcl_plus,erm"  # the methods that are compared with styles by default
+# Share, views and partner of styled runs. Every style gets those of USUAL; `both`, the default of NDCL-plus, all.
+USUAL = ((0.5, 1, "any"), (1.0, 2, "class"))
+MORE = ((1.0, 1, "any"), (0.5, 2, "class"))
+CPU = Runtime("cpu", "fp32", compile="off")
+PATHS = {
+    "plain": Runtime("auto", "fp32", graphs="off", compile="off"),
+    "graphs": Runtime("auto", "fp32", graphs="on", compile="off"),
+    "compiled": Runtime("auto", "fp32", compile="on"),
+}
 RATE = 5e-5  # the protocol's learning rate
 # Schedules brought inside the first steps, so that both sides of every switch are compared.
 EARLY: dict[str, dict[str, float | int]] = {
@@ -43,54 +60,97 @@ def config_for(method: str, steps: int, **hparams: Any) -> RunConfig:
     return RunConfig(data="digits", target="ink", method=method, steps=steps, eval_every=steps, hparams=hparams)
 
 
-def term_values(method: str, steps: int, task: Task, runtime: Runtime, **hparams: Any) -> list[dict[str, float]]:
-    """The reported terms of each step."""
+@dataclass(frozen=True)
+class Outcome:
+    """What a run computed: the reported terms of each step, and all parameters before the first and after the last."""
+
+    terms: list[dict[str, float]]
+    start: Tensor
+    weights: Tensor
+
+
+def trained(method: str, steps: int, task: Task, runtime: Runtime, **hparams: Any) -> Outcome:
+    """Train for a few steps."""
     with tempfile.TemporaryDirectory() as out:
         trainer = Trainer(config_for(method, steps, **hparams), task, Path(out), runtime)
         trainer.method.train()
-        rows = []
+        start, terms = _parameters(trainer), []
         for index in range(steps):
             trainer.step(index)
-            rows.append(trainer.log.read())
+            terms.append(trainer.log.read())
         trainer.source.close()
-    return rows
+        return Outcome(terms, start, _parameters(trainer))
 
 
-def largest_difference(a: list[dict[str, float]], b: list[dict[str, float]]) -> float:
+def _parameters(trainer: Trainer) -> Tensor:
+    return torch.cat([values.detach().double().flatten().cpu() for values in trainer.method.parameters()])
+
+
+def term_difference(a: Outcome, b: Outcome) -> float:
     """Largest difference of a term, relative to 1 + its size."""
     found = 0.0
-    for left, right in zip(a, b, strict=True):
+    for left, right in zip(a.terms, b.terms, strict=True):
         if left.keys() != right.keys():
             return float("inf")
         found = max([found, *(abs(left[k] - right[k]) / (1 + abs(left[k])) for k in left)])
     return found
 
 
-def main() -> None:
-    """Compare, print a line a method, write a CSV."""
+def weight_difference(a: Outcome, b: Outcome) -> float:
+    """Norm of the difference of the weights, relative to the norm of how far `a` moved them."""
+    return float((a.weights - b.weights).norm() / (a.weights - a.start).norm())
+
+
+def style_options(style: str) -> Iterator[dict[str, Any]]:
+    """The hyper-parameters of the runs with a style; a convolution has no partner."""
+    if style == "none":
+        yield {"style": style}
+        return
+    for share, views, partner in (*USUAL, *(MORE if style == "both" else ())):
+        options = {"style": style, "style_share": share, "style_views": views}
+        yield options if style == "convolution" else options | {"style_partner": partner}
+
+
+def compare(method: str, options: dict[str, Any], task: Task, steps: int, paths: list[str]) -> dict[str, Any]:
+    """The row of a method with the hyper-parameters of a style."""
+    names = ("style", "style_share", "style_views", "style_partner")
+    row: dict[str, Any] = {"method": method, **{name: options.get(name, "") for name in names}}
+    row |= {"steps": steps, "lr": RATE, **dict.fromkeys(PATHS, ""), **{f"weights_{path}": "" for path in PATHS}}
+    try:
+        cpu = trained(method, steps, task, CPU, **options)
+        for path in paths:
+            if path == "compiled":  # a function with many compiled variants would fall back to the plain path
+                torch.compiler.reset()
+            other = trained(method, steps, task, PATHS[path], **options)
+            row[path] = f"{term_difference(cpu, other):.2e}"
+            row[f"weights_{path}"] = f"{weight_difference(cpu, other):.2e}"
+    except Exception:
+        row["error"] = traceback.format_exc().strip().splitlines()[-1]
+        traceback.print_exc()
+    return row
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Compare, print one line per run, write a CSV."""
+    cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--methods", default="all")
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
-    names = list(all_methods()) if args.methods == "all" else args.methods.split(",")
-    cuda = torch.cuda.is_available()
+    parser.add_argument("--methods", help=f"default: all, with a style {STYLED}")
+    parser.add_argument("--style", type=listed(*STYLES), default=["none"], help="KIND[,KIND...] or all")
+    parser.add_argument("--paths", type=listed(*PATHS), default=["plain", "graphs"] if cuda else ["compiled"])
+    parser.add_argument("--out", type=Path, help="CSV file to write")
+    args = parser.parse_args(arguments)
+    methods = args.methods or ("all" if args.style == ["none"] else STYLED)
+    names = list(all_methods()) if methods == "all" else methods.split(",")
     task = make_task(config_for(names[0], args.steps))
-    rows = []
-    for name in names:
-        row: dict[str, Any] = {"method": name, "steps": args.steps, "lr": RATE}
-        try:
-            cpu = term_values(name, args.steps, task, Runtime(device="cpu", precision="fp32"))
-            for path in ("off", "on") if cuda else ("off",):
-                runtime = Runtime(device="auto", precision="fp32", graphs="on" if path == "on" else "off")
-                value = largest_difference(cpu, term_values(name, args.steps, task, runtime))
-                row["graphs" if path == "on" else "plain"] = f"{value:.2e}"
-        except Exception:
-            row["error"] = traceback.format_exc().strip().splitlines()[-1]
-            traceback.print_exc()
-        print(row, flush=True)
-        rows.append(row | machine(resolve_device("auto")))
-        write_rows(args.out, rows)
+    rows: list[dict[str, Any]] = []
+    for style in args.style:
+        for name in names:
+            for options in style_options(style):
+                row = compare(name, options, task, args.steps, args.paths)
+                print({key: value for key, value in row.items() if value != ""}, flush=True)
+                rows.append(row | machine(resolve_device("auto")))
+            update_rows(args.out, rows, {"method": "", "style": "none", "device": ""})
 
 
 if __name__ == "__main__":

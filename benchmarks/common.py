@@ -104,6 +104,36 @@ def write_rows(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
         writer.writerows(rows)
 
 
+def update_rows(path: Path | None, rows: Sequence[Mapping[str, Any]], key: Mapping[str, str]) -> None:
+    """`write_rows`, keeping the rows of the file whose key none of the new rows has; those with one are replaced.
+
+    `key` names the columns that tell rows apart, with the value that a row of an older file without them has.
+    """
+    if path is None:
+        return
+    old: list[dict[str, Any]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            old = [{**key, **row} for row in csv.DictReader(file)]
+    measured = {tuple(str(row[name]) for name in key) for row in rows}
+    kept = [row for row in old if tuple(row[name] for name in key) not in measured]
+    fields = list(dict.fromkeys(name for row in (*rows, *kept) for name in row))
+    write_rows(path, [{name: row.get(name, "") for name in fields} for row in (*kept, *rows)])
+
+
+def listed(*allowed: str) -> Callable[[str], list[str]]:
+    """The type of an option that takes some of these values, separated by commas, or "all"."""
+
+    def parse(text: str) -> list[str]:
+        values = list(allowed) if text == "all" else text.split(",")
+        if wrong := [value for value in values if value not in allowed]:
+            expected = f"some of {', '.join(allowed)}, separated by commas, or all"
+            raise argparse.ArgumentTypeError(f"Expected {expected}, got {wrong[0]!r}.")
+        return values
+
+    return parse
+
+
 def machine(device: torch.device) -> dict[str, str]:
     """Hardware, versions and commit, for a column each."""
     found = environment.describe(device)
@@ -115,12 +145,14 @@ __all__ = [
     "Runtime",
     "StepTimer",
     "Trainer",
+    "listed",
     "machine",
     "made_up_task",
     "median_time",
     "seconds_per_step",
     "step_parser",
     "synchronize",
+    "update_rows",
     "warm_timer",
     "write_rows",
 ]

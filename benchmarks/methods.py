@@ -12,7 +12,6 @@ which takes half a minute more for every new batch shape.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import tempfile
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 import torch
 
 import longshift.methods
-from benchmarks.common import machine, made_up_task, step_parser, warm_timer, write_rows
+from benchmarks.common import machine, made_up_task, step_parser, update_rows, warm_timer, write_rows
 from longshift.methods import all_methods, get_method
 from longshift.paper.published_tables import paper_table
 from longshift.training.device import resolve_device
@@ -94,13 +93,9 @@ def main() -> None:
         )
     erm.close()
     scratch.cleanup()
-    for path in filter(None, (args.out, COST if args.write else None)):
-        kept = []
-        if path == COST and COST.exists():
-            with COST.open(newline="") as file:
-                measured = {(name, hardware, args.backbone) for name in names}
-                kept = [r for r in csv.DictReader(file) if (r["method"], r["hardware"], r["backbone"]) not in measured]
-        write_rows(path, [*kept, *rows])
+    write_rows(args.out, rows)
+    if args.write:
+        update_rows(COST, rows, dict.fromkeys(("method", "hardware", "backbone"), ""))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "longshift"
 WITHOUT_SOURCE = {
+    "benchmarks",  # scripts that measure
     "docs",  # what the pages in docs/ promise
     "tools",  # scripts of the Makefile
     "faults",  # kills, damaged files and full disks, across packages

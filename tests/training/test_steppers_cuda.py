@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.agreement import config_for, largest_difference, term_values
+from benchmarks.agreement import Outcome, config_for, term_difference, trained
 
 from longshift.sweep.collecting import collect
 from longshift.sweep.job_queue import make_queue
@@ -27,17 +27,14 @@ def task() -> Task:
     return make_task(config_for("erm", STEPS))
 
 
-Terms = list[dict[str, float]]
-
-
-def _terms(method: str, task: Task, **how: Any) -> Terms:
-    return term_values(method, STEPS, task, Runtime(precision="fp32", **how))
+def _trained(method: str, task: Task, **how: Any) -> Outcome:
+    return trained(method, STEPS, task, Runtime(precision="fp32", **how))
 
 
 @pytest.fixture(scope="module")
-def cpu(task: Task) -> Callable[[str], Terms]:
-    """The terms of a method on the CPU."""
-    return functools.cache(lambda method: _terms(method, task, device="cpu"))
+def cpu(task: Task) -> Callable[[str], Outcome]:
+    """The outcome of a method on the CPU."""
+    return functools.cache(lambda method: _trained(method, task, device="cpu"))
 
 
 @pytest.mark.parametrize("method", ["erm", "ndcl", "ginidg", "dann", "pgrad"])
@@ -46,13 +43,15 @@ def cpu(task: Task) -> Callable[[str], Terms]:
     [{"graphs": "off"}, {"graphs": "on"}, {"graphs": "on", "stream": True}],
     ids=["plain", "captured", "streamed"],
 )
-def test_losses_are_those_of_the_cpu(method: str, how: dict[str, Any], task: Task, cpu: Callable[[str], Terms]) -> None:
-    assert largest_difference(cpu(method), _terms(method, task, device="cuda", **how)) < 1e-4
+def test_losses_are_those_of_the_cpu(
+    method: str, how: dict[str, Any], task: Task, cpu: Callable[[str], Outcome]
+) -> None:
+    assert term_difference(cpu(method), _trained(method, task, device="cuda", **how)) < 1e-4
 
 
-def test_compiled_losses_are_those_of_the_cpu(task: Task, cpu: Callable[[str], Terms]) -> None:
-    found = _terms("ndcl", task, device="cuda", graphs="on", compile="on")
-    assert largest_difference(cpu("ndcl"), found) < 1e-4
+def test_compiled_losses_are_those_of_the_cpu(task: Task, cpu: Callable[[str], Outcome]) -> None:
+    found = _trained("ndcl", task, device="cuda", graphs="on", compile="on")
+    assert term_difference(cpu("ndcl"), found) < 1e-4
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

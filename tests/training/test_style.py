@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks.agreement import config_for, term_difference, trained, weight_difference
 from torch import Tensor
 
 from longshift.errors import ConfigError, LongshiftError
@@ -23,6 +24,10 @@ from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config, train
 
 KINDS = ("amplitude", "convolution", "both", "statistics")
+OPTIONS: list[dict[str, Any]] = [
+    {"style_share": 0.5},
+    {"style_share": 0.5, "style_views": 2, "style_partner": "class"},
+]
 DOMAINS = torch.arange(3).repeat_interleave(4)
 CLASSES = torch.tensor([0, 1, 2, 3, 0, 0, 1, 1, 4, 4, 1, 0])
 CENTER = torch.full((1, 3, 1, 1), 0.4, dtype=torch.float64)
@@ -175,19 +180,41 @@ def test_style_has_no_part_in_a_fingerprint_while_it_is_off() -> None:
     assert len(fingerprints) == 4
 
 
+def _assert_equal_runs(method: str, other: Runtime, **hparams: Any) -> None:
+    """Terms and weights of 20 steps are those of the plain path on the CPU."""
+    task = make_task(config_for(method, 20))
+    plain = trained(method, 20, task, Runtime("cpu", "fp32"), **hparams)
+    found = trained(method, 20, task, other, **hparams)
+    assert term_difference(plain, found) < 1e-4
+    assert weight_difference(plain, found) < 0.02
+    unstyled = trained(method, 20, task, Runtime("cpu", "fp32"), style="none")
+    assert weight_difference(plain, unstyled) > 0.2  # the styles were mixed
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("graphs", ["off", "on"])
 @pytest.mark.parametrize("compiled", ["off", "on"])
-def test_styled_losses_on_a_gpu_are_those_of_the_cpu(kind: str, graphs: str, compiled: str) -> None:
-    from benchmarks.agreement import config_for, largest_difference, term_values
-
-    found = []
-    task = make_task(config_for("erm", 20))
+def test_styled_runs_on_a_gpu_are_those_of_the_cpu(kind: str, graphs: str, compiled: str) -> None:
     on_gpu = Runtime("cuda", "fp32", graphs=graphs, compile=compiled)  # type: ignore[arg-type]
-    for how in (Runtime("cpu", "fp32"), on_gpu):
-        found.append(term_values("erm", 20, task, how, style=kind))
-    assert largest_difference(*found) < 1e-4
+    _assert_equal_runs("erm", on_gpu, style=kind)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("graphs", ["off", "on"])
+def test_styled_runs_of_ndcl_plus_on_a_gpu_are_those_of_the_cpu(
+    kind: str, graphs: str, options: dict[str, Any]
+) -> None:
+    on_gpu = Runtime("cuda", "fp32", graphs=graphs, compile="off")  # type: ignore[arg-type]
+    _assert_equal_runs("ndcl_plus", on_gpu, style=kind, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "options"), [("both", OPTIONS[0]), ("statistics", OPTIONS[1])])
+def test_compiled_styled_runs_of_ndcl_plus_are_the_plain_ones(kind: str, options: dict[str, Any]) -> None:
+    _assert_equal_runs("ndcl_plus", Runtime("cpu", "fp32", compile="on"), style=kind, **options)
 
 
 @pytest.mark.slow
