@@ -1,13 +1,11 @@
 """Every random number of training, drawn on the host from (seed, stream, step).
 
 A draw depends on nothing but those three, so a resumed run needs no generator state, a GPU run sees the
-numbers of a CPU run, and a test can hand in numbers of its own (`GivenDraws`).
+numbers of a CPU run, and a test can hand in numbers of its own (another subclass of `Draws`).
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +15,6 @@ import torch
 from torch import Tensor
 
 from longshift.array_types import IntArray
-from longshift.errors import LongshiftError
 
 Kind = Literal["uniform", "normal", "beta", "permutation", "integers"]
 
@@ -102,26 +99,3 @@ class HostDraws(Draws):
         """The numbers asked for, on the device."""
         dtype = torch.int64 if request.whole else self.dtype
         return torch.as_tensor(draw(self.rng, request), dtype=dtype).to(self.device)
-
-
-class GivenDraws(Draws):
-    """Hands out values made elsewhere, in order, one queue per kind: `GivenDraws({"beta": [0.3, 0.1]})`."""
-
-    def __init__(self, values: Mapping[str, Iterable[Any]], dtype: torch.dtype = torch.float64) -> None:
-        self._queues = {kind: deque(items) for kind, items in values.items()}
-        self.dtype = dtype
-
-    def answer(self, request: Request) -> Tensor:
-        """The next given value of that kind, which must have the shape asked for."""
-        queue = self._queues.get(request.kind)
-        if not queue:
-            raise LongshiftError(f"Expected a {request.kind} draw of shape {request.shape}, but none is left.")
-        value = torch.as_tensor(queue.popleft(), dtype=torch.int64 if request.whole else self.dtype)
-        if tuple(value.shape) != request.shape:
-            raise LongshiftError(f"Expected a {request.kind} draw of shape {request.shape}, got {tuple(value.shape)}.")
-        return value
-
-    @property
-    def left(self) -> dict[str, int]:
-        """How many given values of each kind have not been used."""
-        return {kind: len(queue) for kind, queue in self._queues.items()}

@@ -14,7 +14,8 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import NDCLLoss, NDCLRecipe, infonce_nd, mine, prototype_alignment, reweighted_cross_entropy
 from longshift.losses.contrastive import CONTRASTS
 from longshift.losses.ndcl_loss import RELEASED
-from longshift.rng import GivenDraws, HostDraws
+from longshift.rng import HostDraws
+from tests.given_draws import GivenDraws
 
 COUNTS = torch.tensor([[40, 10, 5, 0], [3, 30, 0, 8], [6, 6, 6, 6]])
 Case = tuple[Tensor, Tensor]  # labels, domains

@@ -20,7 +20,7 @@ from longshift.methods import get_method
 from longshift.methods.base import Method, Problem
 from longshift.methods.batch import Batch
 from longshift.nn.network import Network
-from longshift.rng import GivenDraws
+from tests.given_draws import GivenDraws
 
 TOLERANCE = 1e-8
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "oracles"

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from longshift.methods.ginidg import GINIDG
-from longshift.rng import GivenDraws, HostDraws
+from longshift.rng import HostDraws
+from tests.given_draws import GivenDraws
 from tests.methods.tiny import FEATURES, Tiny
 
 

@@ -20,7 +20,8 @@ from longshift.methods.hyper_parameters import hp
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
 from longshift.methods.search_spaces import choice
 from longshift.nn.network import Network
-from longshift.rng import GivenDraws, HostDraws
+from longshift.rng import HostDraws
+from tests.given_draws import GivenDraws
 
 COUNTS = ((40, 10, 5, 0), (3, 30, 0, 8), (6, 6, 6, 6))
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from longshift.methods.ndcl import NDCL
-from longshift.rng import GivenDraws
+from tests.given_draws import GivenDraws
 from tests.methods.oracle import Replay, batch, cases, check_linear, close, make_method, tensor
 
 REPLAY = Replay("ndcl", "NDCL_released_update", {"mixup": "rho"}, extra_config=lambda case: {"preset": "released"})
