@@ -21,10 +21,11 @@ from longshift.errors import LongshiftError
 from longshift.methods import Batch, Problem, get_method
 from longshift.nn import Network, fold_frozen_norms, make_backbone, make_network
 from longshift.plugins import use_plugin
-from longshift.rng import GivenDraws, HostDraws
+from longshift.rng import HostDraws
 from longshift.sweep import make_plan
 from longshift.training.graph_rng import TapedDraws
 from tests.data.trees import pacs
+from tests.given_draws import GivenDraws
 from tests.registries import restore_registries
 
 ROOT = Path(__file__).parents[1]
