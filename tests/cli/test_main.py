@@ -12,3 +12,9 @@ def test_the_help_leads_with_the_verbs_for_own_data() -> None:
     intro, _, listed = text.partition("Commands")
     assert intro.index("longshift fit") < intro.index("longshift demo") < intro.index("longshift data inspect")
     assert min(VERBS, key=lambda verb: listed.index(f" {verb} ")) == "fit"
+
+
+def test_british_spelling_of_an_option_works() -> None:
+    result = CliRunner().invoke(app, ["fit", "--what-if-labelled"])
+    assert result.exit_code == 2
+    assert "DATA" in result.output and "No such option" not in result.output

@@ -44,7 +44,6 @@ def fit(
         bool,
         typer.Option(
             "--what-if-labeled",
-            "--what-if-labelled",
             help="Simulate at the held-out sites what 10 to 100 labels would bring.",
         ),
     ] = False,

@@ -83,11 +83,17 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
 
 
+def american(token: str) -> str:
+    """Options have American names; British spellings of them work too."""
+    return token.replace("labelled", "labeled")
+
+
 app = typer.Typer(
     name="longshift",
     cls=Verbs,
     no_args_is_help=True,
     add_completion=True,
+    context_settings={"token_normalize_func": american},
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Train and compare classifiers for an unseen domain, when the training domains differ in look "
