@@ -43,8 +43,11 @@ def made_up_task(classes: int, size: int, domains: int = 4, per_cell: int = 40) 
     return Task(manifest, split, Store(manifest, pixels, size, f"made-up {pixels.shape}"))
 
 
-def step_parser(description: str | None, **defaults: object) -> argparse.ArgumentParser:
-    """The options of benchmarks that time training steps; by default ResNet-50 on a GPU, a small network elsewhere."""
+def step_parser(description: str | None, *, several: bool = False, **defaults: object) -> argparse.ArgumentParser:
+    """The options of benchmarks that time training steps; by default ResNet-50 on a GPU, a small network elsewhere.
+
+    With `several`, `--compile` is a list.
+    """
     cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backbone", default="resnet50" if cuda else "small_conv")
@@ -52,7 +55,10 @@ def step_parser(description: str | None, **defaults: object) -> argparse.Argumen
     parser.add_argument("--batch", type=int, default=32, help="images per domain; three source domains")
     parser.add_argument("--warm", type=int, default=10 if cuda else 3, help="steps before the timed ones")
     parser.add_argument("--steps", type=int, default=50 if cuda else 10, help="timed steps")
-    parser.add_argument("--compile", default="off", choices=("on", "off"))
+    if several:
+        parser.add_argument("--compile", type=listed("on", "off"), default=["off"], help="on, off, or on,off")
+    else:
+        parser.add_argument("--compile", default="off", choices=("on", "off"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, help="CSV file to write")
     parser.set_defaults(**defaults)

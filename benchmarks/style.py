@@ -1,21 +1,32 @@
 """Step time with style mixing as a ratio to the same method without it, in one run.
 
-    python -m benchmarks.style --out results/style-cost.csv      # on a GPU: ResNet-50, batch 3 x 32, 224 px, compiled
+    python -m benchmarks.style --out results/style-cost.csv      # on a GPU: ResNet-50, batch 3 x 32, 224 px
 
-Both runs are kept warm and timed in turn, a few steps each, so that a machine that slows down slows down both. The
-ratio is that of the medians.
+Runs of 1,500 steps or more are compiled by default on a GPU, shorter ones are not: both are measured (`--compile`).
+All runs of a method are kept warm and timed in turn, a few steps each, so that a machine that slows down slows down
+all of them. Times are medians over these rounds, and the ratio is that of the medians; `low` and `high` are the least
+and the greatest of the rounds. Rows of the file with another network, method, style, compilation or device are kept.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.common import machine, made_up_task, step_parser, warm_timer, write_rows
+from benchmarks.common import listed, machine, made_up_task, step_parser, update_rows, warm_timer
+from longshift.array_types import FloatArray
 from longshift.training.device import resolve_device
+from longshift.training.task import Task
+
+STYLES = ("both", "amplitude", "convolution", "statistics")
+KEY = ("backbone", "size", "batch", "method", "style", "compile", "device")
+ROUNDS = 3  # at least: fewer have no spread
 
 
 def styled(style: str, share: float) -> dict[str, float | str]:
@@ -23,42 +34,71 @@ def styled(style: str, share: float) -> dict[str, float | str]:
     return {"style": style} if style == "none" else {"style": style, "style_share": share}
 
 
-def main() -> None:
-    """Measure, print one line per method and style, write a CSV."""
-    cuda = torch.cuda.is_available()
-    parser = step_parser(__doc__, steps=20 if cuda else 5, compile="on" if cuda else "off", augment=True)
-    parser.add_argument("--methods", default="ndcl_plus,erm")
-    parser.add_argument("--styles", default="both,amplitude,convolution,statistics")
-    parser.add_argument("--share", type=float, default=0.5, help="share of the images that is styled")
-    parser.add_argument("--rounds", type=int, default=10 if cuda else 3, help="times that the timed steps are repeated")
-    args = parser.parse_args()
-    device = resolve_device(args.device)
-    task = made_up_task(7, args.size)
-    rows = []
+def step_times(method: str, styles: Sequence[str], task: Task, args: argparse.Namespace) -> dict[str, FloatArray]:
+    """Seconds per step of each style in each round; the rounds of all styles alternate."""
+    times: dict[str, list[float]] = {style: [] for style in styles}
+    if args.compile == "on":  # networks of many runs are variants of one function, and too many fall back to plain code
+        torch.compiler.reset()
     with tempfile.TemporaryDirectory() as folder:
+        steps = args.rounds * args.steps
+        runs = {
+            style: warm_timer(method, task, args, steps, styled(style, args.share), Path(folder) / style)
+            for style in styles
+        }
+        for _ in range(args.rounds):
+            for style, run in runs.items():
+                times[style].append(run.seconds(args.steps) / args.steps)
+        for run in runs.values():
+            run.close()
+    return {style: np.array(values) for style, values in times.items()}
+
+
+def cost(seconds: FloatArray, plain: FloatArray) -> dict[str, str]:
+    """The columns of a style from its times and those without it, in the same rounds."""
+    ratios = seconds / plain
+    return {
+        "seconds_per_step": f"{np.median(seconds):.5g}",
+        "seconds_low": f"{seconds.min():.5g}",
+        "seconds_high": f"{seconds.max():.5g}",
+        "seconds_without_style": f"{np.median(plain):.5g}",
+        "ratio": f"{np.median(seconds) / np.median(plain):.3f}",
+        "ratio_low": f"{ratios.min():.3f}",
+        "ratio_high": f"{ratios.max():.3f}",
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print one line per method, style and compilation, write a CSV."""
+    cuda = torch.cuda.is_available()
+    compiles = ["on", "off"] if cuda else ["off"]
+    parser = step_parser(__doc__, several=True, steps=20 if cuda else 5, compile=compiles, augment=True)
+    parser.add_argument("--methods", default="ndcl_plus,erm")
+    parser.add_argument("--styles", type=listed(*STYLES), default=list(STYLES), help="some of them, or all")
+    parser.add_argument("--share", type=float, default=0.5, help="share of the images that is styled")
+    parser.add_argument(
+        "--rounds", type=int, default=10 if cuda else ROUNDS, help=f"times that each run is timed, at least {ROUNDS}"
+    )
+    args = parser.parse_args(arguments)
+    if args.rounds < ROUNDS:
+        parser.error(f"Expected --rounds of at least {ROUNDS}, got {args.rounds}.")
+    task, who = made_up_task(7, args.size), machine(resolve_device(args.device))
+    rows: list[dict[str, Any]] = []
+    for compiled in args.compile:
         for method in args.methods.split(","):
-            styles = ["none", *args.styles.split(",")]
-            steps = args.rounds * args.steps
-            runs = {
-                s: warm_timer(method, task, args, steps, styled(s, args.share), Path(folder) / f"{method}-{s}")
-                for s in styles
-            }
-            times: dict[str, list[float]] = {s: [] for s in styles}
-            for _ in range(args.rounds):
-                for style, run in runs.items():
-                    times[style].append(run.seconds(args.steps) / args.steps)
-            for run in runs.values():
-                run.close()
-            plain = float(np.median(times["none"]))
-            for style in styles:
-                seconds = float(np.median(times[style]))
+            one = argparse.Namespace(**{**vars(args), "compile": compiled})
+            times = step_times(method, ["none", *args.styles], task, one)
+            for style, seconds in times.items():
+                found = cost(seconds, times["none"])
                 rows.append(
                     {"backbone": args.backbone, "size": args.size, "batch": 3 * args.batch, "method": method,
-                     "style": style, "compile": args.compile, "seconds_per_step": f"{seconds:.5g}",
-                     "ratio": f"{seconds / plain:.3f}", **machine(device)}
+                     "style": style, "compile": compiled, **found, "rounds": args.rounds, "steps": args.steps, **who}
                 )  # fmt: skip
-                print(f"{method:12} {style:12} {seconds * 1e3:8.3f} ms per step  {seconds / plain:.3f}", flush=True)
-            write_rows(args.out, rows)
+                print(
+                    f"{method:12} {style:12} compile {compiled:3} {1e3 * float(found['seconds_per_step']):8.3f} ms per "
+                    f"step  {found['ratio']} ({found['ratio_low']} to {found['ratio_high']})",
+                    flush=True,
+                )
+            update_rows(args.out, rows, dict.fromkeys(KEY, ""))
 
 
 if __name__ == "__main__":

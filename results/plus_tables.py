@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -248,15 +249,32 @@ def no_style_difference() -> str:
     return markdown([*header, *chosen_by], rows)
 
 
-def style_cost() -> str:
-    """Step time with style mixing over that of the same method without it."""
-    with (RESULTS / "style-cost.csv").open(newline="", encoding="utf-8") as file:
-        rows = [
-            [f"{row['backbone']}, {row['size']} px, {row['batch']} images", method_title(row["method"]), row["style"],
-             text(1000 * float(row["seconds_per_step"]), digits=2), row["ratio"]]
-            for row in csv.DictReader(file)
-        ]  # fmt: skip
-    return markdown(["network", "method", "style", "milliseconds per step", "ratio"], rows)
+def style_cost(file: Path = RESULTS / "style-cost.csv") -> str:
+    """Step time with style mixing over that of the same method without it; files without ranges have medians only."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        measured = sorted(csv.DictReader(lines), key=_cost_order)
+    rows = [
+        [f"{row['backbone']}, {row['size']} px, {row['batch']} images", method_title(row["method"]), row["style"],
+         "yes" if row["compile"] == "on" else "no", _with_range(row, "seconds_per_step", "seconds", 1000, 2),
+         _with_range(row, "ratio", "ratio", 1, 3)]
+        for row in measured
+    ]  # fmt: skip
+    return markdown(["network", "method", "style", "compiled", "milliseconds per step", "ratio"], rows)
+
+
+def _cost_order(row: dict[str, str]) -> tuple[object, ...]:
+    """By network and method, compiled rows first, and among them without style first."""
+    network = row["backbone"], int(row["size"]), int(row["batch"])
+    return *network, row["method"] != "ndcl_plus", row["method"], row["compile"] != "on", row["style"] != "none"
+
+
+def _with_range(row: dict[str, str], name: str, stem: str, factor: float, digits: int) -> str:
+    """`13.03 (13.01 to 13.10)`: a number with its least and greatest, where the row has them."""
+    cell = text(factor * float(row[name]), digits=digits)
+    if not row.get(f"{stem}_low") or (name == "ratio" and row["style"] == "none"):
+        return cell
+    low, high = (text(factor * float(row[f"{stem}_{end}"]), digits=digits) for end in ("low", "high"))
+    return f"{cell} ({low} to {high})"
 
 
 def confirmation_theory() -> str:

@@ -1,0 +1,65 @@
+"""The cost of style mixing: what is timed, the file, and its table on the page."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.style import cost, main
+from results.plus_tables import style_cost
+
+OLD = (
+    "backbone,size,batch,method,style,compile,seconds_per_step,ratio,device,commit\n"
+    "resnet50,224,96,erm,both,on,0.013435,1.031,H200,abc\n"
+    "resnet50,224,96,erm,none,on,0.013025,1.000,H200,abc\n"
+)
+SMALL = ["--size", "16", "--batch", "2", "--steps", "1", "--warm", "1", "--device", "cpu"]
+
+
+def test_numbers_by_hand() -> None:
+    found = cost(np.array([2.0, 3.0, 9.0]), np.array([1.0, 2.0, 4.0]))
+    assert (found["seconds_per_step"], found["seconds_low"], found["seconds_high"]) == ("3", "2", "9")
+    assert found["seconds_without_style"] == "2"
+    assert (found["ratio"], found["ratio_low"], found["ratio_high"]) == ("1.500", "1.500", "2.250")
+
+
+def test_files_without_ranges_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text(OLD)
+    assert style_cost(tmp_path / "old.csv").splitlines()[2:] == [
+        "| resnet50, 224 px, 96 images | ERM | none | yes | 13.03 | 1.000 |",
+        "| resnet50, 224 px, 96 images | ERM | both | yes | 13.44 | 1.031 |",
+    ]
+
+
+@pytest.mark.slow
+def test_rows_are_replaced_and_others_kept(tmp_path: Path) -> None:
+    out = tmp_path / "cost.csv"
+    out.write_text(OLD)
+    chosen = [*SMALL, "--out", str(out), "--methods", "erm"]
+    main([*chosen, "--styles", "statistics,convolution", "--compile", "off"])
+    main([*chosen, "--styles", "statistics", "--compile", "off", "--rounds", "4"])
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["style"], row["device"], row["rounds"]) for row in rows] == [
+        ("both", "H200", ""),
+        ("none", "H200", ""),
+        ("convolution", "cpu", "3"),
+        ("none", "cpu", "4"),
+        ("statistics", "cpu", "4"),
+    ]
+    for row in rows[2:]:
+        assert 0 < float(row["seconds_low"]) <= float(row["seconds_per_step"]) <= float(row["seconds_high"])
+        ratio = float(row["seconds_per_step"]) / float(row["seconds_without_style"])
+        assert float(row["ratio"]) == pytest.approx(ratio, abs=1e-3)
+    table = style_cost(out).splitlines()
+    assert "| resnet50, 224 px, 96 images | ERM | both | yes | 13.44 | 1.031 |" in table
+    assert any(line.startswith("| small_conv, 16 px, 6 images | ERM | statistics | no | ") for line in table)
+    assert sum(" to " in line for line in table) == 3
+
+
+def test_fewer_than_three_rounds_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--rounds", "2"])
+    assert "Expected --rounds of at least 3, got 2." in capsys.readouterr().err
