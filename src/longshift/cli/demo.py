@@ -17,7 +17,8 @@ def demo(
         Path | None, typer.Option(help="Folder for the runs and index.html; default: demo, or demo-digits.")
     ] = None,
     data: Annotated[
-        str, typer.Option(metavar="pacs-features|digits", help="digits: images, two methods.")
+        str,
+        typer.Option(metavar="pacs-features|digits", help="Embedded data to train on; digits: images, two methods."),
     ] = PACS_FEATURES,
     trials: Annotated[int, typer.Option(min=1, max=100, help="Repeat each run with this many seeds.")] = 3,
     steps: Annotated[int, typer.Option(min=1, help="Training steps per run.")] = 150,

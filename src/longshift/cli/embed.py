@@ -30,7 +30,7 @@ def embed(
     weights: Annotated[Path | None, typer.Option(help="Use the weights in a .safetensors file.")] = None,
     image_size: Annotated[int, typer.Option(min=1, max=4096, help="Side of the images.")] = 224,
     unlabeled: Annotated[
-        bool, typer.Option("--unlabeled", help="Read all images below DATA, without classes, to predict.")
+        bool, typer.Option("--unlabeled", help="Read all images in DATA, at any depth, as images without classes.")
     ] = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,

@@ -16,7 +16,7 @@ def export(
     format: Annotated[
         str | None,
         typer.Option(
-            metavar="onnx|torch", help="torch: torch.export (.pt2); default: by the suffix of --out, else onnx."
+            metavar="onnx|torch", help="Format; torch: torch.export (.pt2). Default: by the suffix of --out, else onnx."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The file; default model.onnx or model.pt2 in the folder.")] = None,

@@ -14,7 +14,7 @@ WIDE = 120  # columns of a terminal
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Name of a method; default: list them all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Method to describe; default: list all methods.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """List the methods, or show one with all its hyper-parameters.

@@ -47,7 +47,7 @@ def report(
         str,
         typer.Option(
             metavar="validation|last|oracle",
-            help="validation: the protocol; last: last step; oracle: chosen on the target.",
+            help="Step to report; validation: as in the protocol; last: the last one; oracle: selected on the target.",
         ),
     ] = "validation",
     against: Annotated[str, typer.Option(help="Add a table of the differences from this method.")] = "",
@@ -55,12 +55,12 @@ def report(
     draws: Annotated[
         int | None, typer.Option(help="Use only the first draws of hyper-parameters; 1: only the defaults.")
     ] = None,
-    compare: Annotated[str | None, typer.Option(metavar="paper", help="Compare with these published numbers.")] = None,
+    compare: Annotated[str | None, typer.Option(metavar="paper", help="Compare with the published numbers.")] = None,
     ranked: Annotated[
         str,
         typer.Option(
             metavar="methods|variants|all",
-            help="Rows to rank on the page; variants: also variants; all: also averaged weights.",
+            help="Rows to rank on the page; variants: methods and variants; all: also averaged weights.",
         ),
     ] = "variants",
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
