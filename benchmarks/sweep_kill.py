@@ -1,6 +1,6 @@
 """A sweep that is killed with SIGKILL at random moments must end with the same table as an undisturbed one.
 
-    python benchmarks/sweep_kill.py [--kills 3] [--seed 0] [--workers 2] [--small]
+    python -m benchmarks.sweep_kill [--kills 3] [--seed 0] [--workers 2] [--small]
 
 6 methods x 2 settings x 4 targets x 2 trials x 2 draws = 192 jobs on the embedded digits (8 with --small). Kills take
 turns: the command alone (its workers notice), then the command with all its workers. Ends with exit code 1 unless the
