@@ -180,6 +180,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "confirmation-units": plus_tables.confirmation_units,
     "confirmation-ranks": plus_tables.confirmation_ranks,
     "style-for-others": plus_tables.style_for_others,
+    "mixstyle": plus_tables.mixstyle,
     "efficientnet": plus_tables.efficientnet,
     "no-style-difference": plus_tables.no_style_difference,
     "style-cost": plus_tables.style_cost,

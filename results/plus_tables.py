@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +202,11 @@ def style_for_others() -> str:
     pairs = [(f"{method_title(name)}: style on - off", styled[name], plain[name]) for name in styled]
     pairs.append(("NDCL-plus - BSoftmax, both without style", plain["ndcl_plus"], plain["bsoftmax"]))
     pairs.append(("NDCL-plus - BSoftmax, both with style", styled["ndcl_plus"], styled["bsoftmax"]))
+    return _paired(pairs)
+
+
+def _paired(pairs: Iterable[tuple[str, tuple[str, str], tuple[str, str]]]) -> str:
+    """Paired differences: a title and two methods, each with the folder of its runs, per row."""
     rows = []
     for title, one, other in pairs:
         parts = (BOTH, (TAIL,), (DUALITY,))
@@ -211,6 +216,17 @@ def style_for_others() -> str:
         rows.append([title, *cells, f"{(both > 0).sum()} of {len(both)}", spread(few), spread(valid)])
     header = ["points", "both settings", TAIL, DUALITY, "pairs ahead", FEW, "validation"]
     return markdown(header, rows)
+
+
+def mixstyle() -> str:
+    """BSoftmax with styles of pixels and with MixStyle on features, minus BSoftmax; on PACS once it is run there."""
+    folder = "mixstyle/digits"
+    kinds = {"style": "amplitude or convolution", "pixel statistics": "statistics of pixels", "MixStyle": "MixStyle"}
+    pairs = [(f"digits: {title}", (folder, f"BSoftmax, {name}"), (folder, "bsoftmax")) for name, title in kinds.items()]
+    if (RESULTS / "mixstyle" / "pacs" / "runs.parquet").exists():
+        for place, name in ((OTHERS, "style"), ("mixstyle/pacs", "MixStyle")):
+            pairs.append((f"PACS: {kinds[name]}", (place, f"BSoftmax, {name}"), (CONFIRM, "bsoftmax")))
+    return _paired(pairs)
 
 
 def efficientnet() -> str:

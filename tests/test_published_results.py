@@ -157,6 +157,15 @@ def test_style_mixing_in_other_methods_by_another_route() -> None:
         assert_cell(rows("style-for-others")[f"{title}: style on - off"][0], on.subtract(off), ddof=1)
 
 
+def test_mixstyle_by_another_route() -> None:
+    frame = runs("mixstyle/digits")
+    plain, mixed = (frame[frame.method == name].sort_values(PAIR) for name in ("BSoftmax", "BSoftmax, MixStyle"))
+    assert len(plain) == len(mixed) == 24
+    cells = rows("mixstyle")["digits: MixStyle"]
+    for cell, measure in ((cells[0], "target_accuracy"), (cells[4], "target_few"), (cells[5], "validation_accuracy")):
+        assert_cell(cell, pd.Series(mixed[measure].to_numpy() - plain[measure].to_numpy()), ddof=1)
+
+
 def test_the_larger_network_by_another_route() -> None:
     frame = runs("pacs-efficientnet")
     for method in ("ERM", "CORAL", "BSoftmax", "NDCL-plus"):
