@@ -18,9 +18,9 @@ class NDCLPlusConfig(NDCLConfig):
     rho: float = with_default(NDCLConfig, "rho", 0.2)
     weights: str = with_default(NDCLConfig, "weights", "none")
     prior: str = with_default(NDCLConfig, "prior", "domain")
-    # Style mixing was chosen for fine-tuning. Small images were measured on one dataset only: digits in three nearly
-    # equal inks, where it helped (+2.5 points, results/no-style-difference). That is too little evidence for a default,
-    # so it is off for them, and for vectors, which count as small and have no style.
+    # Style mixing was chosen for fine-tuning. Of small images, only digits were measured: it helped in three nearly
+    # equal inks (+2.5 points, results/no-style-difference) and, in BSoftmax, in different styles (results/mixstyle).
+    # That is too little evidence for a default, so it is off for them, and for vectors, which have no style.
     style: str = with_default(
         NDCLConfig,
         "style",
