@@ -15,12 +15,12 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from results.numbers import TUNED, cases
 
 import longshift
 from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups
 from longshift.report import method_title, rank_diagram, split_panels
 from longshift.settings import recipe_of
+from results.numbers import TUNED, cases
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "docs" / "pictures"

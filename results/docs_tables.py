@@ -17,6 +17,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.fault_rows import FAULT_ROWS
+from longshift.report import method_title
+from longshift.results import run_columns
+from results import fine_tuned_tables, frozen_tables, new_site, plus_tables, theory_tables, variant_tables
 from results.methods_page import PAGE, methods_page
 from results.numbers import (
     ACCURACY,
@@ -36,10 +39,6 @@ from results.numbers import (
     table,
     with_few,
 )
-
-from longshift.report import method_title
-from longshift.results import run_columns
-from results import fine_tuned_tables, frozen_tables, new_site, plus_tables, theory_tables, variant_tables
 
 ROOT = RESULTS.parent
 

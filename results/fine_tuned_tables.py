@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from longshift.report import method_title, order_methods
 from results.numbers import (
     BOTH,
     DUALITY,
@@ -34,8 +35,6 @@ from results.numbers import (
     table,
     text,
 )
-
-from longshift.report import method_title, order_methods
 
 
 def fine_tuned() -> str:

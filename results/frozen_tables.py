@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from longshift.report import method_title, order_methods
 from results.numbers import (
     ACCURACY,
     FROZEN,
@@ -20,8 +21,6 @@ from results.numbers import (
     text,
     with_few,
 )
-
-from longshift.report import method_title, order_methods
 
 
 def frozen() -> str:

@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from results.numbers import CONFIRM, RESULTS, SETTINGS, TUNED, gaps, methods, plain_mean
 from scipy import stats
 
 from longshift.methods import (
@@ -24,6 +23,7 @@ from longshift.methods import (
     method_summary,
 )
 from longshift.text import decimal
+from results.numbers import CONFIRM, RESULTS, SETTINGS, TUNED, gaps, methods, plain_mean
 
 PAGE = RESULTS.parent / "docs" / "reference" / "methods.md"
 BASELINES = ("erm", "bsoftmax")  # what a method is compared with: the first that was run with the same seeds

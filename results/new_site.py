@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import special
+
 from benchmarks.label_free_constants import (
     FIRST_SEED,
     MIXES,
@@ -18,13 +20,11 @@ from benchmarks.label_free_constants import (
     ranges,
     warned,
 )
-from results.numbers import RESULTS, markdown
-from scipy import special
-
 from longshift.analysis import one_more_site
 from longshift.inference import site_doubt
 from longshift.inference.site_doubt import FEW
 from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
+from results.numbers import RESULTS, markdown
 
 FOLDER = RESULTS / "new-site"
 ESTIMATES = {"confidence": "mean confidence", "atc": "ATC", "doc": "DoC"}

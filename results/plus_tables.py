@@ -8,6 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
+
+from longshift.analysis import friedman, nemenyi_critical_difference
+from longshift.analysis.significance import holm
+from longshift.report import method_title
+from longshift.toml import read_toml
 from results.numbers import (
     ACCURACY,
     BOTH,
@@ -43,12 +49,6 @@ from results.numbers import (
     with_few,
 )
 from results.theory_tables import QUANTITIES
-from scipy import stats
-
-from longshift.analysis import friedman, nemenyi_critical_difference
-from longshift.analysis.significance import holm
-from longshift.report import method_title
-from longshift.toml import read_toml
 
 FEW = "few-shot classes"
 CONFIRMED = ("erm", "ndcl", "bsoftmax", "ndcl_plus")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
+from longshift.analysis import friedman, nemenyi_critical_difference
+from longshift.report import method_title
 from results.numbers import (
     FROZEN,
     SETTINGS,
@@ -17,9 +19,6 @@ from results.numbers import (
     table,
     text,
 )
-
-from longshift.analysis import friedman, nemenyi_critical_difference
-from longshift.report import method_title
 
 QUANTITIES = {
     "target_margin": "margin on the target", "validation_margin": "margin on validation",

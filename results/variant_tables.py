@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from longshift.report import method_title, order_methods
 from results.numbers import (
     BOTH,
     DUALITY,
@@ -19,8 +20,6 @@ from results.numbers import (
     methods,
     pair_title,
 )
-
-from longshift.report import method_title, order_methods
 
 
 def variants(folder: str) -> Callable[[], str]:

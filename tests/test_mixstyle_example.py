@@ -323,7 +323,6 @@ def test_the_published_sweeps_find_the_plugin(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize("compiled", ["off", "on"])
 def test_losses_on_a_gpu_are_those_of_the_cpu(plugin: Any, graphs: str, compiled: str) -> None:
     from benchmarks.agreement import config_for, term_difference, trained
-
     from longshift.training import Runtime, make_task
 
     task = make_task(config_for("mixstyle", 20))

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from results.docs_tables import TABLES, filled, names, pages
-from results.methods_page import PAGE, accuracies, gain, methods_page
-from results.numbers import cases, ranks
 from scipy import stats
 
 from longshift.methods import get_method
 from longshift.paper.published_tables import overall_results
 from longshift.report.titles import method_title
 from longshift.toml import read_toml
+from results.docs_tables import TABLES, filled, names, pages
+from results.methods_page import PAGE, accuracies, gain, methods_page
+from results.numbers import cases, ranks
 
 ROOT = Path(__file__).parents[1]
 SWEEPS = sorted(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from benchmarks.agreement import STYLES, Outcome, main, style_options, term_difference, weight_difference
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from benchmarks.style import cost, main
 from results.plus_tables import style_cost
 

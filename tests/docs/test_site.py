@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 import typer
+
 from docs_build.check_site import find_problems
 from docs_build.cli_page import cli_page
 from docs_build.example_sections import rename_examples
 from docs_build.formulas import draw_formulas
 from docs_build.rendered_notebooks import render
 from docs_build.repository_links import adapt_links, repository_pages
-
 from longshift.cli.main import VERBS, app
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 import pytest
-from benchmarks.fault_mutations import MUTATIONS, Mutation, mutated, survived
 
+from benchmarks.fault_mutations import MUTATIONS, Mutation, mutated, survived
 from tests.faults.test_fault_table import ROOT, names_in
 
 SOURCE = ROOT / "src" / "longshift"

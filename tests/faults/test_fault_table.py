@@ -7,7 +7,6 @@ from pathlib import Path
 
 from benchmarks.fault_rows import FAULT_ROWS, NO_FAULTS
 from benchmarks.faults import count, outcomes
-
 from tests.faults.bad_inputs import CASES
 
 ROOT = Path(__file__).parents[2]

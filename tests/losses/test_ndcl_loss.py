@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-from benchmarks.losses import check_agreement
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from benchmarks.losses import check_agreement
 from longshift.losses import NDCLLoss, NDCLRecipe, infonce_nd, mine, prototype_alignment, reweighted_cross_entropy
 from longshift.losses.contrastive import CONTRASTS
 from longshift.losses.ndcl_loss import RELEASED

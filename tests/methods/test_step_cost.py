@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 import pytest
+
 from benchmarks.common import made_up_task, warm_timer
 from benchmarks.methods import schedules_over
-
 from longshift.methods import get_method
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+
 from benchmarks import site_data
 from benchmarks.label_free_constants import (
     FIRST_SEED,
@@ -18,10 +19,9 @@ from benchmarks.label_free_constants import (
 )
 from benchmarks.nested_sites import subsets
 from benchmarks.new_site import choose_cases
-from results.new_site import FOLDER, SHIPPED, USUAL, WIDTHS, cases
-
 from longshift.analysis import LEVEL
 from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
+from results.new_site import FOLDER, SHIPPED, USUAL, WIDTHS, cases
 
 
 def test_the_constants_are_those_of_the_rows_that_are_kept_for_them() -> None:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
 from tools.install_torch import CPU_INDEX, choose, index_answers, install
 
 LISTING = b'<html><a href="torch-2.6.0%2Bcpu-cp311-cp311-linux_x86_64.whl">torch-2.6.0+cpu</a></html>'

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.agreement import Outcome, config_for, term_difference, trained
 
+from benchmarks.agreement import Outcome, config_for, term_difference, trained
 from longshift.sweep.collecting import collect
 from longshift.sweep.job_queue import make_queue
 from longshift.sweep.local_launcher import make_slots, run_local

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from benchmarks.agreement import config_for, term_difference, trained, weight_difference
 from torch import Tensor
 
+from benchmarks.agreement import config_for, term_difference, trained, weight_difference
 from longshift.errors import ConfigError, LongshiftError
 from longshift.losses import choose_partners
 from longshift.methods.batch import Batch
