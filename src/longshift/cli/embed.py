@@ -28,7 +28,7 @@ def embed(
     ] = None,
     pretrained: Annotated[bool, typer.Option("--pretrained", help="Use published weights, from the internet.")] = False,
     weights: Annotated[Path | None, typer.Option(help="Use the weights in a .safetensors file.")] = None,
-    image_size: Annotated[int, typer.Option(min=1, max=4096, help="Side of the images.")] = 224,
+    image_size: Annotated[int, typer.Option(min=1, max=4096, help="Width and height of the images in pixels.")] = 224,
     unlabeled: Annotated[
         bool, typer.Option("--unlabeled", help="Read all images in DATA, at any depth, as images without classes.")
     ] = False,

@@ -38,13 +38,13 @@ def fit(
         float | None, typer.Option(help="Use as many steps as fit into this time, at most 3 x the usual number.")
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Compare ERM, BSoftmax and NDCL-plus; train those that are missing.")
+        bool, typer.Option("--compare", help="Also train ERM, BSoftmax and NDCL-plus, and compare the methods.")
     ] = False,
     what_if_labeled: Annotated[
         bool,
         typer.Option(
             "--what-if-labeled",
-            help="Simulate at the held-out sites what 10 to 100 labels would bring.",
+            help="Simulate at the held-out sites how much 10 to 100 labels would help.",
         ),
     ] = False,
     quiet: QuietFlag = False,

@@ -42,8 +42,8 @@ def predict(
         typer.Option(
             min=0,
             max=1,
-            help="Mark predictions whose probability is below this; default: the lowest above which 90 % were right "
-            "at the sites that `fit` held out, or the best if none reaches that.",
+            help="Mark predictions whose probability is below this; default: the lowest threshold above which 90% of "
+            "the predictions were right at the sites that `fit` held out, or the best one if none reaches 90%.",
         ),
     ] = None,
     page: Annotated[

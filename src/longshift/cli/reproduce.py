@@ -50,10 +50,10 @@ def reproduce(
     run: dict[str, Any],
     execution: dict[str, Any],
     names: Annotated[list[str] | None, typer.Argument(metavar="RECIPE", help="Names of recipes; see --list.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All recipes.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Make all recipes.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="List the recipes and their state.")] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few steps, trials and draws: a preview of each table and figure.")
+        bool, typer.Option("--quick", help="Use few steps, trials and draws: a preview of each table and figure.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Output folder; default reproduce/DATA (with --quick, reproduce/DATA/quick).")

@@ -312,7 +312,7 @@ def retry(directory: Directory) -> None:
 
 @app.command()
 def cancel(directory: Directory) -> None:
-    """Ask every `run` on this sweep to stop cleanly, wherever it runs.
+    """Ask every process that runs this sweep to stop cleanly, on any machine.
 
     Example:
 
