@@ -29,7 +29,7 @@ from longshift.report.figures import (
     site_dots,
     split_bars,
 )
-from longshift.report.figures.style import PALETTE, short
+from longshift.report.figures.drawing_style import PALETTE, short
 
 WILD = "<script>\"&'</script>"
 

@@ -34,7 +34,7 @@ from longshift.training.feature_cache import (
 )
 from longshift.training.feature_views import CopyRecipe
 from longshift.training.run_config import Runtime
-from longshift.training.style import Style
+from longshift.training.style_stage import Style
 from tests.training.runs import CPU
 
 ONE = Runtime(device="cpu", threads=1)

@@ -10,7 +10,7 @@ from longshift import losses
 from longshift.data import Manifest, load_dataset
 from longshift.losses import mix_statistics
 from longshift.training.feature_views import CopyRecipe, ViewPlan, choose_partners
-from longshift.training.style import Style
+from longshift.training.style_stage import Style
 
 DIGITS = load_dataset("digits")
 CENTER = torch.full((1, 3, 1, 1), 0.5)

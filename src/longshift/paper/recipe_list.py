@@ -11,7 +11,7 @@ from longshift.paper.recipe import Recipe
 from longshift.paper.recipes.failures import failure_recipes
 from longshift.paper.recipes.friedman import friedman_recipes
 from longshift.paper.recipes.main_tables import main_recipes
-from longshift.paper.recipes.parameters import parameter_recipes
+from longshift.paper.recipes.parameter_figures import parameter_recipes
 from longshift.paper.recipes.per_class import per_class_recipes
 from longshift.paper.recipes.settings_figures import settings_recipes
 from longshift.paper.recipes.theory_tables import theory_recipes

@@ -13,7 +13,7 @@ from longshift.array_types import IntArray
 from longshift.methods import Batch
 from longshift.rng import Draws
 from longshift.training.augmentation import BatchAugmentation
-from longshift.training.style import Style, draw_styled, two_views
+from longshift.training.style_stage import Style, draw_styled, two_views
 
 
 @dataclass(frozen=True, eq=False)

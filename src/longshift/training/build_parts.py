@@ -19,7 +19,7 @@ from longshift.training.graph_rng import TapedDraws
 from longshift.training.model_file import ModelFile
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.steppers import GraphStepper, LossLog, PlainStepper, Stepper
-from longshift.training.style import Style
+from longshift.training.style_stage import Style
 from longshift.training.task import Task
 from longshift.training.warmup import keep_compiled
 

@@ -29,7 +29,7 @@ from longshift.losses import (
 from longshift.rng import generator
 from longshift.training.augmentation import find_augmentation
 from longshift.training.run_config import RunConfig
-from longshift.training.style import UNIFORMS, Style
+from longshift.training.style_stage import UNIFORMS, Style
 
 SEED = 20190  # of all copies: a cache of features serves every train seed
 

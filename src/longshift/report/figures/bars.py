@@ -12,7 +12,7 @@ from matplotlib.transforms import blended_transform_factory
 
 from longshift.array_types import IntArray
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import (
+from longshift.report.figures.drawing_style import (
     FAINT,
     INK,
     LINE,

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.transforms import blended_transform_factory
 
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER, legend, plain, short
+from longshift.report.figures.drawing_style import FAINT, INK, LINE, PALETTE, PAPER, legend, plain, short
 from longshift.text import decimal
 
 WIDTH = 900.0

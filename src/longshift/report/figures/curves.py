@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from longshift.array_types import FloatArray
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import BELOW, FAINT, INK, class_axis, headline, legend, plain, series_style
+from longshift.report.figures.drawing_style import BELOW, FAINT, INK, class_axis, headline, legend, plain, series_style
 
 WIDTH, HEIGHT = 560.0, 310.0
 MOST_TIPS = 60  # points of a curve that show their value on hover

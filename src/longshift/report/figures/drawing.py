@@ -21,7 +21,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from longshift.files import replacing
-from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER
+from longshift.report.figures.drawing_style import FAINT, INK, LINE, PALETTE, PAPER
 
 PAGE_COLORS = {color.lower(): f"var(--c{index})" for index, color in enumerate(PALETTE)} | {
     INK.lower(): "var(--ink)", FAINT.lower(): "var(--faint)", LINE.lower(): "var(--line)", PAPER.lower(): "var(--paper)"

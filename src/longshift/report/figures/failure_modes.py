@@ -12,8 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from longshift.array_types import FloatArray
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.heat_maps import number_map
-from longshift.report.figures.style import (
+from longshift.report.figures.drawing_style import (
     BELOW,
     FAINT,
     INK,
@@ -25,6 +24,7 @@ from longshift.report.figures.style import (
     series_style,
     short,
 )  # fmt: skip
+from longshift.report.figures.heat_maps import number_map
 
 MOST_NAMES = 25
 

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 
 from longshift.array_types import FloatArray
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import FAINT, INK, LINE, PALETTE, PAPER, headline, plain, short
+from longshift.report.figures.drawing_style import FAINT, INK, LINE, PALETTE, PAPER, headline, plain, short
 from longshift.report.table import DASH
 
 MOST_NUMBERS = 16  # classes; beyond, cells hold no numbers

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import FAINT, INK, PALETTE, plain
+from longshift.report.figures.drawing_style import FAINT, INK, PALETTE, plain
 
 WIDTH, HEIGHT, BINS = 520.0, 240.0, 20
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import FAINT, LINE, MARKS, PALETTE, PAPER, legend, plain
+from longshift.report.figures.drawing_style import FAINT, LINE, MARKS, PALETTE, PAPER, legend, plain
 
 WIDTH, HEIGHT = 560.0, 350.0
 MOST_TIPS = 1500  # points that show their name on hover

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.lines import Line2D
 
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import BELOW, FAINT, LINE, PALETTE, legend, plain, short
+from longshift.report.figures.drawing_style import BELOW, FAINT, LINE, PALETTE, legend, plain, short
 
 WIDTH, ROW, EDGE = 620.0, 30.0, 96.0
 SIZE = 11.5

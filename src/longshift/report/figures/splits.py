@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.report.figures.drawing import Drawing, new_drawing
-from longshift.report.figures.style import (
+from longshift.report.figures.drawing_style import (
     BELOW,
     FAINT,
     INK,

@@ -14,11 +14,11 @@ from longshift.errors import ConfigError, LongshiftError
 from longshift.losses import choose_partners
 from longshift.methods.batch import Batch
 from longshift.rng import HostDraws
-from longshift.training import resolve, style
+from longshift.training import resolve, style_stage
 from longshift.training.batches import Inputs
 from longshift.training.idle_options import style_mistakes
 from longshift.training.run_config import Runtime
-from longshift.training.style import Style
+from longshift.training.style_stage import Style
 from longshift.training.task import make_task
 from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config, train
@@ -37,10 +37,10 @@ def _images(n: int = 12, height: int = 12, width: int = 10, seed: int = 0) -> Te
     return HostDraws(seed, dtype=torch.float64).uniform(n, 3, height, width)
 
 
-def _styled(how: Style, seed: int = 1, d: Tensor = DOMAINS) -> tuple[Tensor, style.Styled]:
+def _styled(how: Style, seed: int = 1, d: Tensor = DOMAINS) -> tuple[Tensor, style_stage.Styled]:
     images = _images()
     draws = HostDraws(seed, dtype=torch.float64)
-    return images, style.draw_styled(images, CLASSES, d, CENTER, how, draws)
+    return images, style_stage.draw_styled(images, CLASSES, d, CENTER, how, draws)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,9 +68,9 @@ def test_amount_is_the_largest_coefficient() -> None:
     shares = []
     for seed in range(100):
         draws = HostDraws(seed, dtype=torch.float64)
-        u = HostDraws(seed, dtype=torch.float64).uniform(12, style.UNIFORMS)
+        u = HostDraws(seed, dtype=torch.float64).uniform(12, style_stage.UNIFORMS)
         partners = choose_partners(u[:, 0], CLASSES, DOMAINS)
-        styled, _ = style.draw_styled(images, CLASSES, DOMAINS, CENTER, Style("amplitude", amount=0.4), draws)
+        styled, _ = style_stage.draw_styled(images, CLASSES, DOMAINS, CENTER, Style("amplitude", amount=0.4), draws)
         means = images.mean((1, 2, 3))
         shares.append((styled.mean((1, 2, 3)) - means) / (means[partners] - means))
     found = torch.stack(shares)
