@@ -162,7 +162,62 @@ def test_modules_draw_anew_by_their_seed_and_do_nothing_in_evaluation() -> None:
     assert not RandomConvolution().state_dict()
 
 
+def test_modules_compute_in_full_precision_under_autocast() -> None:
+    images = _images().float()
+    plain = [RandomConvolution()(images), AmplitudeMix()(images, DOMAINS)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = [RandomConvolution()(images), AmplitudeMix()(images, DOMAINS)]
+    for value, expected in zip(found, plain, strict=True):
+        assert value.dtype == torch.float32
+        assert torch.equal(value, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_rounded_only_at_the_end(dtype: torch.dtype) -> None:
+    images, which, amount = _images(4).to(dtype), torch.tensor([2, 3, 0, 0]), torch.tensor([0.0, 0.3, 0.8, 1.0])
+    kernels = style_mixing.random_kernels(HostDraws(3).normal(*style_mixing.KERNELS_SHAPE))
+    calls: list[Callable[[Tensor], Tensor]] = [
+        lambda x: style_mixing.mix_amplitude(x, which, amount),
+        lambda x: style_mixing.random_convolution(x, kernels, which, amount),
+        lambda x: RandomConvolution()(x),
+        lambda x: AmplitudeMix()(x, torch.arange(4)),
+    ]
+    for call in calls:
+        found = call(images)
+        assert found.dtype == dtype
+        assert torch.equal(found, call(images.float()).to(dtype))
+
+
+def test_default_random_numbers_of_the_modules_differ() -> None:
+    images, d = _images(64).float(), torch.arange(64) % 4
+    mixed, blended = AmplitudeMix(share=0.5)(images, d), RandomConvolution(share=0.5)(images)
+    changed = [(styled != images).flatten(1).any(1) for styled in (mixed, blended)]
+    # By chance half of the images are in the same state; equal numbers would make it all of them.
+    assert 0.3 < float((changed[0] == changed[1]).double().mean()) < 0.7
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_modules_keep_the_memory_format(memory_format: torch.memory_format) -> None:
+    images = _images().float().contiguous(memory_format=memory_format)
+    for styled in (AmplitudeMix()(images, DOMAINS), RandomConvolution()(images)):
+        assert styled.is_contiguous(memory_format=memory_format)
+        assert not torch.equal(styled, images)
+
+
+def test_an_empty_batch_stays_empty() -> None:
+    images, none = torch.rand(0, 3, 8, 8), torch.zeros(0, dtype=torch.int64)
+    assert AmplitudeMix()(images, none).shape == images.shape
+    assert AmplitudeMix(same_class=True)(images, none, none).shape == images.shape
+    assert RandomConvolution()(images).shape == images.shape
+    assert style_mixing.mix_amplitude(images, none, torch.zeros(0)).shape == images.shape
+
+
 def test_mistakes_of_the_modules_are_named() -> None:
+    for center in ((0.1, 0.2), (), (0.1, 0.2, 0.3, 0.4)):
+        with pytest.raises(
+            ValueError, match=rf"^Expected `center` as a number or one per channel, got {len(center)} numbers\.$"
+        ):
+            RandomConvolution(center=center)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"Expected `amount` and `share` from 0 to 1, got 2 and 1\.0"):
         AmplitudeMix(2)
     with pytest.raises(ValueError, match=r"Expected images of shape \(B, 3, H, W\), got \(2, 1, 4, 4\)"):

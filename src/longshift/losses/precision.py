@@ -27,7 +27,8 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         arguments: Any = tuple(upcast(value) for value in args)
         options: Any = {name: upcast(value) for name, value in kwargs.items()}
-        device = next((value.device.type for value in arguments if isinstance(value, Tensor)), "cpu")
+        given = (*arguments, *options.values())
+        device = next((value.device.type for value in given if isinstance(value, Tensor)), "cpu")
         if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):
                 return function(*arguments, **options)

@@ -11,11 +11,13 @@ Every function is pure and has static shapes: random numbers come in as tensors.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from longshift.losses.precision import upcast
+from longshift.losses.precision import full_precision, upcast
 from longshift.rng import Draws, HostDraws
 
 KERNEL_SIZES = (1, 1, 3, 3, 5, 5)  # of the random kernels of a step; each image gets one of them
@@ -66,7 +68,7 @@ def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
         amount: (B,) in [0, 1].
 
     Returns:
-        (B, 3, H, W). Values may leave the range of the images: clipping them would change the phase.
+        (B, 3, H, W), of the dtype of the images. Values may leave their range: clipping them would change the phase.
 
     Raises:
         ValueError: If a shape is invalid, or the images are integers.
@@ -77,6 +79,11 @@ def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
         torch.Size([4, 3, 8, 8])
     """
     check_images(images, partners=partners, amount=amount)
+    return _mix_amplitude(images, partners, amount).to(images.dtype)
+
+
+@full_precision
+def _mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
     transform = torch.view_as_real(torch.fft.rfft2(images.contiguous()))
     amplitude = torch.linalg.vector_norm(transform, dim=-1)
     share = amount[:, None, None, None]
@@ -111,8 +118,13 @@ def random_convolution(images: Tensor, kernels: Tensor, which: Tensor, amount: T
         amount: (B,) in [0, 1].
 
     Returns:
-        (B, 3, H, W).
+        (B, 3, H, W), of the dtype of the images.
     """
+    return _random_convolution(images, kernels, which, amount).to(images.dtype)
+
+
+@full_precision
+def _random_convolution(images: Tensor, kernels: Tensor, which: Tensor, amount: Tensor) -> Tensor:
     count, size = kernels.shape[0], kernels.shape[-1]
     # One convolution with the kernels of all images, of which each image keeps its own: few kernels, no groups.
     every = functional.conv2d(images, kernels.flatten(0, 1), padding=size // 2)
@@ -141,26 +153,29 @@ def mix_statistics(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
 class StyleModule(nn.Module):
     """The base of style mixing as a module: random numbers, the largest amount and the share of the images."""
 
+    stream: ClassVar[int]  # of the default random numbers, which two modules with one seed must not share
+
     def __init__(self, amount: float, share: float, draws: Draws | None, seed: int) -> None:
         super().__init__()
         if not (0 <= amount <= 1 and 0 <= share <= 1):
             raise ValueError(f"Expected `amount` and `share` from 0 to 1, got {amount} and {share}.")
         self.amount, self.share = amount, share
-        self.draws: Draws = draws or HostDraws(seed)
+        self.draws: Draws = draws or HostDraws(seed, self.stream)
 
     def uniforms(self, images: Tensor) -> Tensor:
         """Draw three uniform numbers per image: the module's own choice, the amount, and whether it is styled."""
         return self.draws.uniform(len(images), 3).to(images)
 
     def keep_share(self, images: Tensor, styled: Tensor, u: Tensor) -> Tensor:
-        """Return the styled images for a share of the batch, and the others unchanged."""
-        return torch.where((u < self.share)[:, None, None, None], styled, images)
+        """Return the styled images for a share of the batch, and the others unchanged, in the images' memory format."""
+        # The result has the memory format of the first tensor, and Fourier transforms lose channels-last.
+        return torch.where((u >= self.share)[:, None, None, None], images, styled)
 
 
 class AmplitudeMix(StyleModule):
     """Mix the Fourier amplitude of each image with that of an image of another domain (arXiv:2105.11120).
 
-    In evaluation mode images are returned unchanged.
+    In evaluation mode images are returned unchanged, and so is an empty batch.
 
     Args:
         amount: Largest mixing coefficient; each image draws its own from U(0, amount).
@@ -177,6 +192,8 @@ class AmplitudeMix(StyleModule):
         >>> mix(torch.rand(6, 3, 32, 32), torch.tensor([0, 0, 1, 1, 2, 2])).shape
         torch.Size([6, 3, 32, 32])
     """
+
+    stream = 1
 
     def __init__(
         self,
@@ -195,7 +212,7 @@ class AmplitudeMix(StyleModule):
         check_images(images, d=d, y=y)
         if y is None and self.same_class:
             raise ValueError("Expected the classes `y` of the images with same_class=True, got none.")
-        if not self.training:
+        if not self.training or not len(images):
             return images
         full = upcast(images)
         u = self.uniforms(full)
@@ -206,7 +223,7 @@ class AmplitudeMix(StyleModule):
 class RandomConvolution(StyleModule):
     """Blend each image with itself under a random kernel of 1, 3 or 5 pixels (arXiv:2007.13003).
 
-    In evaluation mode images are returned unchanged.
+    In evaluation mode images are returned unchanged, and so is an empty batch.
 
     Args:
         amount: Largest mixing coefficient; each image draws its own from U(0, amount).
@@ -224,6 +241,7 @@ class RandomConvolution(StyleModule):
         torch.Size([6, 3, 32, 32])
     """
 
+    stream = 2
     center: Tensor
 
     def __init__(
@@ -236,13 +254,16 @@ class RandomConvolution(StyleModule):
         seed: int = 0,
     ) -> None:
         super().__init__(amount, share, draws, seed)
-        color = torch.as_tensor(center, dtype=torch.get_default_dtype()).reshape(1, -1, 1, 1).expand(1, 3, 1, 1)
+        color = torch.as_tensor(center, dtype=torch.get_default_dtype())
+        if color.numel() not in (1, 3):
+            raise ValueError(f"Expected `center` as a number or one per channel, got {color.numel()} numbers.")
+        color = color.reshape(1, -1, 1, 1).expand(1, 3, 1, 1)
         self.register_buffer("center", color.clone(), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         """Blend images (B, 3, H, W) with values in [0, 1]."""
         check_images(images)
-        if not self.training:
+        if not self.training or not len(images):
             return images
         full = upcast(images)
         u, normal = self.uniforms(full), self.draws.normal(*KERNELS_SHAPE).to(full)
