@@ -37,7 +37,10 @@ def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draf
         "split_seed": request["split_seed"], "train_seed": request["train_seed"],
     }  # fmt: skip
     own = {"method": request["method"], "target": NO_TARGET}
-    dataset.resolve({**base, **own}, "the fit")
+    # What is trained is not known yet: a head may get the weights that are downloaded for it.
+    network = {key: request[key] for key in ("backbone", "weights", "pretrained", "image_size")}
+    given = {key: value for key, value in network.items() if value is not None}
+    dataset.resolve({**base, **own, **given}, "the fit")
     chosen, reason = choose_network(
         manifest, gpu, request["backbone"], request["weights"], request["pretrained"], request["image_size"],
         request["trainable"],
