@@ -18,6 +18,7 @@ from longshift.errors import UsageError
 from longshift.files import read_sealed, write_sealed
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
+from tests.commands import Command
 from tests.data.trees import make_tree
 from tests.faults.tools import tiny_sites
 
@@ -41,12 +42,22 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
     again = runner.invoke(app, [*arguments, "--json"])
     value = json.loads(again.stdout)
     assert value["method"] == "NDCL-plus"
-    reason = json.loads((tmp_path / "fit" / "fit.json").read_text(encoding="utf-8"))["style_mixing"]
-    assert reason == "Style mixing, a part of this method, is off: vectors have no style."
-    assert f"\n- {reason}\n" in (tmp_path / "fit" / "MODEL_CARD.md").read_text(encoding="utf-8")
-    assert reason in runner.invoke(app, arguments[:-1]).stdout
     assert 0 <= value["expected_accuracy"]["low"] <= value["expected_accuracy"]["high"] <= 1
     assert runner.invoke(app, ["predict", str(tmp_path / "fit"), str(vectors), "-q"]).exit_code == 0
+
+
+def test_the_choice_of_style_is_a_part_of_every_result(vectors: Path, tmp_path: Path) -> None:
+    out, reason = tmp_path / "fit", "Style mixing, a part of this method, is off: vectors have no style."
+    words = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(out), "--device", "cpu"]
+    value = json.loads(Command(*words, "--json").communicate()[0])
+    assert value["style_mixing"] == reason
+    assert value["sentences"].count(reason) == 1
+    kept = json.loads((out / "fit.json").read_text(encoding="utf-8"))
+    assert (kept["style_mixing"], kept["sentences"]) == (reason, value["sentences"])
+    for flags in (["--quiet"], []):
+        assert " ".join(Command(*words, *flags).communicate()[0].split()).count(reason) == 1
+    assert (out / "MODEL_CARD.md").read_text(encoding="utf-8").count(f"\n- {reason}\n") == 1
+    assert (out / "report.html").read_text(encoding="utf-8").count(reason) == 1
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,43 @@ def test_the_better_at_held_out_sites_is_chosen_and_off_in_a_tie(
 ) -> None:
     style, reason = better_style({"none": scores(*off), "both": scores(*on)})
     assert style == expected
+    assert "averaged over classes and 2 held-out sites is" in reason
     assert f"{100 * np.mean(on):.1f} % with it and {100 * np.mean(off):.1f} % without it" in reason
     assert reason.startswith("Style mixing is off" if expected == "none" else "Style mixing is on (style=both)")
+
+
+BETTER = " The expected accuracy is that of the better of the two and therefore slightly optimistic."
+
+
+@pytest.mark.parametrize(
+    ("off", "on", "words"),
+    [
+        ((0.9, 0.9, 0.5), (0.9, 0.95, 0.6), f"% without it; it is higher with it at 2 of these sites.{BETTER}"),
+        ((0.9, 0.8, 0.7), (0.9, 0.7, 0.7), f"% without it; it is higher without it at 1 of these sites.{BETTER}"),
+        (
+            (0.9, 0.6),
+            (0.6, 0.9),
+            "75.0 % without it: equal, so it stays off; it is higher with it at 1 of these sites.",
+        ),
+        ((0.8, 0.7), (0.8, 0.7), "75.0 % with it and 75.0 % without it: equal, so it stays off. To choose"),
+        ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1), "20.0 % without it: equal, so it stays off;"),  # but for rounding
+        ((0.9166,), (0.9168,), f"at the held-out site 0 is 91.68 % with it and 91.66 % without it.{BETTER} To choose"),
+        ((0.500002,), (0.5,), "50.0000 % with it and 50.0002 % without it."),
+    ],
+)
+def test_the_reason_explains_ties_and_small_differences(
+    off: tuple[float, ...], on: tuple[float, ...], words: str
+) -> None:
+    style, reason = better_style({"none": scores(*off), "both": scores(*on)})
+    assert words in reason
+    assert (style == "none") is bool(np.mean(on) <= np.mean(off) + 1e-9)
+    assert reason.endswith(" To choose it yourself, use --set style=...")
+    assert "With two sites" not in reason
+
+
+def test_the_reason_says_what_two_sites_cannot_measure() -> None:
+    _, reason = better_style({"none": scores(0.5, 0.7), "both": scores(0.6, 0.8)}, one_source=True)
+    assert "With two sites, these runs mix styles within one site, while a final model mixes them across both" in reason
 
 
 def test_what_is_tried() -> None:
@@ -98,11 +134,14 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
     assert final["hparams"]["style"] == expected
     assert done.summary.balanced.mean == pytest.approx(means[expected])
     assert f"{100 * means['both']:.1f} % with it and {100 * means['none']:.1f} % without it" in done.plan.style_reason
-    assert done.plan.style_reason in said
+    assert said.count(done.plan.style_reason) == 1
+    assert done.plan.style_reason in done.summary.sentences
     assert any("7 runs of 4 steps" in text for text in said)
-    assert html.escape(done.plan.style_reason, quote=False) in html.unescape(done.report.read_text(encoding="utf-8"))
-    assert "Style mixing is" in done.card.read_text(encoding="utf-8")
-    assert read_json(tmp_path / "fit" / "fit.json")["style_mixing"] == done.plan.style_reason
+    assert html.unescape(done.report.read_text(encoding="utf-8")).count(done.plan.style_reason) == 1
+    assert done.card.read_text(encoding="utf-8").count("Style mixing is") == 1
+    kept = read_json(tmp_path / "fit" / "fit.json")
+    assert kept["style_mixing"] == done.plan.style_reason
+    assert done.plan.style_reason in kept["sentences"]
     asked = iter([False] * (48 + 6))  # once for each image, then once for each step: it stops in the second run
     with pytest.raises(Interrupted, match="stopped in run 2 of 6"):
         fit(data, out=tmp_path / "broken", stop=lambda: next(asked, True), runtime=CPU, **LARGE)
@@ -162,7 +201,9 @@ def test_where_all_styles_diverge_the_error_names_a_run(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diverge(monkeypatch, "none", "both")
-    with pytest.raises(LongshiftError, match="ndcl_plus without south: the loss became infinite or NaN"):
+    with pytest.raises(
+        LongshiftError, match="ndcl_plus without south, style mixing off: the loss became infinite or NaN"
+    ):
         fit(data, out=tmp_path / "fit", runtime=CPU, **LARGE)
 
 
@@ -183,8 +224,20 @@ def test_the_runs_after_the_trial_need_time_too(data: Path, tmp_path: Path, monk
     def train(self: job_runner.JobRunner, jobs: list[Job], plan: Plan, later: int = 0) -> None:
         order = [(job.site, job.folder.name.split("-style-")[1].split("-")[0]) for job in jobs]
         assert order == [(site, style) for site in ("north", "south", "west") for style in ("none", "both")]
+        labels = [job.label for job in jobs[:2]]
+        assert labels == [f"ndcl_plus without north, style mixing {switch}" for switch in ("off", "on")]
         raise Interrupted(f"{later} runs later")
 
     monkeypatch.setattr(job_runner.JobRunner, "train", train)
     with pytest.raises(Interrupted, match="7 runs later"):  # two more methods at three sites, and the final model
         fit(data, out=tmp_path / "fit", compare=True, runtime=CPU, **LARGE)
+
+
+@pytest.mark.slow
+def test_with_two_sites_the_fit_says_what_was_measured(data: Path, tmp_path: Path) -> None:
+    two = tmp_path / "two"
+    for site in ("north", "south"):
+        shutil.copytree(data / site, two / site)
+    done = fit(two, out=tmp_path / "fit", target="south", runtime=CPU, **LARGE)
+    assert "at the held-out site south is" in done.summary.style_mixing
+    assert "With two sites, these runs mix styles within one site" in done.summary.style_mixing

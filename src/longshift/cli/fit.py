@@ -106,7 +106,7 @@ def fit(
         if done.summary.warning:
             caution(f"warning: {done.summary.warning}")
         expected = f"Accuracy at a new site: {done.summary.accuracy.words()}."
-        result = " ".join(filter(None, (expected, done.summary.verdict)))
+        result = " ".join(filter(None, (expected, done.summary.verdict, done.summary.style_mixing)))
         say(result)
     say(
         f"\nmodel   {done.folder / 'final'}\nreport  {done.report}\ncard    {done.card}\n"

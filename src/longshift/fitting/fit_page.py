@@ -86,7 +86,6 @@ def fit_page(
         ("Method", summary.title),
         ("Network", " ".join(filter(None, (plan.reason, plan.choice)))),
         ("Training", plan.training(len(runs))),
-        *([("Style mixing", plan.style_reason)] if plan.style_reason else []),
         ("Accuracy at a new site", summary.accuracy.words()),
         ("Averaged over classes", summary.balanced.words()),
     ]
@@ -120,7 +119,7 @@ def label_sections(curve: LabelCurve | None) -> list[Section]:
         "Simulated at the held-out sites: longshift adapt with labels of the site, chosen by longshift suggest or at "
         "random; measured on other samples of the site, mean over sites."
     )
-    return [Section("What labels would bring", figure(line_chart(lines, "labels", "accuracy")), intro, "labels")]
+    return [Section("How much labels would help", figure(line_chart(lines, "labels", "accuracy")), intro, "labels")]
 
 
 def site_table(summary: Summary) -> Table:

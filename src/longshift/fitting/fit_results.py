@@ -69,7 +69,7 @@ def write_results(
     write_json(
         runner.folder / "fit.json",
         {
-            "schema": 1, "data": plan.base["data"], "style_mixing": plan.style_reason,
+            "schema": 1, "data": plan.base["data"],
             "steps": {
                 "held_out": {site: plan.steps_at(site) for site in plan.sites}, "final": plan.steps_at(NO_TARGET),
             },
@@ -81,7 +81,7 @@ def write_results(
 
 
 def _label_curve(held_out: Sequence[Job], final: RunFolder) -> LabelCurve:
-    """What labels of a new site would bring, at each held-out site."""
+    """How much labels of a new site would help, at each held-out site."""
     if read_model_file(final.description).predictor != "network":
         raise LongshiftError(
             "--what-if-labeled: expected a method whose last layer is linear, got one with layers of its own. Choose "

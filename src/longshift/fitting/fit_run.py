@@ -75,7 +75,7 @@ def fit(
         minutes: Time limit from the call to the report; the number of steps is chosen to fit it. A fit that resumes
             counts the time of its finished runs.
         compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better.
-        what_if_labeled: Whether to simulate, at the held-out sites, what labels of a new site would bring.
+        what_if_labeled: Whether to simulate, at the held-out sites, how much labels of a new site would help.
         steps: Training steps per run; by default chosen by the size of the data.
         backbone: Network: any timm model, torchvision/NAME, small_conv, mlp, or auto.
         weights: File of starting weights (.safetensors).
@@ -147,7 +147,8 @@ def fit(
             plan = choose_style(runner, plan, compare)
             keep(plan)
         jobs = plan.jobs(dataset, folder, compare)
-        for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)), plan.style_reason)):
+        # Why styles are mixed is said with the results, of which it is a part.
+        for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)))):
             say(sentence)
         finished = sum(RunFolder(job.folder).finished() for job in jobs)
         if finished:

@@ -40,6 +40,7 @@ class Summary:
     classes: Sequence[ClassScore]  # weakest first
     weak: Sequence[ClassScore]
     verdict: str
+    style_mixing: str  # why styles are or are not mixed; "" for methods without styles
     sentences: Sequence[str]
     unseen: Mapping[str, UnseenAccuracy]  # by weights, "selected" and "averaged": what the model's files keep
 
@@ -70,6 +71,7 @@ class Summary:
             "worst_site": self.worst_site.site,
             "verdict": self.verdict,
             "warning": self.warning,
+            "style_mixing": self.style_mixing,
             "sentences": list(self.sentences),
         }
 
@@ -125,13 +127,15 @@ def summarize(
             f"Averaged weights ({average}) change the accuracy averaged over classes by {points} points"
             + ("; use them with --averaged." if gain > 0 else ".")
         )
+    if plan.style_reason:
+        sentences.append(plan.style_reason)
     validation = final["selected"]["validation"]["accuracy"]
     sentences.append(
         f"The final model is trained on {'both' if len(look.sites) == 2 else f'all {len(look.sites)}'} sites. Its "
         f"accuracy on validation samples from these sites is {100 * validation:.0f} %. Its weights were selected on "
         "these samples, so this number does not predict the accuracy at a new site."
     )
-    return Summary(title, scores, accuracy, balanced, classes, weak, judgment, sentences, unseen)
+    return Summary(title, scores, accuracy, balanced, classes, weak, judgment, plan.style_reason, sentences, unseen)
 
 
 def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:

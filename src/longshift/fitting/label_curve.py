@@ -1,4 +1,4 @@
-"""What labels of an unseen site would bring, simulated at the held-out sites of a fit."""
+"""How much labels of an unseen site would help, simulated at the held-out sites of a fit."""
 
 from __future__ import annotations
 

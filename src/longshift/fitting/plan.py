@@ -36,11 +36,15 @@ class Job:
     site: str  # held out; "" for the final model
     folder: Path
     config: RunConfig
+    style: str = ""  # where styles are tried: the one of this run
 
     @property
     def label(self) -> str:
-        """For the progress bar."""
-        return f"{self.method} without {self.site}" if self.site else "final model on all sites"
+        """For the progress bar and for messages."""
+        if not self.site:
+            return "final model on all sites"
+        tried = f", style mixing {'off' if self.style == 'none' else 'on'}" if self.style else ""
+        return f"{self.method} without {self.site}{tried}"
 
 
 @dataclass(frozen=True)
@@ -95,19 +99,20 @@ class Plan:
     def job(self, dataset: OpenDataset, method: str, site: str, out: Path) -> Job:
         """One run; methods to compare with use the common hyper-parameters and their own defaults for the others."""
         values = {**self.base, "method": method, "target": site}
-        name = slug(method)
+        name, style = slug(method), ""
         if method != self.method:
             common = {k for k in MethodConfig.hyper_parameters() if not of_style(k)}
             values["hparams"] = {k: v for k, v in self.base["hparams"].items() if k in common}
         elif self.styles:
-            name += f"-style-{self.base['hparams'].get('style', self.styles[-1])}"
+            style = self.base["hparams"].get("style", self.styles[-1])
+            name += f"-style-{style}"
         if site == NO_TARGET:
             folder = out / FINAL_FOLDER
         else:
             folder = out / "sites" / f"{name}-{self.sites.index(site) + 1}-{slug(site)}"
         if site in self.site_steps:
             values |= lengths(self.site_steps[site])
-        return Job(method, site, folder, dataset.resolve(values, "the fit").config)
+        return Job(method, site, folder, dataset.resolve(values, "the fit").config, style)
 
     def jobs(self, dataset: OpenDataset, out: Path, compare: bool) -> list[Job]:
         """All runs in order: site by site, so that compared runs have the same length; the final model last."""

@@ -102,4 +102,5 @@ def choose_style(runner: JobRunner, plan: Plan, compare: bool) -> Plan:
         for style, some in jobs.items()
         if not diverged[style]
     }
-    return plan.with_style(*better_style(scores, diverged))
+    one_source = len(runner.dataset.manifest.domain_names) == 2
+    return plan.with_style(*better_style(scores, diverged, one_source))

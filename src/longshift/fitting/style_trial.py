@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from longshift.fitting.site_scores import SiteScore
-from longshift.text import any_of
+from longshift.text import any_of, some
 from longshift.training import RunConfig
 
 OFF = "none"
+TIE = 1e-6  # of accuracy: rounding errors of means are smaller, and four digits of percent show all that is larger
+OVERRIDE = "To choose it yourself, use --set style=..."
+ONE_SOURCE = "With two sites, these runs mix styles within one site, while a final model mixes them across both sites."
+Floats = npt.NDArray[np.float64]
 
 
 def styles_to_try(config: RunConfig, given: Mapping[str, object]) -> tuple[str, ...]:
@@ -34,31 +39,55 @@ def untried_reason(config: RunConfig, given: Mapping[str, object]) -> str:
 
 
 def better_style(
-    scores: Mapping[str, Sequence[SiteScore]], diverged: Mapping[str, Sequence[str]] | None = None
+    scores: Mapping[str, Sequence[SiteScore]],
+    diverged: Mapping[str, Sequence[str]] | None = None,
+    one_source: bool = False,
 ) -> tuple[str, str]:
     """The style with the best accuracy averaged over classes at held-out sites (off in a tie), and the reason.
 
     Args:
         scores: Scores of each style that can be chosen.
         diverged: Held-out sites at which training with a style diverged; a style with such a site has no scores.
+        one_source: Whether each run was trained on a single site.
     """
-    means = {style: float(np.mean([score.balanced for score in rows])) for style, rows in scores.items()}
-    chosen = max(means, key=lambda style: (means[style], style == OFF))
-    lost = {style: sites for style, sites in (diverged or {}).items() if style not in means}
+    lost = {style: sites for style, sites in (diverged or {}).items() if style not in scores}
     if lost:
+        (chosen,) = scores
         runs = " and ".join(
             f"training {'without it' if style == OFF else 'with it'} diverged when {any_of(sites)} was held out"
             for style, sites in lost.items()
         )
-        reason = f"Style mixing is {_switch(chosen)}: {runs}. To choose it yourself, use --set style=..."
-        return chosen, reason
-    on = max(value for style, value in means.items() if style != OFF)
-    reason = (
-        f"Style mixing is {_switch(chosen)}: accuracy averaged over classes at held-out sites is {100 * on:.1f} % "
-        f"with it and {100 * means[OFF]:.1f} % without it. The expected accuracy is that of the better of the two and "
-        "therefore slightly optimistic. To choose it yourself, use --set style=..."
-    )
-    return chosen, reason
+        return chosen, f"Style mixing is {_switch(chosen)}: {runs}. {OVERRIDE}"
+    (style,) = scores.keys() - {OFF}
+    on, off = (np.array([score.balanced for score in scores[name]]) for name in (style, OFF))
+    gain = float(on.mean() - off.mean())
+    tie, chosen = abs(gain) < TIE, style if gain >= TIE else OFF
+    sites = [score.site for score in scores[OFF]]
+    where = f"at the held-out site {some(sites)}" if len(sites) == 1 else f"and {len(sites)} held-out sites"
+    sentences = [
+        f"Style mixing is {_switch(chosen)}: accuracy averaged over classes {where} is "
+        f"{_both(100 * on.mean(), 100 * off.mean(), tie)}{_wins(on, off, with_it=chosen != OFF or tie)}."
+    ]
+    if one_source:  # an image of another site is the partner only where there is another site
+        sentences.append(ONE_SOURCE)
+    if not tie:
+        sentences.append("The expected accuracy is that of the better of the two and therefore slightly optimistic.")
+    return chosen, " ".join((*sentences, OVERRIDE))
+
+
+def _both(on: float, off: float, tie: bool) -> str:
+    """Both accuracies in percent, with enough digits to tell them apart."""
+    shown = [(f"{on:.{digits}f}", f"{off:.{digits}f}") for digits in range(1, 5)]
+    first, second = next((pair for pair in shown if pair[0] != pair[1]), shown[-1]) if not tie else shown[0]
+    return f"{first} % with it and {second} % without it" + (": equal, so it stays off" if tie else "")
+
+
+def _wins(on: Floats, off: Floats, with_it: bool) -> str:
+    """At how many of several sites one of the two was better."""
+    gains = on - off if with_it else off - on
+    if len(gains) == 1 or np.abs(gains).max() < TIE:
+        return ""
+    return f"; it is higher {'with' if with_it else 'without'} it at {int((gains >= TIE).sum())} of these sites"
 
 
 def _switch(style: str) -> str:
