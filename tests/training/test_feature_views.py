@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ import torch
 from longshift import losses
 from longshift.data import Manifest, load_dataset
 from longshift.losses import mix_statistics
-from longshift.training.feature_views import CopyRecipe, ViewPlan, choose_partners
+from longshift.training.feature_views import PARTNER_RULE, CopyRecipe, ViewPlan, choose_partners_in_dataset
 from longshift.training.style_stage import Style
 
 DIGITS = load_dataset("digits")
@@ -18,11 +20,11 @@ CENTER = torch.full((1, 3, 1, 1), 0.5)
 
 def test_partners_are_of_another_domain_and_all_domains_are_used() -> None:
     u = np.random.default_rng(0).random((len(DIGITS), 2))
-    partners = choose_partners(DIGITS, u)
+    partners = choose_partners_in_dataset(DIGITS, u)
     assert (DIGITS.domains[partners] != DIGITS.domains).all()
     pairs = set(zip(DIGITS.domains.tolist(), DIGITS.domains[partners].tolist(), strict=True))
     assert len(pairs) == 12
-    alike = choose_partners(DIGITS, u, same_class=True)
+    alike = choose_partners_in_dataset(DIGITS, u, same_class=True)
     assert (DIGITS.labels[alike] == DIGITS.labels).all()
     assert (DIGITS.domains[alike] != DIGITS.domains).all()
 
@@ -47,7 +49,7 @@ def test_partners_are_those_that_training_may_choose(domains: list[int], labels:
     y, d = torch.tensor(labels), torch.tensor(domains)
     ours, theirs = (np.zeros((n, n), bool) for _ in range(2))
     for u in rng.random((300, n, 2)):
-        ours[np.arange(n), choose_partners(_manifest(domains, labels), u, same_class)] = True
+        ours[np.arange(n), choose_partners_in_dataset(_manifest(domains, labels), u, same_class)] = True
         drawn = losses.choose_partners(torch.from_numpy(u[:, 0]), y, d, same_class=same_class)
         theirs[np.arange(n), drawn.numpy()] = True
     np.testing.assert_array_equal(ours, theirs)
@@ -56,10 +58,51 @@ def test_partners_are_those_that_training_may_choose(domains: list[int], labels:
 
 def test_other_images_of_a_single_domain_are_equally_likely() -> None:
     rng, single = np.random.default_rng(0), _manifest([0] * 5, [0] * 5)
-    found = np.stack([choose_partners(single, u) for u in rng.random((4000, 5, 2))])
+    found = np.stack([choose_partners_in_dataset(single, u) for u in rng.random((4000, 5, 2))])
     for i in range(5):
         shares = np.bincount(found[:, i], minlength=5) / 4000
         assert np.abs(np.delete(shares, i) - 0.25).max() < 0.03
+
+
+def test_partners_of_the_same_class_are_drawn_by_domain_first_but_uniformly_in_training() -> None:
+    domains, labels = [0] + [1] * 6 + [2] * 2, [0] * 9
+    u = np.random.default_rng(0).random((3000, 9, 2))
+    found = np.array([choose_partners_in_dataset(_manifest(domains, labels), row, True)[0] for row in u])
+    assert (np.array(domains)[found] == 1).mean() == pytest.approx(1 / 2, abs=0.04)
+    y, d = torch.tensor(labels), torch.tensor(domains)
+    trained = [int(losses.choose_partners(torch.from_numpy(row[:, 0]), y, d, same_class=True)[0]) for row in u]
+    assert (np.array(domains)[trained] == 1).mean() == pytest.approx(6 / 8, abs=0.04)
+
+
+def test_whoever_changes_the_choice_of_partners_raises_its_version() -> None:
+    # Features in a cache were computed with the partners of their version. If this hash changes, raise PARTNER_RULE,
+    # then write the new version and the new hash here.
+    digest = hashlib.sha256()
+    for domains, labels in ([0, 0, 0, 1, 1, 2, 2, 2, 2], [0, 1, 2, 0, 1, 0, 0, 1, 1]), ([0] * 5, [0, 0, 1, 1, 2]):
+        for kind in ("amplitude", "both", "statistics"):
+            for same_class in (False, True):
+                style = Style(kind, share=0.7, same_class=same_class)
+                for view in (1, 2):
+                    plan = ViewPlan(_manifest(domains, labels), CopyRecipe("domainbed", style), view)
+                    digest.update(plan.style_samples.astype("<i8").tobytes())
+    assert (PARTNER_RULE, digest.hexdigest()[:16]) == (2, "e28aa12057579796")
+
+
+@pytest.mark.parametrize("kind", ["amplitude", "both", "statistics"])
+def test_the_key_of_copies_with_partners_has_the_version_of_their_choice(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = CopyRecipe("domainbed", Style(kind))
+    first = {"augmentation": "domainbed", "style": [kind, 1.0, 1.0, False]}  # of the first rule, which had no version
+    assert recipe.key() == {**first, "partners": PARTNER_RULE}
+    before = recipe.key()
+    monkeypatch.setattr("longshift.training.feature_views.PARTNER_RULE", PARTNER_RULE + 1)
+    assert recipe.key() != before
+
+
+def test_copies_without_partners_are_kept_when_their_choice_changes() -> None:
+    for recipe in (CopyRecipe("domainbed"), CopyRecipe("", Style("convolution"))):
+        assert "partners" not in recipe.key()
 
 
 @pytest.mark.parametrize("kind", ["amplitude", "convolution", "both", "statistics"])

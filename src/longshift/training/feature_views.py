@@ -32,6 +32,9 @@ from longshift.training.run_config import RunConfig
 from longshift.training.style_stage import UNIFORMS, Style
 
 SEED = 20190  # of all copies: a cache of features serves every train seed
+# Version of how partners are chosen. A cache keeps the features of copies, but their partners are chosen anew by each
+# run, which leaves out the copies with the style of other images than its own: both must be by one rule.
+PARTNER_RULE = 2
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,13 @@ class CopyRecipe:
         mixed = [style.kind, style.amount, style.share, style.same_class] if style else None
         version = find_augmentation(self.augmentation).version if self.augmentation else ""
         code = {"code": version} if version else {}  # of a plugin: its name does not tell what it does
-        return {"augmentation": self.augmentation, "style": mixed, **code}
+        rule = {"partners": PARTNER_RULE} if self.has_partners else {}
+        return {"augmentation": self.augmentation, "style": mixed, **code, **rule}
+
+    @property
+    def has_partners(self) -> bool:
+        """Whether copies take the style of other images."""
+        return self.style is not None and self.style.kind != "convolution"
 
 
 class ViewPlan:
@@ -66,9 +75,9 @@ class ViewPlan:
         self._style_u: FloatArray = rng.random((n, UNIFORMS))
         self.partners: IntArray | None = None
         self.style_samples = np.arange(n)
-        style = recipe.style
-        if style is not None and style.kind != "convolution":
-            self.partners = choose_partners(manifest, rng.random((n, 2)), same_class=style.same_class)
+        if recipe.has_partners:
+            assert recipe.style is not None
+            self.partners = choose_partners_in_dataset(manifest, rng.random((n, 2)), recipe.style.same_class)
             self.style_samples = np.where(self._styled() & self._mixed(), self.partners, self.style_samples)
 
     def _styled(self) -> npt.NDArray[np.bool_]:
@@ -116,12 +125,15 @@ class ViewPlan:
         return torch.as_tensor(values, dtype=like.dtype, device=like.device)
 
 
-def choose_partners(manifest: Manifest, u: FloatArray, same_class: bool = False) -> IntArray:
+def choose_partners_in_dataset(manifest: Manifest, u: FloatArray, same_class: bool = False) -> IntArray:
     """For each image the index of another, by two uniform numbers: any other domain, then any of its images.
 
-    The rule is that of `longshift.losses.choose_partners`, which training uses, on the whole dataset instead of a
-    batch: with a single domain the partner is any other image; with `same_class` it is one of the same class where
-    there is one, else any. An image that is alone in the dataset is its own partner.
+    An image has the same possible partners as by `longshift.losses.choose_partners`, which training uses on a batch:
+    images of other domains, or with a single domain any other image; with `same_class` those of the same class where
+    there are any. Training draws uniformly over these images. Here each of their domains is equally likely, and each
+    image within it: large domains do not give most styles. An image that is alone in the dataset is its own partner.
+
+    Whoever changes the choice raises `PARTNER_RULE`.
     """
     domains = len(manifest.domain_names)
     members = [np.flatnonzero(manifest.domains == d) for d in range(domains)]
