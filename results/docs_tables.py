@@ -65,9 +65,11 @@ def readme() -> str:
     }
     rows = [[title, *pairs_of_means(CONFIRM, name, SETTINGS)] for name, title in names.items()]
     rows.insert(-1, ["BSoftmax with our style mixing", *plus_tables.styled_bsoftmax()])
+    series = {"": CONFIRM, ", [other series](docs/results/fine-tuned.md#two-series)": TUNED}
     for other in ("bsoftmax", "erm"):
-        gained = [gap(CONFIRM, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
-        rows.append([pair_title("ndcl_plus", other), *gained])
+        for title, folder in series.items():
+            gained = [gap(folder, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
+            rows.append([pair_title("ndcl_plus", other) + title, *gained])
     return markdown(["", *with_few(SETTINGS)], rows)
 
 
@@ -143,6 +145,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "runs": runs,
     "fine-tuned": fine_tuned_tables.fine_tuned,
     "fine-tuned-pairs": fine_tuned_tables.fine_tuned_pairs,
+    "two-series": fine_tuned_tables.two_series,
     "fine-tuned-lengths": fine_tuned_tables.lengths(TUNED),
     "shots": fine_tuned_tables.shots,
     "long": fine_tuned_tables.long_runs,
@@ -179,6 +182,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "confirmation-units": plus_tables.confirmation_units,
     "confirmation-ranks": plus_tables.confirmation_ranks,
     "style-for-others": plus_tables.style_for_others,
+    "style-ranks": plus_tables.style_ranks,
     "mixstyle": plus_tables.mixstyle,
     "efficientnet": plus_tables.efficientnet,
     "no-style-difference": plus_tables.no_style_difference,
@@ -191,6 +195,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "theory-frozen": theory_tables.theory(FROZEN),
     "orders": theory_tables.orders,
     "rank-tests": theory_tables.rank_tests,
+    "control-tests": theory_tables.control_tests,
 }
 MARKED = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -147,7 +147,8 @@ def order(folder: str, setting: str, target: str | None = None) -> pd.Series[flo
     frame = _common_trials(folder, published_methods(folder))
     part = frame[frame["setting"] == setting]
     part = part if target is None else part[part["target"] == target]
-    return part.groupby("method")["target_accuracy"].mean()
+    # Means of equal accuracies are ties, whatever their rounding errors.
+    return part.groupby("method")["target_accuracy"].mean().round(9)
 
 
 def curves(folder: str, setting: str, method: str | None = None) -> pd.DataFrame:

@@ -52,6 +52,10 @@ from results.theory_tables import QUANTITIES
 
 FEW = "few-shot classes"
 CONFIRMED = ("erm", "ndcl", "bsoftmax", "ndcl_plus")
+# Where the runs of a method with and without style mixing are, on fresh seeds.
+WITH_STYLE = {name: (OTHERS, f"{method_title(name)}, style") for name in ("erm", "ndcl", "bsoftmax")}
+WITH_STYLE["ndcl_plus"] = (CONFIRM, "ndcl_plus")
+NO_STYLE = {name: (CONFIRM, name) for name in ("erm", "ndcl", "bsoftmax")} | {"ndcl_plus": (OTHERS, UNSTYLED)}
 PHOTO, DIGITS = "no-style-difference/photo", "no-style-difference/digits"
 
 
@@ -136,19 +140,21 @@ def confirmation(other: str) -> Callable[[], str]:
 
 
 def confirmation_units() -> str:
-    """NDCL-plus minus BSoftmax where not each pair but each target, seed or case counts as one observation."""
-    found = gaps(CONFIRM, "ndcl_plus", "bsoftmax", "target_accuracy")
+    """NDCL-plus minus two methods where not each pair but each target, seed or case counts as one observation."""
     units = {
         "pair (setting, target and seed)": ["setting", "target", "trial"],
         "setting and target": ["setting", "target"],
         "target": ["target"],
         "seed": ["trial"],
     }
+    others = ("bsoftmax", "erm")
     rows = []
     for title, levels in units.items():
-        part = found.groupby(levels).mean()
-        rows.append([title, str(len(part)), spread(part, 2), f"{stats.ttest_1samp(part, 0).pvalue:.2g}"])
-    return markdown(["one observation is a", "observations", "mean", "t-test, p"], rows)
+        parts = [gaps(CONFIRM, "ndcl_plus", name, "target_accuracy").groupby(levels).mean() for name in others]
+        cells = [cell for part in parts for cell in (spread(part, 2), f"{stats.ttest_1samp(part, 0).pvalue:.2g}")]
+        rows.append([title, str(len(parts[0])), *cells])
+    header = [cell for name in others for cell in (f"minus {method_title(name)}", "t-test, p")]
+    return markdown(["one observation is a", "observations", *header], rows)
 
 
 def _confirmed_settings() -> dict[str, Sequence[str]]:
@@ -196,13 +202,26 @@ def confirmation_ranks() -> str:
 
 def style_for_others() -> str:
     """Style mixing on minus off in four methods, and methods with style mixing against each other, on fresh seeds."""
-    styled = {name: (OTHERS, f"{method_title(name)}, style") for name in ("erm", "ndcl", "bsoftmax")}
-    styled["ndcl_plus"] = (CONFIRM, "ndcl_plus")
-    plain = {name: (CONFIRM, name) for name in ("erm", "ndcl", "bsoftmax")} | {"ndcl_plus": (OTHERS, UNSTYLED)}
-    pairs = [(f"{method_title(name)}: style on - off", styled[name], plain[name]) for name in styled]
-    pairs.append(("NDCL-plus - BSoftmax, both without style", plain["ndcl_plus"], plain["bsoftmax"]))
-    pairs.append(("NDCL-plus - BSoftmax, both with style", styled["ndcl_plus"], styled["bsoftmax"]))
+    pairs = [(f"{method_title(name)}: style on - off", WITH_STYLE[name], NO_STYLE[name]) for name in WITH_STYLE]
+    pairs.append(("NDCL-plus - BSoftmax, both without style", NO_STYLE["ndcl_plus"], NO_STYLE["bsoftmax"]))
+    pairs.append(("NDCL-plus - BSoftmax, both with style", WITH_STYLE["ndcl_plus"], WITH_STYLE["bsoftmax"]))
     return _paired(pairs)
+
+
+def style_ranks() -> str:
+    """Average ranks of four methods with and without style mixing on fresh seeds."""
+    found = {}
+    for style, places in (("on", WITH_STYLE), ("off", NO_STYLE)):
+        for name, (folder, row) in places.items():
+            frame = chosen(folder)
+            part = frame[(frame["method"] == row) & frame["setting"].isin(BOTH)]
+            found[name, style] = part.groupby(["setting", "target"])["target_accuracy"].mean()
+    scores = pd.DataFrame(found)
+    place = average_ranks(scores)
+    rows = [[method_title(name), *(text(place[name, style], digits=2) for style in ("off", "on"))] for name in NO_STYLE]
+    difference = nemenyi_critical_difference(scores.shape[1], scores.shape[0])
+    title = f"average rank of {scores.shape[1]} over {len(scores)} cases, critical difference {difference:.2f}"
+    return markdown([title, "without style mixing", "with it"], rows)
 
 
 def _paired(pairs: Iterable[tuple[str, tuple[str, str], tuple[str, str]]]) -> str:

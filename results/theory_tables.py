@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 
-from longshift.analysis import friedman, nemenyi_critical_difference
+import numpy as np
+from scipy import stats
+
+from longshift.analysis import friedman, nemenyi_critical_difference, wilcoxon_holm
+from longshift.analysis.significance import holm
 from longshift.report import method_title
 from results.numbers import (
     FROZEN,
     SETTINGS,
     TUNED,
+    average_ranks,
     cases,
     correlations,
     markdown,
@@ -75,10 +80,35 @@ def rank_tests() -> str:
     ):
         found = cases(folder, extra, index)
         test = friedman(found)
-        place = found.rank(axis=1, ascending=False).mean().sort_values()
+        place = average_ranks(found).sort_values()
         first = ", ".join(f"{method_title(name)} {place[name]:.1f}" for name in place.index[:3])
         others = [f"{method_title(name)} {place[name]:.1f}" for name in ("ndcl", "erm")]
         difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
         tested = [str(len(found)), f"{test.chi2:.1f}", f"{test.chi2_p:.0e}", f"{difference:.1f}"]
         rows.append([title, *tested, first, *others])
     return markdown(["", "cases", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
+
+
+def control_tests() -> str:
+    """NDCL-plus against each of the 24 methods: signed-rank tests and tests of average ranks, both with Holm.
+
+    The test of average ranks against one control is that of Demsar (2006): a z-test with the standard error
+    sqrt(k (k + 1) / (6 N)) of a difference of two average ranks of k methods over N cases.
+    """
+    scores = cases(TUNED, ["ndcl_plus"])
+    count, k = scores.shape
+    place = average_ranks(scores)
+    others = list(place.sort_values().drop("ndcl_plus").index)
+    z = (place[others] - place["ndcl_plus"]) / np.sqrt(k * (k + 1) / (6 * count))
+    by_rank = dict(zip(others, holm(2 * stats.norm.sf(z.abs())), strict=True))
+    signed = {test.worse if test.better == "ndcl_plus" else test.better: test.p_holm
+              for test in wilcoxon_holm(scores, against="ndcl_plus")}  # fmt: skip
+    rows = []
+    for name in others:
+        ahead = 100 * (scores["ndcl_plus"] - scores[name])
+        tests = [f"{signed[name]:.2g}", f"{by_rank[name]:.2g}"]
+        rows.append(
+            [method_title(name), text(place[name]), text(ahead.mean(), sign=True), f"{(ahead > 0).sum()}", *tests]
+        )
+    header = ["NDCL-plus against", "rank", "points", f"cases ahead, of {count}"]
+    return markdown([*header, "signed-rank test, Holm p", "rank test, Holm p"], rows)

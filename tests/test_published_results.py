@@ -200,3 +200,52 @@ def test_the_rules_choose_what_the_preset_has() -> None:
     values = {**sweep["run"]["hparams"], **simplest_first[tied[0]]}
     preset = get_method("ndcl_plus").Config.make()
     assert get_method("ndcl").Config.make(values).identity() == preset.identity()
+
+
+def test_control_tests_by_another_route() -> None:
+    """Holm by hand: the i-th smallest of 24 p-values times 24 - i, never below an earlier one."""
+    frame = runs("pacs-mobilenetv2")
+    own = frame[~frame.method.str.contains(",")]
+    scores = own.groupby(["setting", "target", "method"]).target_accuracy.mean().round(12).unstack("method")
+    place = stats.rankdata(-scores.to_numpy(), axis=1).mean(axis=0)
+    count, k = scores.shape
+    others = [str(name) for name in scores if name != "NDCL-plus"]
+    own_rank = place[list(scores).index("NDCL-plus")]
+    error = (k * (k + 1) / (6 * count)) ** 0.5
+    by_rank = {name: stats.norm.sf((place[list(scores).index(name)] - own_rank) / error) * 2 for name in others}
+    signed = {name: stats.wilcoxon(scores["NDCL-plus"], scores[name]).pvalue for name in others}
+    found = rows("control-tests")
+    assert set(found) == set(others)
+    for column, raw in ((3, signed), (4, by_rank)):
+        largest = 0.0
+        for i, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
+            largest = max(largest, min(1.0, (24 - i) * p))
+            assert float(found[name][column]) == pytest.approx(largest, rel=0.05)
+    for name in others:
+        assert int(found[name][2]) == (scores["NDCL-plus"] > scores[name]).sum()
+
+
+def test_two_series_by_another_route() -> None:
+    series = [runs("pacs-mobilenetv2"), runs("pacs-mobilenetv2/style-confirm")]
+    for title, cells in rows("two-series").items():
+        compared, _, setting = title.rpartition(": ")
+        gaps = []
+        for frame in series:
+            part = frame[frame.setting == setting]
+            one, two = (part[part.method == name].set_index(PAIR).target_accuracy for name in compared.split(" - "))
+            gaps.append((one - two).dropna())
+        for cell, values in zip(cells, [*gaps, pd.concat(gaps)], strict=False):
+            assert len(values) in (12, 24)
+            assert_cell(cell, values, ddof=1)
+
+
+def test_ranks_with_and_without_style_by_another_route() -> None:
+    confirm, others = runs("pacs-mobilenetv2/style-confirm"), runs("pacs-mobilenetv2/style-for-others")
+    frame = pd.concat([confirm[confirm.setting != "GINIDG"], others])
+    frame = frame[~frame.method.str.contains("+", regex=False)]  # without averaged weights
+    scores = frame.groupby(["setting", "target", "method"]).target_accuracy.mean().unstack("method").dropna(axis=1)
+    assert scores.shape == (8, 8)
+    place = dict(zip(scores, stats.rankdata(-scores.to_numpy().round(12), axis=1).mean(axis=0), strict=True))
+    for name, (off, on) in rows("style-ranks").items():
+        plain, styled = (name, f"{name}, style") if name != "NDCL-plus" else ("NDCL-plus, no style", name)
+        assert (float(off), float(on)) == pytest.approx((place[plain], place[styled]), abs=0.006)

@@ -45,7 +45,7 @@ class NDCLPlusConfig(NDCLConfig):
     "`fit` uses it and measures whether its style mixing helps.",
 )
 class NDCLPlus(NDCL):
-    """NDCL with the domain prior and style mixing, without weights and contrastive term; validation chose it."""
+    """NDCL with the domain prior and style mixing, without weights and contrastive term."""
 
     Config = NDCLPlusConfig
     config: NDCLPlusConfig
