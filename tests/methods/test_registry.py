@@ -44,7 +44,7 @@ def test_every_hyper_parameter_has_default_space_and_meaning(cls: type[Method]) 
 def test_random_draws_are_accepted_values(cls: type[Method]) -> None:
     contexts: tuple[tuple[str, ...], ...] = ((), ("small",), ("PACS",), ("OfficeHome",), ("DomainNet",))
     for seed, context in enumerate(contexts * 10):
-        drawn = cls.Config.sample(np.random.default_rng(seed), context)
+        drawn = cls.Config.make({}, context, cls.Config.sample(np.random.default_rng(seed), context))
         assert cls.Config.make(drawn.to_dict()) == drawn
 
 

@@ -16,6 +16,11 @@ from longshift.methods.search_spaces import Space, Value, choice, fixed, power, 
 T = TypeVar("T", bound=Value)
 C = TypeVar("C", bound="MethodConfig")
 
+# The options of the style stage. They are listed, because a method of a plugin may have a `style_weight` of its own.
+STYLE_OPTIONS = ("style_amount", "style_share", "style_partner", "style_views", "style_domain")
+# Those that a style does not use: a random convolution has no partner.
+IDLE_OPTIONS = {"none": STYLE_OPTIONS, "convolution": ("style_partner", "style_domain")}
+
 
 @dataclass(frozen=True)
 class MethodConfig:
@@ -63,7 +68,7 @@ class MethodConfig:
         at_most=0.95,
     )
 
-    # Style mixing is a stage of the input pipeline (training/style.py). Draws of the published methods leave it off.
+    # Style mixing is a stage of the input pipeline (training/style_stage.py). The published methods leave it off.
     style: str = hp(
         "none",
         fixed(),
@@ -119,7 +124,7 @@ class MethodConfig:
                 given[name] = float(value) if type(known[name].default) is float else value
         if mistakes:
             raise ConfigError(mistakes, cls.__name__)
-        return cls(**cls._without_idle_style(cls.settled({**chosen, **given}, given)))
+        return cls(**cls._without_idle_style(cls.settled({**chosen, **given}, given), contexts))
 
     @classmethod
     def settled(cls, chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,6 +136,8 @@ class MethodConfig:
         """Draw at random: one number per hyper-parameter, in the order of declaration.
 
         Those of the style stage have a generator of their own, so that the draws of all others do not depend on it.
+        They are drawn while the style is "none", too, because a given style may follow: `make` with the draw as `base`
+        completes it, and resets them if it does not.
         """
         chosen: dict[str, Any] = {}
         (style_rng,) = rng.spawn(1)
@@ -138,15 +145,17 @@ class MethodConfig:
             default, space = info.resolve(contexts)
             drawn = space.sample(style_rng if of_style(name) else rng)
             chosen[name] = default if drawn is None else drawn
-        return cls(**cls._without_idle_style(chosen))
+        return cls(**chosen)
 
     @classmethod
-    def _without_idle_style(cls, chosen: dict[str, Any]) -> dict[str, Any]:
-        """The values with the options of a style stage that is off at their defaults: they tell no configs apart."""
-        if chosen["style"] != "none":
-            return chosen
-        known = cls.hyper_parameters()
-        return {name: known[name].default if of_style(name) and name != "style" else v for name, v in chosen.items()}
+    def _without_idle_style(cls, chosen: dict[str, Any], contexts: tuple[str, ...]) -> dict[str, Any]:
+        """The values with the options that the style does not use at their defaults: they tell no configs apart."""
+        idle, known = IDLE_OPTIONS.get(chosen["style"], ()), cls.hyper_parameters()
+        return {**chosen, **{name: known[name].resolve(contexts)[0] for name in idle if name in known}}
+
+    def idle_options(self) -> tuple[str, ...]:
+        """Return the options of the style stage that the style does not use."""
+        return IDLE_OPTIONS.get(self.style, ())
 
     def shortened(self: C, factor: float) -> C:
         """Scale all schedules (values that count steps); those that are not 0 stay at least 1."""
@@ -180,7 +189,7 @@ class MethodConfig:
 
 def of_style(name: str) -> bool:
     """Whether a hyper-parameter belongs to the style stage."""
-    return name.startswith("style")
+    return name == "style" or name in STYLE_OPTIONS
 
 
 def unused(name: str, instead: str) -> Any:
