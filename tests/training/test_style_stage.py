@@ -21,6 +21,7 @@ from longshift.training.run_config import Runtime
 from longshift.training.style_stage import Style
 from longshift.training.task import make_task
 from longshift.training.trainer import Trainer
+from tests.training.frozen import head_config, small_weights
 from tests.training.small_runs import CPU, config, train
 
 KINDS = ("amplitude", "convolution", "both", "statistics")
@@ -157,7 +158,7 @@ def test_options_that_a_style_does_not_use_are_refused(method: str, hparams: dic
         resolve({"target": "ink", "method": method, "hparams": hparams})
 
 
-def test_options_that_a_style_uses_are_accepted() -> None:
+def test_options_that_a_style_uses_are_accepted(tmp_path: Path) -> None:
     every = {"style_share": 0.5, "style_amount": 0.1, "style_views": 2}
     for hparams in (
         {"style": "convolution", **every},
@@ -168,6 +169,9 @@ def test_options_that_a_style_uses_are_accepted() -> None:
         .to_dict(),
     ):
         assert resolve({"target": "ink", "method": "ndcl", "hparams": hparams}).config.method_config().style != "none"
+    head = head_config(small_weights(tmp_path), method="ndcl", views=4, hparams={"style": "both"})
+    record = {**head.model_dump(), "hparams": head.method_config().to_dict()}
+    assert resolve(record).config.method_config() == head.method_config()
 
 
 def test_style_has_no_part_in_a_fingerprint_while_it_is_off() -> None:
