@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +69,41 @@ def warm_workers() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_launcher, "CONTEXT", WarmContext())
         yield
+
+
+# What other programs keep at home stays in use: without it, matplotlib would look for all fonts again.
+AT_HOME = {
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_CONFIG_HOME": ".config",
+    "GIT_CONFIG_GLOBAL": ".gitconfig",
+    "PYENV_ROOT": ".pyenv",
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def default_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give tests a cache of their own, and another home, so that none can reach the user's cache.
+
+    The value is the cache in that home, which stays empty.
+    """
+    home, users = tmp_path_factory.mktemp("home"), Path.home()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, folder in AT_HOME.items():
+            if name not in os.environ and (users / folder).exists():
+                patch.setenv(name, str(users / folder))
+        patch.setenv("HOME", str(home))
+        patch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield home / ".cache" / "longshift"
+
+
+@pytest.fixture(autouse=True)
+def default_cache_stays_empty(default_cache: Path) -> Iterator[None]:
+    """Fail a test that writes into the default cache: outside of tests, that is the user's."""
+    yield
+    if default_cache.exists():
+        names = sorted(str(path.relative_to(default_cache)) for path in default_cache.rglob("*"))
+        shutil.rmtree(default_cache)  # the next test is not to blame
+        pytest.fail(f"Expected no files in the default cache, got {names[:5]}. Leave LONGSHIFT_CACHE set.")
 
 
 @pytest.fixture(scope="session", autouse=True)
