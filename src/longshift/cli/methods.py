@@ -23,7 +23,7 @@ def methods(
 
         longshift methods                    # all of them
 
-        longshift methods ndcl               # one, with defaults, ranges and meanings
+        longshift methods ndcl               # one, with defaults, allowed values and meanings
 
         longshift --plugin my_file.py methods mine    # one of your own
 
@@ -67,7 +67,8 @@ def _show(method: dict[str, Any]) -> None:
         (name, format_value(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
         for name, hp in method["hyper_parameters"].items()
     ]
-    print_table("Hyper-parameters", ("name", "default", "range of a random search", "accepted", "meaning"), rows)
+    caption = "random search = what a random search draws from, U(a, b) is uniform; allowed = what --set accepts"
+    print_table("Hyper-parameters", ("name", "default", "random search", "allowed", "meaning"), rows, caption)
     for name, instead in method["not_used"].items():
         say(f"{name} has no effect; use {instead}.")
     others = [
@@ -77,7 +78,7 @@ def _show(method: dict[str, Any]) -> None:
     ]
     if others:
         caption = "small = vectors, images of 64 pixels or less without published weights; otherwise a benchmark"
-        print_table("Where they differ", ("context", "name", "default", "range"), sorted(others), caption)
+        print_table("Where they differ", ("context", "name", "default", "random search"), sorted(others), caption)
     for text in method["repairs"]:
         say(f"Repair: {text}")
     say(f"Change one: longshift train --method {method['name']} --set NAME=VALUE ...")

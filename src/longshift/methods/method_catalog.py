@@ -47,6 +47,8 @@ def describe_space(space: Space) -> str:
 
 def limits(info: HyperParameter) -> str:
     """Describe the accepted values in one phrase."""
+    if isinstance(info.default, bool):
+        return "true or false"
     if info.options:
         return "one of " + ", ".join(map(str, info.options))
     ends = ((">=", info.at_least), ("<=", info.at_most))
@@ -66,12 +68,11 @@ def variants(info: HyperParameter) -> str:
 
 
 def hyper_parameter_rows(infos: Mapping[str, HyperParameter]) -> dict[str, tuple[str, ...]]:
-    """Return default, range with options, meaning and other contexts of each hyper-parameter, as text."""
-    rows: dict[str, tuple[str, ...]] = {}
-    for name, info in infos.items():
-        space = describe_space(info.space) + (f"; {limits(info)}" if info.options else "")
-        rows[name] = (format_value(info.default), space, info.meaning, variants(info))
-    return rows
+    """Return default, search space, limits, meaning and other contexts of each hyper-parameter, as text."""
+    return {
+        name: (format_value(info.default), describe_space(info.space), limits(info), info.meaning, variants(info))
+        for name, info in infos.items()
+    }
 
 
 def _description(cls: type[Method]) -> str:
