@@ -6,15 +6,19 @@
 Two differences to the plain CPU path are written for each other path. That of the terms is the largest over the
 reported terms of all steps, relative to 1 + |value|. That of the weights after the last step is the norm of their
 difference, relative to the norm of how far training moved them. Without a GPU the compiled CPU path is compared.
-Rows of the file with another method, style or device are kept.
+A number that is not finite on either side counts as an infinite difference. Rows of the file with another method, style
+or device are kept, and so are the numbers of paths that are not compared, if steps and learning rate are the same; such
+a row names all its commits. The exit code is 1 if a run failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import math
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +38,9 @@ STYLED = "ndcl_plus,erm"  # the methods that are compared with styles by default
 # Share, views and partner of styled runs. Every style gets those of USUAL; `both`, the default of NDCL-plus, all.
 USUAL = ((0.5, 1, "any"), (1.0, 2, "class"))
 MORE = ((1.0, 1, "any"), (0.5, 2, "class"))
+KEY = {"method": "", "style": "none", "device": ""}  # columns that tell rows of the file apart, as in old files
+SAME = ("method", "style", "style_share", "style_views", "style_partner", "steps", "lr", "device")
+VERSIONS = ("torch", "python", "commit")
 CPU = Runtime("cpu", "fp32", compile="off")
 PATHS = {
     "plain": Runtime("auto", "fp32", graphs="off", compile="off"),
@@ -87,18 +94,20 @@ def _parameters(trainer: Trainer) -> Tensor:
 
 
 def term_difference(a: Outcome, b: Outcome) -> float:
-    """Largest difference of a term, relative to 1 + its size."""
+    """Largest difference of a term, relative to 1 + its size; inf if the terms are others or one is not finite."""
     found = 0.0
     for left, right in zip(a.terms, b.terms, strict=True):
-        if left.keys() != right.keys():
-            return float("inf")
+        # The maximum of 0 and NaN is 0, which would read as perfect agreement.
+        if left.keys() != right.keys() or not all(map(math.isfinite, (*left.values(), *right.values()))):
+            return math.inf
         found = max([found, *(abs(left[k] - right[k]) / (1 + abs(left[k])) for k in left)])
     return found
 
 
 def weight_difference(a: Outcome, b: Outcome) -> float:
-    """Norm of the difference of the weights, relative to the norm of how far `a` moved them."""
-    return float((a.weights - b.weights).norm() / (a.weights - a.start).norm())
+    """Norm of the difference of the weights, relative to the norm of how far `a` moved them; inf if not finite."""
+    found = float((a.weights - b.weights).norm() / (a.weights - a.start).norm())
+    return found if math.isfinite(found) else math.inf
 
 
 def style_options(style: str) -> Iterator[dict[str, Any]]:
@@ -130,6 +139,23 @@ def compare(method: str, options: dict[str, Any], task: Task, steps: int, paths:
     return row
 
 
+def merged(row: Mapping[str, Any], old: Sequence[Mapping[str, str]], paths: Sequence[str]) -> dict[str, Any]:
+    """The row with the numbers that an old row of the same runs has for the paths that were not compared now."""
+    same = next((one for one in old if all(one.get(name, "") == str(row[name]) for name in SAME)), {})
+    columns = [name for path in PATHS if path not in paths for name in (path, f"weights_{path}")]
+    kept = {name: same[name] for name in columns if same.get(name)}
+    sources = {name: " + ".join(dict.fromkeys([*same[name].split(" + "), row[name]])) for name in VERSIONS if kept}
+    return {**row, **kept, **sources}
+
+
+def read_rows(path: Path | None) -> list[dict[str, str]]:
+    """The rows of the file, if there is one; rows of older files have no style."""
+    if path is None or not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [{**KEY, **row} for row in csv.DictReader(file)]
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Compare, print one line per run, write a CSV."""
     cuda = torch.cuda.is_available()
@@ -143,14 +169,16 @@ def main(arguments: list[str] | None = None) -> None:
     methods = args.methods or ("all" if args.style == ["none"] else STYLED)
     names = list(all_methods()) if methods == "all" else methods.split(",")
     task = make_task(config_for(names[0], args.steps))
-    rows: list[dict[str, Any]] = []
+    rows, old = list[dict[str, Any]](), read_rows(args.out)
     for style in args.style:
         for name in names:
             for options in style_options(style):
                 row = compare(name, options, task, args.steps, args.paths)
                 print({key: value for key, value in row.items() if value != ""}, flush=True)
-                rows.append(row | machine(resolve_device("auto")))
-            update_rows(args.out, rows, {"method": "", "style": "none", "device": ""})
+                rows.append(merged(row | machine(resolve_device("auto")), old, args.paths))
+            update_rows(args.out, rows, KEY)
+    if any("error" in row for row in rows):
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

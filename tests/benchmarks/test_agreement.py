@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.agreement import STYLES, Outcome, main, style_options, term_difference, weight_difference
+from benchmarks.agreement import CPU, STYLES, Outcome, main, style_options, term_difference, weight_difference
+from benchmarks.common import write_rows
+from longshift.training.run_config import Runtime
 
 
 def test_differences_by_hand() -> None:
@@ -19,6 +21,10 @@ def test_differences_by_hand() -> None:
     assert weight_difference(one, other) == pytest.approx(0.1)
     assert term_difference(one, one) == weight_difference(one, one) == 0
     assert term_difference(one, Outcome([{"ce": 1.0}, {"kl": 3.0}], start, start)) == float("inf")
+    for value in (float("nan"), float("inf")):
+        broken = Outcome([{"ce": 1.0}, {"ce": value}], start, torch.tensor([4.0, value]))
+        for pair in ((one, broken), (broken, one), (broken, broken)):
+            assert term_difference(*pair) == weight_difference(*pair) == float("inf")
 
 
 def test_styled_runs_cover_shares_views_and_partners() -> None:
@@ -57,6 +63,43 @@ def test_rows_of_other_methods_and_styles_are_kept(tmp_path: Path) -> None:
     assert (last["weights_plain"], last["graphs"], last["style_views"]) == ("0.00e+00", "", "2")
     assert last["torch"] == torch.__version__.split("+")[0]
     assert last["commit"]
+
+
+def test_other_paths_keep_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without training: the outcome of a path is given."""
+
+    def outcome(method: str, steps: int, task: object, runtime: Runtime, **hparams: object) -> Outcome:
+        value = 1.0 if runtime == CPU else 1.2
+        return Outcome([{"ce": value}], torch.zeros(1), torch.full((1,), value))
+
+    monkeypatch.setattr("benchmarks.agreement.trained", outcome)
+    out = tmp_path / "agreement.csv"
+    arguments = ["--methods", "erm", "--style", "both", "--out", str(out)]
+    main([*arguments, "--paths", "plain,graphs"])
+    before = [{**row, "commit": "abc"} for row in _read(out)]
+    write_rows(out, before)
+    main([*arguments, "--paths", "compiled"])
+    after = _read(out)
+    assert len(after) == len(before) == 4
+    for old, new in zip(before, after, strict=True):
+        assert (old["plain"], old["weights_graphs"], old["compiled"]) == ("1.00e-01", "2.00e-01", "")
+        assert new["compiled"] == "1.00e-01"
+        assert new["commit"].startswith("abc + ")
+        assert {**old, "compiled": "1.00e-01", "weights_compiled": "2.00e-01", "commit": new["commit"]} == new
+    main([*arguments, "--paths", "compiled", "--steps", "7"])  # other runs: their numbers are not mixed
+    assert {(row["steps"], row["plain"], row["compiled"]) for row in _read(out)} == {("7", "", "1.00e-01")}
+
+
+def test_a_run_that_fails_is_an_error_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> Outcome:
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr("benchmarks.agreement.trained", fails)
+    with pytest.raises(SystemExit) as caught:
+        main(["--methods", "erm", "--out", str(tmp_path / "agreement.csv")])
+    assert caught.value.code == 1
+    (row,) = _read(tmp_path / "agreement.csv")
+    assert row["error"] == "RuntimeError: no memory"
 
 
 def test_unknown_styles_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
