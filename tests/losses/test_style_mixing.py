@@ -89,11 +89,21 @@ def test_random_kernels_keep_the_scale_on_average() -> None:
 def test_statistics_are_the_mixed_ones() -> None:
     images = _images(2)
     share = torch.tensor([0.25, 1.0], dtype=torch.float64)
-    mixed = style_mixing.mix_statistics(images, images.flip(0), share)
+    mixed = style_mixing.mix_statistics(images, torch.tensor([1, 0]), share)
     weight = share.numpy()[:, None]
     for measure in (np.mean, np.std):
         own, found = (measure(x.numpy(), axis=(2, 3)) for x in (images, mixed))
         np.testing.assert_allclose(found, (1 - weight) * own + weight * own[::-1])
+
+
+@pytest.mark.parametrize("mix", [style_mixing.mix_amplitude, style_mixing.mix_statistics])
+def test_partners_are_indices_of_the_batch_or_of_given_styles(mix: Callable[..., Tensor]) -> None:
+    images, styles = _images(4), _images(3, seed=1)
+    partners, amount = torch.tensor([2, 0, 0, 1]), torch.linspace(0.2, 1, 4, dtype=torch.float64)
+    rest = torch.arange(3)
+    together = mix(torch.cat([images, styles]), torch.cat([4 + partners, rest]), torch.cat([amount, amount[:3]]))
+    torch.testing.assert_close(mix(images, partners, amount, styles), together[:4])
+    assert torch.equal(mix(images, partners, amount, images), mix(images, partners, amount))
 
 
 @settings(max_examples=30, deadline=None)
@@ -258,3 +268,5 @@ def test_domains_and_classes_are_one_per_image() -> None:
         style_mixing.mix_amplitude(images, d[:1], torch.ones(4))
     with pytest.raises(ValueError, match=r"Expected `amount` of shape \(4,\)"):
         style_mixing.mix_amplitude(images, d, torch.tensor(0.5))
+    with pytest.raises(ValueError, match=r"^Expected `styles` of 6 x 6 pixels as the images, got \(4, 3, 6, 8\)\.$"):
+        style_mixing.mix_amplitude(images, d, torch.ones(4), torch.rand(4, 3, 6, 8))

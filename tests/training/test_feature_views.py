@@ -10,7 +10,7 @@ import torch
 
 from longshift import losses
 from longshift.data import Manifest, load_dataset
-from longshift.losses import mix_statistics
+from longshift.losses import STYLE_KINDS, mix_statistics
 from longshift.training.feature_views import PARTNER_RULE, CopyRecipe, ViewPlan, choose_partners_in_dataset
 from longshift.training.style_stage import Style
 
@@ -105,7 +105,7 @@ def test_copies_without_partners_are_kept_when_their_choice_changes() -> None:
         assert "partners" not in recipe.key()
 
 
-@pytest.mark.parametrize("kind", ["amplitude", "convolution", "both", "statistics"])
+@pytest.mark.parametrize("kind", STYLE_KINDS)
 def test_a_copy_does_not_depend_on_its_batch(kind: str) -> None:
     plan = ViewPlan(DIGITS, CopyRecipe("domainbed", Style(kind, share=0.7)), 1)
     images = torch.rand(6, 3, 16, 16, generator=torch.Generator().manual_seed(0))
@@ -128,7 +128,7 @@ def test_style_is_that_of_the_partner() -> None:
     found = plan.apply(images, partners, indices, CENTER)
     torch.testing.assert_close(found[~styled[:40]], images[~styled[:40]])
     # The mean of a copy lies between its own and that of its partner.
-    expected = mix_statistics(images, partners, torch.as_tensor(plan._style_u[:40, 1], dtype=torch.float32))
+    expected = mix_statistics(images, torch.arange(40), plan._style_u[:40, 1].float(), partners)
     torch.testing.assert_close(found[styled[:40]], expected[styled[:40]])
 
 

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from benchmarks.agreement import config_for, term_difference, trained, weight_difference
 from longshift.errors import ConfigError, LongshiftError
-from longshift.losses import choose_partners
+from longshift.losses import STYLE_KINDS, choose_partners
+from longshift.methods import MethodConfig
 from longshift.methods.batch import Batch
 from longshift.rng import HostDraws
 from longshift.training import resolve, style_stage
@@ -24,7 +25,6 @@ from longshift.training.trainer import Trainer
 from tests.training.frozen import head_config, small_weights
 from tests.training.small_runs import CPU, config, train
 
-KINDS = ("amplitude", "convolution", "both", "statistics")
 OPTIONS: list[dict[str, Any]] = [
     {"style_share": 0.5},
     {"style_share": 0.5, "style_views": 2, "style_partner": "class"},
@@ -44,14 +44,30 @@ def _styled(how: Style, seed: int = 1, d: Tensor = DOMAINS) -> tuple[Tensor, sty
     return images, style_stage.draw_styled(images, CLASSES, d, CENTER, how, draws)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_style_is_an_option_of_the_methods() -> None:
+    assert MethodConfig.hyper_parameters()["style"].options == ("none", *STYLE_KINDS)
+
+
+@pytest.mark.parametrize("kind", STYLE_KINDS)
+def test_the_choices_follow_from_the_numbers(kind: str) -> None:
+    u = torch.tensor([[0.1, 0.5, 0.59, 0.49, 0.0], [0.2, 1.0, 0.6, 0.5, 1.0]], dtype=torch.float64)
+    drawn = style_stage.Drawn.of(u, Style(kind, amount=0.4, share=0.6))
+    assert drawn.partner.tolist() == [0.1, 0.2]
+    assert drawn.amount.tolist() == [0.2, 0.4]
+    assert drawn.styled.tolist() == [True, False]
+    assert drawn.mixed.tolist() == {"both": [True, False], "convolution": [False, False]}.get(kind, [True, True])
+    assert drawn.kernel.tolist() == [0, 5]  # 1 is what rounding may make of a number below 1
+    assert style_stage.Drawn.of(u, Style(kind), torch.float32).amount.dtype == torch.float32
+
+
+@pytest.mark.parametrize("kind", STYLE_KINDS)
 def test_no_amount_and_no_share_change_nothing(kind: str) -> None:
     for how in (Style(kind, amount=0.0), Style(kind, share=0.0)):
         images, (styled, _) = _styled(how)
         torch.testing.assert_close(styled, images)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STYLE_KINDS)
 def test_a_share_of_the_images_is_styled(kind: str) -> None:
     changed, moved = [], []
     for seed in range(150):
@@ -196,7 +212,7 @@ def _assert_equal_runs(method: str, other: Runtime, **hparams: Any) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STYLE_KINDS)
 @pytest.mark.parametrize("graphs", ["off", "on"])
 @pytest.mark.parametrize("compiled", ["off", "on"])
 def test_styled_runs_on_a_gpu_are_those_of_the_cpu(kind: str, graphs: str, compiled: str) -> None:
@@ -206,7 +222,7 @@ def test_styled_runs_on_a_gpu_are_those_of_the_cpu(kind: str, graphs: str, compi
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STYLE_KINDS)
 @pytest.mark.parametrize("graphs", ["off", "on"])
 def test_styled_runs_of_ndcl_plus_on_a_gpu_are_those_of_the_cpu(
     kind: str, graphs: str, options: dict[str, Any]

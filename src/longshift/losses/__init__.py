@@ -79,10 +79,10 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
     )
     from longshift.losses.reweighted_ce import DIVISORS as DIVISORS, WEIGHTS as WEIGHTS
     from longshift.losses.style_mixing import (
-        KERNEL_SIZES as KERNEL_SIZES,
         KERNELS_SHAPE as KERNELS_SHAPE,
+        STYLE_KINDS as STYLE_KINDS,
+        choose_kernels as choose_kernels,
         choose_partners as choose_partners,
-        convolve_randomly as convolve_randomly,
         mix_statistics as mix_statistics,
         random_convolution as random_convolution,
         random_kernels as random_kernels,

@@ -20,6 +20,7 @@ from torch.nn import functional
 from longshift.losses.precision import full_precision, upcast
 from longshift.rng import Draws, HostDraws
 
+STYLE_KINDS = ("amplitude", "convolution", "both", "statistics")  # both: amplitude or convolution, drawn per image
 KERNEL_SIZES = (1, 1, 3, 3, 5, 5)  # of the random kernels of a step; each image gets one of them
 LARGEST = max(KERNEL_SIZES)
 KERNELS_SHAPE = (len(KERNEL_SIZES), 3, 3, LARGEST, LARGEST)
@@ -59,13 +60,14 @@ def choose_partners(u: Tensor, y: Tensor, d: Tensor, *, same_class: bool = False
     return (counted <= place[:, None]).sum(1)
 
 
-def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
-    """Images whose Fourier amplitude is (1 - amount) their own + amount that of images[partners]; the phase is kept.
+def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor, styles: Tensor | None = None) -> Tensor:
+    """Images whose Fourier amplitude is (1 - amount) their own + amount that of their partner; the phase is kept.
 
     Args:
         images: (B, 3, H, W), floats in [0, 1].
-        partners: (B,) int64, which image of the batch gives the amplitude.
+        partners: (B,) int64, which image of `styles` gives the amplitude.
         amount: (B,) in [0, 1].
+        styles: (S, 3, H, W), images of which `partners` are indices; by default, the batch itself.
 
     Returns:
         (B, 3, H, W), of the dtype of the images. Values may leave their range: clipping them would change the phase.
@@ -79,19 +81,30 @@ def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
         torch.Size([4, 3, 8, 8])
     """
     check_images(images, partners=partners, amount=amount)
-    return _mix_amplitude(images, partners, amount).to(images.dtype)
+    if styles is not None:
+        check_images(styles)
+        if styles.shape[2:] != images.shape[2:]:
+            sides = " x ".join(map(str, images.shape[2:]))
+            raise ValueError(f"Expected `styles` of {sides} pixels as the images, got {tuple(styles.shape)}.")
+    return _mix_amplitude(images, partners, amount, styles).to(images.dtype)
 
 
 @full_precision
-def _mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
-    transform = torch.view_as_real(torch.fft.rfft2(images.contiguous()))
-    amplitude = torch.linalg.vector_norm(transform, dim=-1)
+def _mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor, styles: Tensor | None) -> Tensor:
+    transform, amplitude = _spectrum(images)
+    others = amplitude if styles is None else _spectrum(styles)[1]
     share = amount[:, None, None, None]
     # Below what rounding pixels to 8 bits leaves, a phase is noise: such a frequency is not raised to the partner's.
     floor = PIXEL_NOISE * (images.shape[-2] * images.shape[-1]) ** 0.5
-    factor = (1 - share) + share * amplitude[partners] / amplitude.clamp(min=floor)
+    factor = (1 - share) + share * others[partners] / amplitude.clamp(min=floor)
     result: Tensor = torch.fft.irfft2(torch.view_as_complex(transform * factor[..., None]), s=images.shape[-2:])
     return result
+
+
+def _spectrum(images: Tensor) -> tuple[Tensor, Tensor]:
+    """The Fourier transform of images, its real and imaginary parts last, and its amplitude."""
+    transform = torch.view_as_real(torch.fft.rfft2(images.contiguous()))
+    return transform, torch.linalg.vector_norm(transform, dim=-1)
 
 
 def random_kernels(normal: Tensor) -> Tensor:
@@ -132,20 +145,25 @@ def _random_convolution(images: Tensor, kernels: Tensor, which: Tensor, amount: 
     return torch.lerp(images, own, amount[:, None, None, None])
 
 
-def convolve_randomly(images: Tensor, center: Tensor, normal: Tensor, kernel: Tensor, amount: Tensor) -> Tensor:
-    """Random convolution of images (B, 3, H, W) around the color `center`, from random numbers.
+def choose_kernels(u: Tensor) -> Tensor:
+    """Which of the kernels of `KERNEL_SIZES` each image gets, (B,) int64, by a uniform number each."""
+    return (u * len(KERNEL_SIZES)).long().clamp(max=len(KERNEL_SIZES) - 1)
 
-    `normal` has the shape KERNELS_SHAPE; `kernel` (B,) in [0, 1) says which of the kernels each image gets.
+
+def mix_statistics(images: Tensor, partners: Tensor, amount: Tensor, styles: Tensor | None = None) -> Tensor:
+    """Images whose channels' mean and standard deviation are (1 - amount) their own + amount those of their partner.
+
+    The arguments are those of `mix_amplitude`.
     """
-    which = (kernel * len(KERNEL_SIZES)).long().clamp(max=len(KERNEL_SIZES) - 1)
-    return random_convolution(images - center, random_kernels(normal), which, amount) + center
+    return _mix_statistics(images, partners, amount, styles).to(images.dtype)
 
 
-def mix_statistics(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
-    """Images whose channels' mean and standard deviation are (1 - amount) their own + amount those of `partners`."""
+@full_precision
+def _mix_statistics(images: Tensor, partners: Tensor, amount: Tensor, styles: Tensor | None) -> Tensor:
     share = amount[:, None, None, None]
-    deviation, mean = torch.std_mean(images, (2, 3), correction=0, keepdim=True)
-    other_deviation, other_mean = torch.std_mean(partners, (2, 3), correction=0, keepdim=True)
+    own = torch.std_mean(images, (2, 3), correction=0, keepdim=True)
+    others = own if styles is None else torch.std_mean(styles, (2, 3), correction=0, keepdim=True)
+    (deviation, mean), (other_deviation, other_mean) = own, (values[partners] for values in others)
     factor = (1 - share) + share * other_deviation / deviation.clamp(min=PIXEL_NOISE)
     return (images - mean) * factor + torch.lerp(mean, other_mean, share)
 
@@ -267,5 +285,6 @@ class RandomConvolution(StyleModule):
             return images
         full = upcast(images)
         u, normal = self.uniforms(full), self.draws.normal(*KERNELS_SHAPE).to(full)
-        styled = convolve_randomly(full, self.center.to(full), normal, u[:, 0], self.amount * u[:, 1])
+        center, kernels = self.center.to(full), random_kernels(normal)
+        styled = random_convolution(full - center, kernels, choose_kernels(u[:, 0]), self.amount * u[:, 1]) + center
         return self.keep_share(full, styled, u[:, 2]).to(images.dtype)

@@ -12,24 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.data import Manifest
-from longshift.losses import (
-    KERNEL_SIZES,
-    KERNELS_SHAPE,
-    mix_amplitude,
-    mix_statistics,
-    random_convolution,
-    random_kernels,
-)
+from longshift.losses import KERNELS_SHAPE, random_kernels
 from longshift.rng import generator
 from longshift.training.augmentation import find_augmentation
 from longshift.training.run_config import RunConfig
-from longshift.training.style_stage import UNIFORMS, Style
+from longshift.training.style_stage import UNIFORMS, Drawn, Style, mix_styles
 
 SEED = 20190  # of all copies: a cache of features serves every train seed
 # Version of how partners are chosen. A cache keeps the features of copies, but their partners are chosen anew by each
@@ -55,13 +47,8 @@ class CopyRecipe:
         mixed = [style.kind, style.amount, style.share, style.same_class] if style else None
         version = find_augmentation(self.augmentation).version if self.augmentation else ""
         code = {"code": version} if version else {}  # of a plugin: its name does not tell what it does
-        rule = {"partners": PARTNER_RULE} if self.has_partners else {}
+        rule = {"partners": PARTNER_RULE} if style and style.has_partners else {}
         return {"augmentation": self.augmentation, "style": mixed, **code, **rule}
-
-    @property
-    def has_partners(self) -> bool:
-        """Whether copies take the style of other images."""
-        return self.style is not None and self.style.kind != "convolution"
 
 
 class ViewPlan:
@@ -71,58 +58,43 @@ class ViewPlan:
         self.recipe, self.view = recipe, view
         self._augment = find_augmentation(recipe.augmentation) if recipe.augmentation else None
         rng, n = generator(SEED, view, 0), len(manifest)
-        self._augment_u: FloatArray = rng.random((n, self._augment.uniforms if self._augment else 0))
-        self._style_u: FloatArray = rng.random((n, UNIFORMS))
+        self._augment_u = torch.from_numpy(rng.random((n, self._augment.uniforms if self._augment else 0)))
+        self._style_u = torch.from_numpy(rng.random((n, UNIFORMS)))
         self.partners: IntArray | None = None
         self.style_samples = np.arange(n)
-        if recipe.has_partners:
-            assert recipe.style is not None
-            self.partners = choose_partners_in_dataset(manifest, rng.random((n, 2)), recipe.style.same_class)
-            self.style_samples = np.where(self._styled() & self._mixed(), self.partners, self.style_samples)
+        style = recipe.style
+        if style is not None and style.has_partners:
+            self.partners = choose_partners_in_dataset(manifest, rng.random((n, 2)), style.same_class)
+            drawn = Drawn.of(self._style_u, style)
+            self.style_samples = np.where((drawn.styled & drawn.mixed).numpy(), self.partners, self.style_samples)
 
-    def _styled(self) -> npt.NDArray[np.bool_]:
-        assert self.recipe.style is not None
-        return self._style_u[:, 2] < self.recipe.style.share
+    def apply(self, images: Tensor, styles: Tensor, indices: IntArray, center: Tensor) -> Tensor:
+        """Copies of images (B, 3, H, W) in [0, 1].
 
-    def _mixed(self) -> npt.NDArray[np.bool_]:
-        """Which images have a partner; the others are convolved."""
-        assert self.recipe.style is not None
-        if self.recipe.style.kind == "both":
-            return self._style_u[:, 3] < 0.5
-        return np.full(len(self._style_u), self.recipe.style.kind != "convolution")
-
-    def apply(self, images: Tensor, partners: Tensor, indices: IntArray, center: Tensor) -> Tensor:
-        """Copies of images (B, 3, H, W) in [0, 1]; `center` (1, 3, 1, 1) is the mean color."""
+        `styles` (B, 3, H, W) are the partners of the images, `indices` their places in the dataset, and `center`
+        (1, 3, 1, 1) is the mean color.
+        """
+        places, style = torch.from_numpy(indices), self.recipe.style
         if self._augment is not None:
-            images = self._augment.apply(images, self._uniform(self._augment_u[indices], images))
-        style = self.recipe.style
+            images = self._augment.apply(images, self._augment_u[places].to(images))
         if style is None:
             return images
-        amount = style.amount * self._uniform(self._style_u[indices, 1], images)
-        if style.kind == "statistics":
-            result = mix_statistics(images, partners, amount)
-        else:
-            mixed = torch.as_tensor(self._mixed()[indices], device=images.device)
-            result = images
-            if style.kind != "convolution":
-                result = _mix_with(images, partners, amount)
-            if style.kind != "amplitude":
-                convolved = random_convolution(images - center, *self._kernels(indices, images), amount) + center
-                result = torch.where(mixed[:, None, None, None], result, convolved)
-        styled = torch.as_tensor(self._styled()[indices], device=images.device)
-        return torch.where(styled[:, None, None, None], result, images)
+        # Compared in double precision, as for `style_samples`; the amounts have the precision of the images.
+        drawn, kernels = Drawn.of(self._style_u[places], style, images.dtype), None
+        every = torch.arange(len(images))
+        if style.has_kernels:
+            kernels = self._kernels(indices, drawn.kernel).to(images)
+            drawn = drawn._replace(kernel=every)
+        drawn = Drawn(*(values.to(images.device) for values in drawn))
+        return mix_styles(images, center, drawn, every.to(images.device), kernels, style.kind, styles)
 
-    def _kernels(self, indices: IntArray, like: Tensor) -> tuple[Tensor, Tensor]:
-        """A random kernel for each image, and which of them each image takes."""
-        chosen = np.minimum((self._style_u[indices, 4] * len(KERNEL_SIZES)).astype(int), len(KERNEL_SIZES) - 1)
+    def _kernels(self, indices: IntArray, chosen: Tensor) -> Tensor:
+        """A random kernel for each image: that of the chosen size from the image's own set."""
         kernels = [
             random_kernels(torch.from_numpy(generator(SEED, self.view, 1 + int(i)).standard_normal(KERNELS_SHAPE)))[k]
-            for i, k in zip(indices, chosen, strict=True)
+            for i, k in zip(indices, chosen.tolist(), strict=True)
         ]
-        return torch.stack(kernels).to(like), torch.arange(len(kernels), device=like.device)
-
-    def _uniform(self, values: FloatArray, like: Tensor) -> Tensor:
-        return torch.as_tensor(values, dtype=like.dtype, device=like.device)
+        return torch.stack(kernels)
 
 
 def choose_partners_in_dataset(manifest: Manifest, u: FloatArray, same_class: bool = False) -> IntArray:
@@ -161,10 +133,3 @@ def _other_than(index: int, rows: IntArray, u: float) -> int:
     inside = place < len(rows) and rows[place] == index and len(rows) > 1
     chosen = int(u * (len(rows) - inside))
     return int(rows[chosen + (inside and chosen >= place)])
-
-
-def _mix_with(images: Tensor, partners: Tensor, amount: Tensor) -> Tensor:
-    count = len(images)
-    both = torch.cat([images, partners])
-    chosen = torch.arange(count, 2 * count, device=images.device)
-    return mix_amplitude(both, torch.cat([chosen, chosen]), torch.cat([amount, torch.zeros_like(amount)]))[:count]

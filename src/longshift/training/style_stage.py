@@ -15,19 +15,27 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from longshift.losses import KERNELS_SHAPE, choose_partners, convolve_randomly, mix_amplitude, mix_statistics
+from longshift.losses import (
+    KERNELS_SHAPE,
+    choose_kernels,
+    choose_partners,
+    mix_amplitude,
+    mix_statistics,
+    random_convolution,
+    random_kernels,
+)
 from longshift.methods import MethodConfig
 from longshift.rng import Draws
 
 Apply = Callable[..., tuple[Tensor, Tensor]]
-UNIFORMS = 5  # numbers per image that `Style` takes: partner, mixing coefficient, whether, which, kernel
+UNIFORMS = 5  # numbers per image that `Drawn` is made from
 
 
 @dataclass(frozen=True)
 class Style:
     """What is done to the style of the training images; see `MethodConfig` for the meaning of each field."""
 
-    kind: str  # amplitude, convolution, both, statistics
+    kind: str  # one of STYLE_KINDS
     amount: float = 1.0
     share: float = 1.0
     same_class: bool = False
@@ -48,6 +56,16 @@ class Style:
             compiled,
         )
 
+    @property
+    def has_partners(self) -> bool:
+        """Whether images take the style of others."""
+        return self.kind != "convolution"
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether images are convolved."""
+        return self.kind in ("convolution", "both")
+
 
 class Styled(NamedTuple):
     """Images (B, 3, H, W), and the domain (B,) whose style each image is mixed with: its own where it is not."""
@@ -56,46 +74,59 @@ class Styled(NamedTuple):
     d: Tensor
 
 
+class Drawn(NamedTuple):
+    """The random choices for a batch, (B,) each."""
+
+    partner: Tensor  # in [0, 1), as `choose_partners` takes it; copies for a frozen network choose in another way
+    amount: Tensor  # the mixing coefficient
+    styled: Tensor  # bool, whether the image is styled at all
+    mixed: Tensor  # bool, whether the style is that of the partner; else the image is convolved
+    kernel: Tensor  # int64, which of the kernels
+
+    @classmethod
+    def of(cls, u: Tensor, style: Style, dtype: torch.dtype | None = None) -> Drawn:
+        """The choices by uniform numbers (B, UNIFORMS); `dtype` is that of the amounts, by default that of `u`."""
+        styled = u[:, 2] < style.share
+        mixed = u[:, 3] < 0.5 if style.kind == "both" else torch.full_like(styled, style.has_partners)
+        return cls(u[:, 0], style.amount * u[:, 1].to(dtype or u.dtype), styled, mixed, choose_kernels(u[:, 4]))
+
+
 def draw_styled(images: Tensor, y: Tensor, d: Tensor, center: Tensor, style: Style, draws: Draws) -> Styled:
     """Style a batch: images (B, 3, H, W) in [0, 1], classes and domains (B,), `center` (1, 3, 1, 1) the mean color."""
-    u = draws.uniform(len(y), UNIFORMS)
-    normal = draws.normal(*KERNELS_SHAPE) if style.kind in ("convolution", "both") else None
     # Tensors, because a compiled function would be compiled anew for each number.
-    drawn = Drawn(u[:, 0], style.amount * u[:, 1], u[:, 2] < style.share, u[:, 3] < 0.5, u[:, 4], normal)
+    drawn = Drawn.of(draws.uniform(len(y), UNIFORMS), style)
+    normal = draws.normal(*KERNELS_SHAPE) if style.has_kernels else None
     apply = _compile(apply_style) if style.compiled else apply_style
-    return Styled(*apply(images, y, d, center, drawn, style.kind, style.same_class))
-
-
-class Drawn(NamedTuple):
-    """The random numbers of a batch, (B,) each but for `normal`."""
-
-    partner: Tensor  # in [0, 1), as `choose_partners` takes it
-    amount: Tensor
-    styled: Tensor  # bool, whether the image is styled at all
-    amplitude: Tensor  # bool, of `both`: amplitude mixing instead of convolution
-    kernel: Tensor  # in [0, 1), which of the kernels
-    normal: Tensor | None  # of the shape KERNELS_SHAPE
+    return Styled(*apply(images, y, d, center, drawn, normal, style.kind, style.same_class))
 
 
 def apply_style(
-    images: Tensor, y: Tensor, d: Tensor, center: Tensor, drawn: Drawn, kind: str, same_class: bool
-) -> tuple[Tensor, Tensor]:
+    images: Tensor, y: Tensor, d: Tensor, center: Tensor, drawn: Drawn, normal: Tensor | None, kind: str,
+    same_class: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`draw_styled` with given random numbers."""
     chosen = choose_partners(drawn.partner, y, d, same_class=same_class)
-    mixed = torch.ones_like(drawn.styled)
+    kernels = None if normal is None else random_kernels(normal)
+    styled = mix_styles(images, center, drawn, chosen, kernels, kind)
+    return styled, torch.where(drawn.styled & drawn.mixed, d[chosen], d)
+
+
+def mix_styles(
+    images: Tensor, center: Tensor, drawn: Drawn, partners: Tensor, kernels: Tensor | None, kind: str,
+    styles: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Images after the style stage: `partners` (B,) are indices of `styles`, by default of the images themselves."""
     if kind == "statistics":
-        result = mix_statistics(images, images[chosen], drawn.amount)
+        result = mix_statistics(images, partners, drawn.amount, styles)
     elif kind == "amplitude":
-        result = mix_amplitude(images, chosen, drawn.amount)
+        result = mix_amplitude(images, partners, drawn.amount, styles)
     else:
-        assert drawn.normal is not None
-        result = convolve_randomly(images, center, drawn.normal, drawn.kernel, drawn.amount)
-        mixed = torch.zeros_like(mixed)
+        assert kernels is not None
+        result = random_convolution(images - center, kernels, drawn.kernel, drawn.amount) + center
         if kind == "both":
-            mixed = drawn.amplitude
-            result = torch.where(mixed[:, None, None, None], mix_amplitude(images, chosen, drawn.amount), result)
-    image = torch.where(drawn.styled[:, None, None, None], result, images)
-    return image, torch.where(drawn.styled & mixed, d[chosen], d)
+            mixed = mix_amplitude(images, partners, drawn.amount, styles)
+            result = torch.where(drawn.mixed[:, None, None, None], mixed, result)
+    return torch.where(drawn.styled[:, None, None, None], result, images)
 
 
 @functools.cache
