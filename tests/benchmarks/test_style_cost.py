@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.style import cost, main
+from benchmarks.common import update_rows
+from benchmarks.style_cost import KEY, SHARE, cost, main
+from longshift.array_types import FloatArray
+from longshift.methods import get_method
 from results.plus_tables import style_cost
 
 OLD = (
@@ -32,6 +36,35 @@ def test_files_without_ranges_are_shown(tmp_path: Path) -> None:
         "| resnet50, 224 px, 96 images | ERM | none | yes | 13.03 | 1.000 |",
         "| resnet50, 224 px, 96 images | ERM | both | yes | 13.44 | 1.031 |",
     ]
+
+
+def test_rows_with_another_share_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without timing: the seconds are given."""
+
+    def seconds(method: str, styles: list[str], task: object, args: argparse.Namespace) -> dict[str, FloatArray]:
+        return {style: np.array([1.0, 1.0, 1.0 + args.share * (style != "none")]) for style in styles}
+
+    monkeypatch.setattr("benchmarks.style_cost.step_times", seconds)
+    out = tmp_path / "cost.csv"
+    chosen = [*SMALL, "--out", str(out), "--methods", "erm", "--styles", "both", "--compile", "off"]
+    for share in ("0.5", "1", "0.5"):
+        main([*chosen, "--share", share])
+    with out.open(newline="") as file:
+        rows = [(row["style"], row["share"], row["seconds_high"]) for row in csv.DictReader(file)]
+    assert rows == [("none", "1.0", "1"), ("both", "1.0", "2"), ("none", "0.5", "1"), ("both", "0.5", "1.5")]
+
+
+def test_rows_of_files_without_shares_have_the_default(tmp_path: Path) -> None:
+    out = tmp_path / "cost.csv"
+    out.write_text(OLD)
+    new = dict.fromkeys(KEY, "") | {"share": 1.0}
+    update_rows(out, [new], KEY)
+    with out.open(newline="") as file:
+        assert [row["share"] for row in csv.DictReader(file)] == [str(SHARE), str(SHARE), "1.0"]
+    published = Path(__file__).parents[2] / "results" / "style-cost.csv"
+    with published.open(newline="") as file:
+        assert {row["share"] for row in csv.DictReader(file)} == {str(SHARE)}
+    assert get_method("ndcl_plus").Config().style_share == SHARE
 
 
 @pytest.mark.slow

@@ -1,11 +1,12 @@
 """Step time with style mixing as a ratio to the same method without it, in one run.
 
-    python -m benchmarks.style --out results/style-cost.csv      # on a GPU: ResNet-50, batch 3 x 32, 224 px
+    python -m benchmarks.style_cost --out results/style-cost.csv      # on a GPU: ResNet-50, batch 3 x 32, 224 px
 
 Runs of 1,500 steps or more are compiled by default on a GPU, shorter ones are not: both are measured (`--compile`).
 All runs of a method are kept warm and timed in turn, a few steps each, so that a machine that slows down slows down
 all of them. Times are medians over these rounds, and the ratio is that of the medians; `low` and `high` are the least
-and the greatest of the rounds. Rows of the file with another network, method, style, compilation or device are kept.
+and the greatest of the rounds. Rows of the file with another network, method, style, share, compilation or device are
+kept.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from longshift.training.device import resolve_device
 from longshift.training.task import Task
 
 STYLES = ("both", "amplitude", "convolution", "statistics")
-KEY = ("backbone", "size", "batch", "method", "style", "compile", "device")
+SHARE = 0.5  # that of NDCL-plus, and of all rows of files without the column
+COLUMNS = ("backbone", "size", "batch", "method", "style", "share", "compile", "device")  # they tell rows apart
+KEY = dict.fromkeys(COLUMNS, "") | {"share": str(SHARE)}
 ROUNDS = 3  # at least: fewer have no spread
 
 
@@ -74,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = step_parser(__doc__, several=True, steps=20 if cuda else 5, compile=compiles, augment=True)
     parser.add_argument("--methods", default="ndcl_plus,erm")
     parser.add_argument("--styles", type=listed(*STYLES), default=list(STYLES), help="some of them, or all")
-    parser.add_argument("--share", type=float, default=0.5, help="share of the images that is styled")
+    parser.add_argument("--share", type=float, default=SHARE, help="share of the images that is styled")
     parser.add_argument(
         "--rounds", type=int, default=10 if cuda else ROUNDS, help=f"times that each run is timed, at least {ROUNDS}"
     )
@@ -91,14 +94,15 @@ def main(arguments: list[str] | None = None) -> None:
                 found = cost(seconds, times["none"])
                 rows.append(
                     {"backbone": args.backbone, "size": args.size, "batch": 3 * args.batch, "method": method,
-                     "style": style, "compile": compiled, **found, "rounds": args.rounds, "steps": args.steps, **who}
+                     "style": style, "share": args.share, "compile": compiled, **found, "rounds": args.rounds,
+                     "steps": args.steps, **who}
                 )  # fmt: skip
                 print(
                     f"{method:12} {style:12} compile {compiled:3} {1e3 * float(found['seconds_per_step']):8.3f} ms per "
                     f"step  {found['ratio']} ({found['ratio_low']} to {found['ratio_high']})",
                     flush=True,
                 )
-            update_rows(args.out, rows, dict.fromkeys(KEY, ""))
+            update_rows(args.out, rows, KEY)
 
 
 if __name__ == "__main__":
