@@ -146,6 +146,27 @@ def test_only_training_images_give_their_style_to_copies(weights: Path) -> None:
     assert not all(row.numpy().tobytes() in originals for row in batch.x)
 
 
+def test_a_run_says_how_many_styled_copies_it_leaves_out(weights: Path, tmp_path: Path) -> None:
+    style = {"style": "statistics", "style_share": 0.5, "batch_size": 16}
+    config, said = head_config(weights, views=2, steps=2, eval_every=1, hparams=style), list[str]()
+    train(config, out=tmp_path / "run", runtime=CPU, say=said.append)
+    task = make_task(config, CPU)
+    styles, trained = task.store.style_samples, set(task.split.train.tolist())
+    assert styles is not None
+    partners = [int(styles[len(task.manifest) + i]) for i in trained]  # of the only copy of each training image
+    styled = sum(partner != i for i, partner in zip(trained, partners, strict=True))
+    left_out = sum(partner not in trained for partner in partners)
+    assert 0 < left_out < styled < len(trained)
+    text = f"{left_out:,} of the {styled:,} copies with the style of another image are not used: that image is not in "
+    assert [line for line in said if "copies" in line] == [text + "the training set"]
+    assert len(task.training_rows()[0]) == 2 * len(trained) - left_out
+
+
+@pytest.mark.parametrize("changes", [{}, {"views": 2, "augment": "on"}])
+def test_a_run_that_uses_all_its_copies_says_nothing(weights: Path, changes: dict[str, object]) -> None:
+    assert make_task(head_config(weights, **changes), CPU).unused_copies() == ""
+
+
 def test_views_are_trained_on(weights: Path, tmp_path: Path) -> None:
     one = train(head_config(weights), out=tmp_path / "one", runtime=CPU)
     two = train(head_config(weights, views=2, augment="on"), out=tmp_path / "two", runtime=CPU)
