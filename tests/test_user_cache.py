@@ -33,9 +33,9 @@ def test_the_cache_of_tests_is_not_the_users(
 @pytest.mark.slow
 def test_a_test_that_writes_into_the_default_cache_fails(tmp_path: Path) -> None:
     (tmp_path / "test_leak.py").write_text(LEAK, encoding="utf-8")
-    words = ["-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--basetemp", tmp_path / "base"]
+    words = ["-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "base")]
     done = subprocess.run(
-        [sys.executable, *words, "--rootdir", tmp_path, tmp_path / "test_leak.py"],
+        [sys.executable, "-m", "pytest", *words, "--rootdir", tmp_path, tmp_path / "test_leak.py"],
         cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
