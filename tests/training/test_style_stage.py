@@ -61,6 +61,16 @@ def test_the_choices_follow_from_the_numbers(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", STYLE_KINDS)
+def test_the_stage_reads_no_tensor(kind: str) -> None:
+    # Tensors without values: what runs on them can be captured as a CUDA graph.
+    images, y, d = torch.empty(12, 3, 8, 8, device="meta"), CLASSES.to("meta"), DOMAINS.to("meta")
+    how, draws = Style(kind, share=0.5, same_class=True), HostDraws(0, device="meta")
+    styled = style_stage.draw_styled(images, y, d, torch.empty(1, 3, 1, 1, device="meta"), how, draws)
+    assert styled.images.shape == images.shape
+    assert styled.d.shape == d.shape
+
+
+@pytest.mark.parametrize("kind", STYLE_KINDS)
 def test_no_amount_and_no_share_change_nothing(kind: str) -> None:
     for how in (Style(kind, amount=0.0), Style(kind, share=0.0)):
         images, (styled, _) = _styled(how)
