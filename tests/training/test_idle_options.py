@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ import pytest
 from longshift.errors import ConfigError
 from longshift.methods import MethodConfig, hp, register, uniform
 from longshift.methods.erm import ERM
-from longshift.methods.registry import METHODS
 from longshift.training import resolve
 from longshift.training.idle_options import style_mistakes
 from longshift.training.run_config import RunConfig
+from tests.registries import restore_registries
 from tests.training.frozen import head_config, small_weights
 
 
@@ -35,8 +34,9 @@ def vectors(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def weighted() -> Iterator[str]:
+def weighted(monkeypatch: pytest.MonkeyPatch) -> str:
     """A method of a plugin with a hyper-parameter of a similar name."""
+    restore_registries(monkeypatch)
 
     @dataclass(frozen=True)
     class Config(MethodConfig):
@@ -44,8 +44,7 @@ def weighted() -> Iterator[str]:
 
     cls = type("Weighted", (ERM,), {"Config": Config, "__doc__": "ERM with a weight."})
     register("weighted_style", title="Weighted", family="dg", paper="none", idea="none")(cls)
-    yield "weighted_style"
-    METHODS._entries.pop("weighted_style")
+    return "weighted_style"
 
 
 def _mistakes(request: dict[str, Any]) -> str:
