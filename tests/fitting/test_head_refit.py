@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from longshift.fitting.fit_page import label_sections
 from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, folds, recover_head, refit_head
 from longshift.fitting.label_curve import LabelCurve, LabelGain, simulate_labels
 from longshift.fitting.sample_choice import choose_samples
@@ -110,3 +111,6 @@ def test_means_are_over_sites_that_have_all_numbers() -> None:
     assert [value for row in means for value in (row.random, row.suggested)] == pytest.approx([0.6, 0.6, 0.7, 0.7])
     assert curve.sentence().endswith("60 % without labels; with suggested (random) labels 10: 70 % (70 %).")
     assert LabelCurve(curve.rows[:1]).sentence() == ""
+    (section,) = label_sections(curve)
+    assert section.title == "How much labels would help"
+    assert label_sections(LabelCurve(curve.rows[:1])) == label_sections(None) == []
