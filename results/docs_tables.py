@@ -65,11 +65,9 @@ def readme() -> str:
     }
     rows = [[title, *pairs_of_means(CONFIRM, name, SETTINGS)] for name, title in names.items()]
     rows.insert(-1, ["BSoftmax with our style mixing", *plus_tables.styled_bsoftmax()])
-    series = {"": CONFIRM, ", [other series](docs/results/fine-tuned.md#two-series)": TUNED}
     for other in ("bsoftmax", "erm"):
-        for title, folder in series.items():
-            gained = [gap(folder, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
-            rows.append([pair_title("ndcl_plus", other) + title, *gained])
+        gained = [gap(CONFIRM, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
+        rows.append([pair_title("ndcl_plus", other), *gained])
     return markdown(["", *with_few(SETTINGS)], rows)
 
 
