@@ -6,7 +6,7 @@
 The features are centered, projected on their first principal components, which are found without labels, and rotated
 at random. Rotation keeps all distances and gives the columns similar spreads: networks for vectors standardize each
 column, which would give the last component as much weight as the first (ERM on TotalHeavyTail then falls from 46 to
-27 %). All columns are rounded to integers with one step. The same input gives the same bytes.
+27%). All columns are rounded to integers with one step. The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from longshift.data import SOURCE_ARRAY, get_benchmark, load_dataset, ordered_vectors, read_vector_source, vector_file
 
 COMPONENTS = 192
-RESOLUTION = 10  # steps per standard deviation of the widest column: rounding adds 0.1 % to its variance
+RESOLUTION = 10  # steps per standard deviation of the widest column: rounding adds 0.1% to its variance
 MOST_BYTES = 1_500_000
 
 

@@ -74,7 +74,7 @@ def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_
     out = tmp_path / "fit"
     arguments = ["fit", str(contrary), "--steps", "20", "--out", str(out), "--device", "cpu"]
     warning = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["warning"]
-    assert "averaged over classes, no better than guessing (33 %): do not use this model." in warning
+    assert "averaged over classes, no better than guessing (33%): do not use this model." in warning
     assert warning in runner.invoke(app, arguments).stdout
     assert f"warning: {warning}" in runner.invoke(app, [*arguments, "-q"]).stderr
     assert warning in (out / "report.html").read_text(encoding="utf-8")
@@ -197,8 +197,8 @@ def test_predict_says_what_to_expect_at_the_site(tmp_path: Path) -> None:
         assert "Expected accuracy here: " in said
         assert ("The interval is wider because the site is farther" in said) is (name == "far")
         reach, otherwise = value["expected_accuracy"], value["otherwise"]
-        shown_reach = f"{100 * reach['low']:.0f} to {100 * reach['high']:.0f} %"
-        assert f"80 % interval {shown_reach}" in said
+        shown_reach = f"{100 * reach['low']:.0f} to {100 * reach['high']:.0f}%"
+        assert f"80% interval {shown_reach}" in said
         assert f"({shown_reach})" in page.read_text(encoding="utf-8")
         assert all(sentence in page.read_text(encoding="utf-8") for sentence in value["sentences"])
         assert (reach["low"] < otherwise["low"]) is bool(value["wider_because"]) is (name == "far")

@@ -94,14 +94,14 @@ def test_the_usual_threshold_comes_with_its_measured_accuracy(digits_run: Path, 
     logits, features = found.outputs(torch.zeros(2, found.size, found.size, 3, dtype=torch.uint8))
     reference = make_reference(logits.numpy(), np.zeros(2, np.int64), features.numpy(), ["a", "b"], 1.0)
     held = HeldOutSite("a", 0.5, Signals(9, 0.5, 0.5, 0.5, 0.5, 0.5, {"a": 0.1}, 0.0))
-    rule = SureRule(0.62, 0.71, 0.3)  # no threshold reached 90 %
+    rule = SureRule(0.62, 0.71, 0.3)  # no threshold reached 90%
     write_knowledge(model, SiteKnowledge((held,), reference, rule), found.info.weights)
     arguments = ["predict", str(model), str(folder), "-q", "--device", "cpu"]
     text = " ".join(runner.invoke(app, arguments).output.split())
-    assert "(probability below 0.62; at held-out sites, 71 % of the predictions above it were right)" in text
+    assert "(probability below 0.62; at held-out sites, 71% of the predictions above it were right)" in text
     value = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
     assert (value["unsure_below"], value["sure_accuracy"]) == (0.62, 0.71)
-    assert "held-out sites, 71 %" not in runner.invoke(app, [*arguments, "--unsure", "0.5"]).output
+    assert "held-out sites, 71%" not in runner.invoke(app, [*arguments, "--unsure", "0.5"]).output
 
 
 def test_what_is_unsure_is_counted_with_its_limit(digits_run: Path, folder: Path) -> None:

@@ -35,7 +35,7 @@ def test_what_it_says_of_the_data(tmp_path: Path) -> None:
     assert "1 image is the same at two sites (for example b/red/twin.png)" in text
     assert "Two spellings of one name? differ only by case: 'A', 'a'" in text
     # a: 40/42 red; b: 6/42 red, so 34/42 of a would have to change class
-    assert "81 % of the images of a would have to change class to match b" in text
+    assert "81% of the images of a would have to change class to match b" in text
 
 
 def test_pictures_that_are_left_out_or_nearly_black(tmp_path: Path) -> None:

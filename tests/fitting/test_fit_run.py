@@ -67,7 +67,7 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
         assert text in page
     lead = page.split('id="lead"')[1].split('id="summary"')[0]  # the chart comes before any sentence
     for score in done.summary.own:
-        assert f"{score.site}, while held out: {100 * score.accuracy:.1f} %" in lead
+        assert f"{score.site}, while held out: {100 * score.accuracy:.1f}%" in lead
     assert "<b>" not in page.replace("<body", "")
     assert "blue\\|x" in card
     assert done.summary.accuracy.words() in card
@@ -136,7 +136,7 @@ def test_the_card_of_one_held_out_site_does_not_speak_of_all(data: Path, tmp_pat
     card = fit(data, target="west", out=tmp_path / "fit", **QUICK).card.read_text()
     assert "Only west was held out" in card
     assert "held out in turn" not in card
-    assert "probability 80 %" not in card
+    assert "probability 80%" not in card
 
 
 @pytest.mark.slow
@@ -297,8 +297,8 @@ def test_the_page_the_card_and_the_console_agree_on_classes(whole: tuple[FitResu
         share = 100 * right[name] / n[name]
         shown = html.escape(name)
         assert re.search(rf"{re.escape(shown)}[^%]*?>{n[name]}</td>\s*<td[^>]*>{right[name]}</td>", page), name
-        assert f"{shown}: ERM {share:.1f} %" in page  # the bars
+        assert f"{shown}: ERM {share:.1f}%" in page  # the bars
         assert f"| {n[name]} | {right[name]} | {share:.0f} |" in card
         if f"Low-scoring class: {shown}" in page:
-            assert f"Low-scoring class: {shown} ({share:.1f} %)" in page
+            assert f"Low-scoring class: {shown} ({share:.1f}%)" in page
             assert f"{name}: {right[name]} of {n[name]} correct" in " ".join(said)

@@ -78,7 +78,7 @@ def test_suggested_samples_are_uncertain_different_and_of_all_classes() -> None:
     p[40:44] = [0.3, 0.1, 0.6]  # a rare predicted class
     chosen = choose_samples(p, features, 12)
     assert len(set(chosen.tolist())) == 12
-    assert np.mean(chosen < 44) > 0.4  # 11 % of the samples are uncertain
+    assert np.mean(chosen < 44) > 0.4  # 11% of the samples are uncertain
     assert set((chosen % 4).tolist()) == {0, 1, 2, 3}
     assert (chosen[chosen < 44] >= 40).any()
     assert choose_samples(p[:5], features[:5], 9).tolist() == [0, 1, 2, 3, 4]
@@ -109,7 +109,7 @@ def test_means_are_over_sites_that_have_all_numbers() -> None:
     means = curve.means()
     assert [row.labels for row in means] == [0, 10]
     assert [value for row in means for value in (row.random, row.suggested)] == pytest.approx([0.6, 0.6, 0.7, 0.7])
-    assert curve.sentence().endswith("60 % without labels; with suggested (random) labels 10: 70 % (70 %).")
+    assert curve.sentence().endswith("60% without labels; with suggested (random) labels 10: 70% (70%).")
     assert LabelCurve(curve.rows[:1]).sentence() == ""
     (section,) = label_sections(curve)
     assert section.title == "How much labels would help"

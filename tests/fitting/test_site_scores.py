@@ -27,11 +27,11 @@ def test_with_few_sites_no_number_is_expected() -> None:
     assert not found.enough
     assert found.low < 0.5
     assert found.words() == (
-        "anywhere from 43 to 99 % (80 % interval; 90 %, 92 % at the 2 held-out sites, too few to expect a number)"
+        "anywhere from 43 to 99% (80% interval; 90%, 92% at the 2 held-out sites, too few to expect a number)"
     )
     assert found.to_json()["enough_sites"] is False
     one = expect([0.9], [50])
-    assert one.words() == "unknown (90 % at the only held-out site, which says little about another)"
+    assert one.words() == "unknown (90% at the only held-out site, which says little about another)"
     assert one.meaning() == ""
     assert found.meaning().endswith("; with so few sites it rests mostly on how sites of other data differ.")
     assert one.high - one.low > 0.9
@@ -40,9 +40,9 @@ def test_with_few_sites_no_number_is_expected() -> None:
 def test_with_five_sites_there_is_a_number_and_an_interval() -> None:
     found = expect([0.7, 0.8, 0.85, 0.6, 0.75], [100] * 5)
     assert found.enough
-    assert found.words() == "about 74 % (80 % interval 48 to 90 %, from 5 held-out sites)"
+    assert found.words() == "about 74% (80% interval 48 to 90%, from 5 held-out sites)"
     assert found.meaning() == (
-        "The interval contains the accuracy at one more site with probability 80 %, if that site differs from these as "
+        "The interval contains the accuracy at one more site with probability 80%, if that site differs from these as "
         "they differ from each other."
     )
 
@@ -54,18 +54,17 @@ def test_seen_and_unseen_accuracy_are_those_of_the_same_sites() -> None:
         SiteScore("c", 50, 0.8, 0, 0.9, {}, ((1,),), {"a": 0.7, "b": 0.9}),
     ]
     assert same_site_gaps(rows) == {"a": (0.8, 0.6), "b": (pytest.approx(0.85), 0.7), "c": (1.0, 0.8)}
-    assert (
-        "reach 88 % on average while a model knows them and 70 % while held out: a new site costs about 18 points"
-        in (cost_of_a_new_site(rows))
+    assert "reach 88% on average while a model knows them and 70% while held out: a new site costs about 18 points" in (
+        cost_of_a_new_site(rows)
     )
-    assert cost_of_a_new_site(rows[:1]).startswith("The model without a reaches 90 % on other samples of its")
+    assert cost_of_a_new_site(rows[:1]).startswith("The model without a reaches 90% on other samples of its")
 
 
 def test_classes() -> None:
     rows = [score("a", 0, 0, [[8, 2, 0], [0, 0, 0], [3, 1, 1]]), score("b", 0, 0, [[9, 1, 0], [0, 0, 0], [2, 2, 1]])]
     found = class_scores(("x", "y", "z"), rows)
     assert [(c.name, c.n, c.recall, c.taken_for) for c in found] == [("z", 10, 0.2, "x"), ("x", 20, 0.85, "y")]
-    assert found[0].words() == "2 of 10 correct (20 %), most often misclassified as x"
+    assert found[0].words() == "2 of 10 correct (20%), most often misclassified as x"
     assert [c.name for c in weak_classes(found)] == ["z"]
     assert weak_classes(found[1:]) == []  # the only class is the best one
 
@@ -76,7 +75,7 @@ def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
     assert [(c.name, c.alone) for c in found] == [("z", "a"), ("y", ""), ("x", "")]
     (weak,) = weak_classes(found)
     assert weak.words() == (
-        "1 of 2 correct (50 %; within noise: 16 to 84 % with this number of samples), most often misclassified as x"
+        "1 of 2 correct (50%; within noise: 16 to 84% with this number of samples), most often misclassified as x"
     )
     assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
 
@@ -88,14 +87,14 @@ def test_many_weak_classes_are_counted() -> None:
     confusion[7, 7] = 9
     found = weak_classes(class_scores(names, [score("a", 0, 0, confusion.tolist())]))
     assert [weak.name for weak in found] == names[:7]
-    assert name_weak(found).endswith("class 4: 0 of 9 correct (0 %), most often misclassified as class 5; and 2 more.")
+    assert name_weak(found).endswith("class 4: 0 of 9 correct (0%), most often misclassified as class 5; and 2 more.")
     assert name_weak(found[:1]).startswith("Lowest-scoring class over all held-out sites: class 0: ")
 
 
 def test_many_classes_of_one_site_are_counted() -> None:
     alone = [ClassScore(f"class {k}", 2, 0.0, "", "north") for k in range(40)]
     assert "class 4 (only at north) and 35 more. No training samples of them were left" in unlearned(alone, 0.5)
-    assert "Their 80 samples count as misclassified above; without them, expect 50 % accuracy. The" in unlearned(
+    assert "Their 80 samples count as misclassified above; without them, expect 50% accuracy. The" in unlearned(
         alone, 0.5
     )
 
@@ -110,9 +109,9 @@ def test_a_site_that_has_nothing_but_classes_of_its_own() -> None:
 
 def test_no_site_is_the_hardest_if_all_are_alike() -> None:
     rows = [score("a", 0.8, 0, [[8, 2], [2, 8]]), score("b", 0.8, 0, [[8, 2], [2, 8]])]
-    assert hardest(rows) == "All sites were equally hard: 80 % accuracy when held out."
+    assert hardest(rows) == "All sites were equally hard: 80% accuracy when held out."
     rows[1] = score("b", 0.9, 0, [[9, 1], [1, 9]])
-    assert hardest(rows) == "The hardest site was a: 80 % accuracy when held out."
+    assert hardest(rows) == "The hardest site was a: 80% accuracy when held out."
 
 
 @pytest.mark.parametrize(
@@ -121,7 +120,7 @@ def test_no_site_is_the_hardest_if_all_are_alike() -> None:
         (
             (0.8, 0.7, 0.9),
             (0.6, 0.6, 0.8),
-            "NDCL is better here: 80.0 % against 66.7 % for ERM",
+            "NDCL is better here: 80.0% against 66.7% for ERM",
             "better at 3 of 3 sites",
         ),
         ((0.5, 0.5, 0.5), (0.6, 0.6, 0.8), "NDCL is worse here", "better at 0 of 3"),
@@ -132,7 +131,7 @@ def test_no_site_is_the_hardest_if_all_are_alike() -> None:
             "fit again with --method erm and another --out",
         ),
         ((0.5, 0.5), (0.6, 0.6), "NDCL is worse here", "With so few sites, chance cannot be ruled out."),
-        ((0.5, 0.5), (0.6, 0.6), "NDCL is worse", "Accuracy over samples: NDCL 60.0 %, ERM 70.0 %. To use ERM"),
+        ((0.5, 0.5), (0.6, 0.6), "NDCL is worse", "Accuracy over samples: NDCL 60.0%, ERM 70.0%. To use ERM"),
         ((0.601, 0.6), (0.6, 0.602), "NDCL makes no reliable difference", "The simpler method is enough"),
         ((0.9, 0.3), (0.5, 0.6), "NDCL makes no reliable difference", "better at 1 of 2"),
     ],

@@ -50,7 +50,7 @@ def test_the_better_at_held_out_sites_is_chosen_and_off_in_a_tie(
     style, reason = better_style({"none": scores(*off), "both": scores(*on)})
     assert style == expected
     assert "averaged over classes and 2 held-out sites is" in reason
-    assert f"{100 * np.mean(on):.1f} % with it and {100 * np.mean(off):.1f} % without it" in reason
+    assert f"{100 * np.mean(on):.1f}% with it and {100 * np.mean(off):.1f}% without it" in reason
     assert reason.startswith("Style mixing is off" if expected == "none" else "Style mixing is on (style=both)")
 
 
@@ -65,12 +65,12 @@ BETTER = " The expected accuracy is that of the better of the two and therefore 
         (
             (0.9, 0.6),
             (0.6, 0.9),
-            "75.0 % without it: equal, so it stays off; it is higher with it at 1 of these sites.",
+            "75.0% without it: equal, so it stays off; it is higher with it at 1 of these sites.",
         ),
-        ((0.8, 0.7), (0.8, 0.7), "75.0 % with it and 75.0 % without it: equal, so it stays off. To choose"),
-        ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1), "20.0 % without it: equal, so it stays off;"),  # but for rounding
-        ((0.9166,), (0.9168,), f"at the held-out site 0 is 91.68 % with it and 91.66 % without it.{BETTER} To choose"),
-        ((0.500002,), (0.5,), "50.0000 % with it and 50.0002 % without it."),
+        ((0.8, 0.7), (0.8, 0.7), "75.0% with it and 75.0% without it: equal, so it stays off. To choose"),
+        ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1), "20.0% without it: equal, so it stays off;"),  # but for rounding
+        ((0.9166,), (0.9168,), f"at the held-out site 0 is 91.68% with it and 91.66% without it.{BETTER} To choose"),
+        ((0.500002,), (0.5,), "50.0000% with it and 50.0002% without it."),
     ],
 )
 def test_the_reason_explains_ties_and_small_differences(
@@ -133,7 +133,7 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
     final = read_json(tmp_path / "fit" / "final" / "result.json")
     assert final["hparams"]["style"] == expected
     assert done.summary.balanced.mean == pytest.approx(means[expected])
-    assert f"{100 * means['both']:.1f} % with it and {100 * means['none']:.1f} % without it" in done.plan.style_reason
+    assert f"{100 * means['both']:.1f}% with it and {100 * means['none']:.1f}% without it" in done.plan.style_reason
     assert said.count(done.plan.style_reason) == 1
     assert done.plan.style_reason in done.summary.sentences
     assert any("7 runs of 4 steps" in text for text in said)

@@ -16,9 +16,9 @@ from longshift.inference.model_warning import UnseenAccuracy, keep_unseen, read_
 @pytest.mark.parametrize(
     ("balanced", "said"),
     [
-        (0.20, "right for 20 % of samples, averaged over classes, no better than guessing (25 %)"),
-        (0.25, "right for 25 % of samples, averaged over classes, no better than guessing (25 %)"),
-        (0.30, "right for 30 % of samples, averaged over classes, hardly better than guessing (25 %)"),
+        (0.20, "right for 20% of samples, averaged over classes, no better than guessing (25%)"),
+        (0.25, "right for 25% of samples, averaged over classes, no better than guessing (25%)"),
+        (0.30, "right for 30% of samples, averaged over classes, hardly better than guessing (25%)"),
         (0.3125, ""),
         (0.90, ""),
     ],

@@ -20,7 +20,7 @@ def test_the_words_compare_with_the_hardest_site_and_warn_of_a_far_one() -> None
     first, second = near.sentences()
     assert first.startswith("Expected accuracy here: ")
     assert "from 200 predictions without labels and the errors of such estimates at the 2 held-out sites" in first
-    assert second == "That is above the hardest held-out site, y (50 % correct there)."
+    assert second == "That is above the hardest held-out site, y (50% correct there)."
     far = estimate_site(sites, signals(0.9, 0.3), 0.1)
     assert far is not None
     assert far.sentences()[1].startswith("That is below the hardest")
@@ -45,7 +45,7 @@ def test_all_reasons_for_a_wider_interval_are_told_with_the_interval_that_would_
     far, dominated, few = value["wider_because"]
     assert told.startswith(f"The interval is wider because {far}, {dominated} and {few} (otherwise ")
     usual = value["otherwise"]
-    assert f"(otherwise {100 * usual['low']:.0f} to {100 * usual['high']:.0f} %)" in told
+    assert f"(otherwise {100 * usual['low']:.0f} to {100 * usual['high']:.0f}%)" in told
     assert value["expected_accuracy"]["low"] < usual["low"] < usual["high"] < value["expected_accuracy"]["high"]
     assert value["expected_accuracy"]["mean"] == usual["mean"]
 
@@ -53,9 +53,7 @@ def test_all_reasons_for_a_wider_interval_are_told_with_the_interval_that_would_
 def test_a_class_that_takes_over_is_named() -> None:
     counts, classes = [[10, 10, 10], [4, 10, 16]], ("cat", "dog", "cow")
     said = odd_mix(classes, class_excess(counts, np.repeat([0, 1, 2], [80, 10, 10])), 100)
-    assert said.startswith(
-        "80 % of the predictions are cat, which has at most 33 % of the samples of any training site"
-    )
+    assert said.startswith("80% of the predictions are cat, which has at most 33% of the samples of any training site")
     assert said.endswith("or many of these predictions are wrong. Label some samples to check it.")
     assert odd_mix(classes, class_excess(counts, np.repeat([0, 1, 2], [60, 20, 20])), 100) == ""
     assert odd_mix(classes, class_excess(counts, np.zeros(5, dtype=np.int64)), 5) == ""

@@ -140,7 +140,7 @@ def test_a_first_by_rank_that_lies_behind_by_mean_is_not_called_level() -> None:
     assert (result.winner, result.above) == ("erm", ("ndcl",))
     words = " ".join(summarize(chosen, result, find_missing(frame)))
     assert "Ranks and means disagree: ERM ranks first" in words
-    assert "NDCL has the higher mean, 68.1 %" in words
+    assert "NDCL has the higher mean, 68.1%" in words
 
 
 def uneven() -> list[dict[str, Any]]:

@@ -150,7 +150,7 @@ def test_the_winner_and_its_lead() -> None:
     assert result.lead.stderr == pytest.approx(np.std(leads, ddof=1) / len(leads) ** 0.5)
     assert result.lead.p == pytest.approx(stats.ttest_1samp(leads, 0).pvalue)
     text = words(runs)
-    assert f"NDCL is the best of 4 methods on unseen domains: {100 * result.mean['ndcl']:.1f} %" in text
+    assert f"NDCL is the best of 4 methods on unseen domains: {100 * result.mean['ndcl']:.1f}%" in text
     assert f"{100 * result.lead.mean:.1f} points ahead of BoDA" in text
 
 
@@ -213,8 +213,8 @@ def test_weakness_and_gaps_are_named() -> None:
     made += [row("mmd", 0, target="easy", value=0.99)]
     text = words(as_frame(made))
     assert "NDCL is the best of 2 methods" in text  # MMD lacks a target: it cannot win
-    assert "classes with few training samples reach 35.0 %, 20.0 points less" in text
-    assert "The hardest target for NDCL is hard (digits, Duality) with 40.0 %" in text
+    assert "classes with few training samples reach 35.0%, 20.0 points less" in text
+    assert "The hardest target for NDCL is hard (digits, Duality) with 40.0%" in text
     assert "Incomplete: 1 of 10 runs has no result" in text
     assert "Not ranked because they lack some of the cases or trials: MMD." in text
 
@@ -233,7 +233,7 @@ def test_images_that_are_gone_or_changed_are_a_sentence(tmp_path: Path) -> None:
 
 def test_margin_curves_are_the_distribution_of_margins() -> None:
     section = margin_section({"A": np.array([-0.5, 0.0, 0.5, 1.0]), "B": None})
-    tips = dict(re.findall(r"<title>A: margin δ (\S+), (\S+) %</title>", section.body))
+    tips = dict(re.findall(r"<title>A: margin δ (\S+), ([^%]+)%</title>", section.body))
     assert tips["-0.52"] == "0"
     assert tips["-0.5"] == "25"
     assert tips["0.98"] == "75"
@@ -270,7 +270,7 @@ def test_methods_within_a_standard_error_are_level() -> None:
     assert (result.winner, result.level) == ("ndcl", ("boda",))
     text = words(as_frame(made))
     assert "NDCL and BoDA are tied for the lead among 3 methods" in text
-    assert "NDCL 60.0 % and BoDA 59.0 %" in text
+    assert "NDCL 60.0% and BoDA 59.0%" in text
     assert "the best" not in text
 
 
@@ -305,7 +305,7 @@ def test_one_trial_has_no_standard_error_to_be_within() -> None:
     ],
 )
 def test_a_small_difference_does_not_contradict_the_means(ahead: float, said: str) -> None:
-    """Means of 55.24 and 55.28 % are shown as 55.2 and 55.3 %: their difference must not be shown as 0.0."""
+    """Means of 55.24 and 55.28% are shown as 55.2 and 55.3%: their difference must not be shown as 0.0."""
     shift = {0: 0.0125, 1: -0.0125}
     better = {"a": 0.01, "b": 0.01, "c": -0.02}  # NDCL ranks first, whatever the means
     made = [row("erm", t, target=x, value=0.5528) for t in shift for x in better]
@@ -343,7 +343,7 @@ def test_means_and_lead_are_of_the_trials_that_all_methods_have() -> None:
     made += [row("erm", 0, target=x, value=0.5) for x in "ab"]
     text = words(as_frame(made))
     assert "NDCL comes first, in one trial, of 2 methods" in text
-    assert "70.0 % on average over 2 cases, 20.0 points ahead of ERM." in text
+    assert "70.0% on average over 2 cases, 20.0 points ahead of ERM." in text
     assert "How sure: one trial only that all ranked methods have, so" in text
     assert "Ranks use only trials that all ranked methods have. Left out: trial 1 and trial 2." in text
     assert "Left out: trial" not in words(as_frame(r for r in made if r["trial"] == 0))

@@ -51,9 +51,9 @@ def test_every_sample_counts_once() -> None:
     (weak,) = weak_classes(records)
     assert (weak.name, weak.accuracy, weak.title) == ("owl", 7 / 12, "Low-scoring class")
     assert weak.text == (
-        "7 of 12 samples right (80 % interval 40 to 74 %, from the sample size alone). By domain: a 1 of 3, b 6 of 9. "
+        "7 of 12 samples right (80% interval 40 to 74%, from the sample size alone). By domain: a 1 of 3, b 6 of 9. "
         "A run has 2 training samples of it on average, and 6 of the median class. "
-        "Most often misclassified as cat (33 %), dog (8 %). Within noise: 12 samples cannot show that it is weak."
+        "Most often misclassified as cat (33%), dog (8%). Within noise: 12 samples cannot show that it is weak."
     )
 
 
@@ -186,9 +186,9 @@ def test_the_bars_show_what_the_weak_points_say(tmp_path: Path) -> None:
     shares = {name: float(total[k, k] / total[k].sum()) for k, name in enumerate(CLASSES)}
     bars, weak = class_section({"ndcl": records}).body, weak_section(records).body
     for name, share in shares.items():
-        assert f"{name}: NDCL {100 * share:.1f} %" in bars
+        assert f"{name}: NDCL {100 * share:.1f}%" in bars
     lowest = min(shares, key=lambda name: shares[name])
-    assert f"{lowest} ({100 * shares[lowest]:.1f} %)" in weak
+    assert f"{lowest} ({100 * shares[lowest]:.1f}%)" in weak
     assert f"class: {max(shares, key=lambda name: shares[name])}" not in weak
     assert "No examples: the runs kept no predictions" in weak
 
@@ -217,9 +217,9 @@ def test_the_best_domain_is_not_a_weak_point() -> None:
     (alone,) = weak_domains([made_up("b", good, test=True)], "site")
     assert alone.title == "The only unseen site"
     assert alone.text == (
-        "28 of 30 samples correct when held out (80 % interval 85 to 97 %, from the sample size alone). "
+        "28 of 30 samples correct when held out (80% interval 85 to 97%, from the sample size alone). "
         "Most mistakes: cat (9 of 10 right), dog (9 of 10 right). "
-        "Among the training sites, elsewhere is the lowest (50.0 % on held-out samples)."
+        "Among the training sites, elsewhere is the lowest (50.0% on held-out samples)."
     )
     twice = weak_domains([made_up("a", bad), made_up("a", bad), made_up("b", good)])
     assert "mean of 2 runs." in twice[0].text

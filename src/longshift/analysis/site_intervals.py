@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special, stats
 
-LEVEL = 0.8  # of the intervals: with a handful of sites, 95 % would say nothing
+LEVEL = 0.8  # of the intervals: with a handful of sites, 95% would say nothing
 ENOUGH_SITES = 5  # held-out sites; below it, the prior decides more than they do
 SPREAD, SPREAD_WEIGHT = 0.8, 3.0  # prior standard deviation between sites, in logits, and how many sites it counts as
 RESIDUAL, RESIDUAL_WEIGHT = 0.35, 4.0  # the same for the error of a label-free estimate

@@ -130,7 +130,7 @@ def predict(
     doubtful = sum(p.unsure for p in found.rows)
     measured = ""
     if found.sure_accuracy is not None:
-        measured = f"; at held-out sites, {100 * found.sure_accuracy:.0f} % of the predictions above it were right"
+        measured = f"; at held-out sites, {100 * found.sure_accuracy:.0f}% of the predictions above it were right"
     say(
         f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below "
         f"{found.unsure_below:g}{measured}), {len(found.skipped)} skipped" + (f"; written to {out}" if out else "")

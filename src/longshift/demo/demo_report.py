@@ -39,7 +39,7 @@ ABOUT = {
     "domains, and is tested on the fourth. For numbers with all layers trained, see docs/results.",
     DIGITS: "1,797 handwritten digits in four drawing styles. Each run trains a small network from random weights on "
     "three styles and is tested on the fourth. The runs are short: compare the methods, not the numbers with those "
-    "of papers. Ten classes: guessing is right 10 % of the time.",
+    "of papers. Ten classes: guessing is right 10% of the time.",
 }
 SETTINGS = {
     "TotalHeavyTail": "the same classes are rare everywhere",
@@ -103,7 +103,7 @@ def opening(rescue: Rescue, records: Sequence[Record], scores: Mapping[str, tupl
 
 def _why_drawn(method: str, scores: Mapping[str, tuple[float, float]]) -> str:
     """Why the picture shows this method, with the numbers of all that it could show."""
-    others = [f"{method_title(name)} {every:.1f} %" for name, (_, every) in scores.items() if name != BASELINE]
+    others = [f"{method_title(name)} {every:.1f}%" for name, (_, every) in scores.items() if name != BASELINE]
     if len(others) == 1:
         return ""
     return f"{method_title(method)} is drawn because it has the highest accuracy over all images ({', '.join(others)})."
@@ -112,7 +112,7 @@ def _why_drawn(method: str, scores: Mapping[str, tuple[float, float]]) -> str:
 def what_to_look_at(chosen: pd.DataFrame) -> list[str]:
     """What to read next, with the measured numbers of all methods."""
     listed = "; ".join(
-        f"{method_title(name)} {few:.1f} % and {every:.1f} %" for name, (few, every) in method_scores(chosen).items()
+        f"{method_title(name)} {few:.1f}% and {every:.1f}%" for name, (few, every) in method_scores(chosen).items()
     )
     return [
         f"Accuracy at unseen domains on rare classes and on all images, mean over both settings: {listed}. The tables "

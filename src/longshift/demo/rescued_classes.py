@@ -43,15 +43,15 @@ class Rescue:
         first, other = method_title(BASELINE), method_title(self.method)
         gain = self.few[1] - self.few[0]
         named = sorted((c for c in self.classes if c.gain >= RESCUED), key=lambda c: -c.gain)[:NAMED]
-        listed = in_words([f"{c.name} ({100 * c.before:.0f} → {100 * c.after:.0f} %)" for c in named])
+        listed = in_words([f"{c.name} ({100 * c.before:.0f} → {100 * c.after:.0f}%)" for c in named])
         rescued = f", and rescues above all {listed}" if named and gain > 0 else ""
         loss = self.many[0] - self.many[1]
         price = f"the price is {loss:.1f} points on" if loss >= CHANGED else "there is no price to pay on"
         return (
             f"In domains that were not in the training data, ordinary training ({first}) recognizes "
-            f"{self.few[0]:.0f} % of the images of rare classes; {other} recognizes {self.few[1]:.0f} % "
+            f"{self.few[0]:.0f}% of the images of rare classes; {other} recognizes {self.few[1]:.0f}% "
             f"({decimal(gain, signed=True)} points){rescued}; "
-            f"{price} frequent classes ({self.many[0]:.0f} → {self.many[1]:.0f} %), and over all images accuracy "
+            f"{price} frequent classes ({self.many[0]:.0f} → {self.many[1]:.0f}%), and over all images accuracy "
             f"{_moved(self.all)}."
         )
 
@@ -92,7 +92,7 @@ def method_scores(chosen: pd.DataFrame) -> dict[str, tuple[float, float]]:
 
 
 def _moved(pair: Pair) -> str:
-    """In words: "rises from 47.0 % to 55.0 %"."""
+    """In words: "rises from 47.0% to 55.0%"."""
     if abs(pair[1] - pair[0]) < CHANGED:
-        return f"stays at {pair[1]:.1f} %"
-    return f"{'rises' if pair[1] > pair[0] else 'falls'} from {pair[0]:.1f} % to {pair[1]:.1f} %"
+        return f"stays at {pair[1]:.1f}%"
+    return f"{'rises' if pair[1] > pair[0] else 'falls'} from {pair[0]:.1f}% to {pair[1]:.1f}%"

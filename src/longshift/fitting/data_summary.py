@@ -158,7 +158,7 @@ class DataSummary:
         if gaps[a, b] < 0.2:
             return "Class frequencies are similar at all sites."
         return (
-            f"Class frequencies differ between sites: {100 * gaps[a, b]:.0f} % of the {self.noun} of {self.sites[a]} "
+            f"Class frequencies differ between sites: {100 * gaps[a, b]:.0f}% of the {self.noun} of {self.sites[a]} "
             f"would have to change class to match {self.sites[b]}."
         )
 

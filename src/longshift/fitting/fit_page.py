@@ -185,4 +185,4 @@ def _remark(score: ClassScore) -> str:
 
 def _site_intro(summary: Summary) -> str:
     worst = summary.worst_site
-    return f"Lowest: {worst.site}, with {100 * worst.accuracy:.0f} % accuracy when held out."
+    return f"Lowest: {worst.site}, with {100 * worst.accuracy:.0f}% accuracy when held out."

@@ -132,7 +132,7 @@ def summarize(
     validation = final["selected"]["validation"]["accuracy"]
     sentences.append(
         f"The final model is trained on {'both' if len(look.sites) == 2 else f'all {len(look.sites)}'} sites. Its "
-        f"accuracy on validation samples from these sites is {100 * validation:.0f} %. Its weights were selected on "
+        f"accuracy on validation samples from these sites is {100 * validation:.0f}%. Its weights were selected on "
         "these samples, so this number does not predict the accuracy at a new site."
     )
     return Summary(title, scores, accuracy, balanced, classes, weak, judgment, plan.style_reason, sentences, unseen)
@@ -144,14 +144,14 @@ def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:
     if pairs:
         seen, unseen = (float(np.mean([pair[which] for pair in pairs.values()])) for which in (0, 1))
         start = (
-            f"The same sites reach {100 * seen:.0f} % on average while a model knows them and {100 * unseen:.0f} % "
+            f"The same sites reach {100 * seen:.0f}% on average while a model knows them and {100 * unseen:.0f}% "
             "while held out"
         )
     elif own[0].seen is not None:
         seen, unseen = own[0].seen, own[0].accuracy
         start = (
-            f"The model without {own[0].site} reaches {100 * seen:.0f} % on other samples of its training sites and "
-            f"{100 * unseen:.0f} % at {own[0].site}"
+            f"The model without {own[0].site} reaches {100 * seen:.0f}% on other samples of its training sites and "
+            f"{100 * unseen:.0f}% at {own[0].site}"
         )
     else:
         return ""
@@ -173,7 +173,7 @@ def name_weak(weak: Sequence[ClassScore]) -> str:
 def hardest(own: Sequence[SiteScore]) -> str:
     """The site with the lowest accuracy, if they differ."""
     worst = min(own, key=lambda score: score.accuracy)
-    share = f"{100 * worst.accuracy:.0f} % accuracy when held out"
+    share = f"{100 * worst.accuracy:.0f}% accuracy when held out"
     if all(score.accuracy == worst.accuracy for score in own):
         return f"All sites were equally hard: {share}."
     return f"The hardest site was {worst.site}: {share}."
@@ -187,6 +187,6 @@ def unlearned(alone: Sequence[ClassScore], without: float | None) -> str:
     return (
         f"Not measured: {listed}. No training samples of {it} were left while {its} only site was held out. "
         f"{its.capitalize()} {counted(n, 'sample')} {agree(n, 'counts', 'count')} as misclassified above"
-        + ("." if without is None else f"; without {it}, expect {100 * without:.0f} % accuracy.")
+        + ("." if without is None else f"; without {it}, expect {100 * without:.0f}% accuracy.")
         + f" The final model learns {it} from that site only; samples from a second site would help most."
     )

@@ -109,7 +109,7 @@ class Comparison:
         """Before and after, and whether the number of labels can show the difference."""
         counts = (
             f"On the {self.n} labels, cross-validated: {self.before} correct before "
-            f"({100 * self.before / self.n:.0f} %), {self.after} after ({100 * self.after / self.n:.0f} %); "
+            f"({100 * self.before / self.n:.0f}%), {self.after} after ({100 * self.after / self.n:.0f}%); "
             f"{self.gained} became correct, {self.lost} became wrong (p = {self.p_value:.2g})."
         )
         if self.clear:

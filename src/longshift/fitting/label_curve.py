@@ -90,9 +90,9 @@ class LabelCurve:
         means = self.means()
         if len(means) < 2:
             return ""
-        steps = "; ".join(f"{row.labels}: {100 * row.suggested:.0f} % ({100 * row.random:.0f} %)" for row in means[1:])
+        steps = "; ".join(f"{row.labels}: {100 * row.suggested:.0f}% ({100 * row.random:.0f}%)" for row in means[1:])
         return (
-            f"Labels of a new site, simulated at the held-out sites: {100 * means[0].random:.0f} % without labels; "
+            f"Labels of a new site, simulated at the held-out sites: {100 * means[0].random:.0f}% without labels; "
             f"with suggested (random) labels {steps}."
         )
 

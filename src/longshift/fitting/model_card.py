@@ -69,7 +69,7 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         "",
         "## Lowest scores",
         "",
-        f"- Hardest site: {escape(summary.worst_site.site)} ({100 * summary.worst_site.accuracy:.0f} % accuracy when "
+        f"- Hardest site: {escape(summary.worst_site.site)} ({100 * summary.worst_site.accuracy:.0f}% accuracy when "
         "held out).",
         *[
             f"- Not measured: {escape(c.name)}. Only {escape(c.alone)} has it, so no training samples were left while "

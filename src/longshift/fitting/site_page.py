@@ -82,7 +82,7 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
     if found.estimate:
         reach = found.estimate.accuracy
         facts.append(
-            ("Expected accuracy", f"{100 * reach.mean:.0f} % ({100 * reach.low:.0f} to {100 * reach.high:.0f} %)")
+            ("Expected accuracy", f"{100 * reach.mean:.0f}% ({100 * reach.low:.0f} to {100 * reach.high:.0f}%)")
         )
     return Page(f"{site}: predictions at a new site", summary, [s for s in sections if s.body or s.parts], facts)
 
@@ -116,7 +116,7 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
         "shift is removed from the features. dispersity: how certain predictions are, and how well they tell classes "
         "apart (100: certain). confidence: mean calibrated probability of the predicted class. ATC, DoC: accuracy by "
         "average thresholded confidence and by difference of confidences. distance: of the features to the nearest "
-        "training site, in units of the spread inside sites. unlike: samples farther from known ones than 99 % of "
+        "training site, in units of the spread inside sites. unlike: samples farther from known ones than 99% of "
         "those.",
     )  # fmt: skip
 
@@ -144,8 +144,8 @@ def _sure_words(model: LoadedModel) -> str:
     if sure is None:
         return ""
     return (
-        f"At the held-out sites, {100 * sure.accuracy:.0f} % of the predictions above {100 * sure.threshold:.0f} % "
-        f"were right; {100 * sure.coverage:.0f} % of all predictions were above it."
+        f"At the held-out sites, {100 * sure.accuracy:.0f}% of the predictions above {100 * sure.threshold:.0f}% "
+        f"were right; {100 * sure.coverage:.0f}% of all predictions were above it."
     )
 
 
@@ -162,7 +162,7 @@ def _novel_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, nou
         body = gallery(_captioned(model, outputs, shares, order))
     intro = (
         f"{len(beyond)} of {counted(len(scores), noun)} {agree(len(beyond), 'lies', 'lie')} farther from all known "
-        "samples than 99 % of those; the farthest first."
+        "samples than 99% of those; the farthest first."
     )
     return Section(f"{noun.capitalize()}s unlike anything seen", body, intro, "unlike", wide=True)
 
@@ -187,9 +187,9 @@ def _captioned(
     made = []
     for i in np.asarray(chosen).tolist():
         first, second = np.argsort(-shares[i], kind="stable")[:2].tolist()
-        title = f"{model.classes[first]} {100 * shares[i, first]:.0f} %"
+        title = f"{model.classes[first]} {100 * shares[i, first]:.0f}%"
         name = outputs.names[i]
-        note = f"{model.classes[second]} {100 * shares[i, second]:.0f} %, {Path(name).name}"
+        note = f"{model.classes[second]} {100 * shares[i, second]:.0f}%, {Path(name).name}"
         made.append(Captioned("" if model.info.vectors else name, title, note))
     return made
 

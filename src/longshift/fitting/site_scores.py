@@ -69,19 +69,19 @@ class Estimate:
         return self.sites >= ENOUGH_SITES
 
     def words(self) -> str:
-        """In percent, such as "about 81 % (80 % interval 70 to 92 %, from 6 held-out sites)".
+        """In percent, such as "about 81% (80% interval 70 to 92%, from 6 held-out sites)".
 
         With few sites there is a wide range and no expected number: two sites say little about a third.
         """
-        reach = f"{100 * self.low:.0f} to {100 * self.high:.0f} %"
+        reach = f"{100 * self.low:.0f} to {100 * self.high:.0f}%"
         if self.enough:
-            interval = f"{100 * LEVEL:.0f} % interval {reach}, from {self.sites} held-out sites"
-            return f"about {100 * self.mean:.0f} % ({interval})"
+            interval = f"{100 * LEVEL:.0f}% interval {reach}, from {self.sites} held-out sites"
+            return f"about {100 * self.mean:.0f}% ({interval})"
         if self.sites == 1:
-            return f"unknown ({100 * self.mean:.0f} % at the only held-out site, which says little about another)"
-        each = some([f"{100 * value:.0f} %" for value in sorted(self.values)], ENOUGH_SITES)
+            return f"unknown ({100 * self.mean:.0f}% at the only held-out site, which says little about another)"
+        each = some([f"{100 * value:.0f}%" for value in sorted(self.values)], ENOUGH_SITES)
         return (
-            f"anywhere from {reach} ({100 * LEVEL:.0f} % interval; {each} at the {self.sites} held-out sites, too few "
+            f"anywhere from {reach} ({100 * LEVEL:.0f}% interval; {each} at the {self.sites} held-out sites, too few "
             "to expect a number)"
         )
 
@@ -91,7 +91,7 @@ class Estimate:
             return ""
         few = "" if self.enough else "; with so few sites it rests mostly on how sites of other data differ"
         return (
-            f"The interval contains the accuracy at one more site with probability {100 * LEVEL:.0f} %, if that site "
+            f"The interval contains the accuracy at one more site with probability {100 * LEVEL:.0f}%, if that site "
             f"differs from these as they differ from each other{few}."
         )
 
@@ -104,7 +104,7 @@ def expect(values: Sequence[float], sizes: Sequence[int]) -> Estimate:
     """A prediction interval for one more site; `sizes` are the numbers of samples at the held-out sites.
 
     >>> expect([0.92, 0.9], [500, 500]).words()
-    'anywhere from 43 to 99 % (80 % interval; 90 %, 92 % at the 2 held-out sites, too few to expect a number)'
+    'anywhere from 43 to 99% (80% interval; 90%, 92% at the 2 held-out sites, too few to expect a number)'
     """
     found = one_more_site(values, sizes)
     return Estimate(found.mean, found.low, found.high, tuple(values))
@@ -127,11 +127,11 @@ class ClassScore:
         return round(self.recall * self.n)
 
     def words(self) -> str:
-        """Such as "4 of 12 correct (33 %), most often misclassified as naevus"."""
+        """Such as "4 of 12 correct (33%), most often misclassified as naevus"."""
         taken = f", most often misclassified as {self.taken_for}" if self.taken_for else ""
         low, high = (100 * end for end in share_interval(self.recall, self.n))
-        doubt = f"; within noise: {low:.0f} to {high:.0f} % with this number of samples" if self.unsure else ""
-        return f"{self.right} of {self.n} correct ({100 * self.recall:.0f} %{doubt}){taken}"
+        doubt = f"; within noise: {low:.0f} to {high:.0f}% with this number of samples" if self.unsure else ""
+        return f"{self.right} of {self.n} correct ({100 * self.recall:.0f}%{doubt}){taken}"
 
 
 def class_scores(
@@ -190,7 +190,7 @@ def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
     gains = np.array(own) - np.array(others[best])
     mean, wins, k = float(gains.mean()), int((gains > 0).sum()), len(gains)
     numbers = (
-        f"{100 * float(np.mean(own)):.1f} % against {100 * float(np.mean(others[best])):.1f} % for {best}, the best "
+        f"{100 * float(np.mean(own)):.1f}% against {100 * float(np.mean(others[best])):.1f}% for {best}, the best "
         f"other method (accuracy averaged over classes, at unseen sites); better at {wins} of {k} sites"
     )
     # A method may gain on rare classes and lose more samples of common ones: show both numbers.
@@ -204,7 +204,7 @@ def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
 
 
 def _accuracy(scores: Sequence[SiteScore]) -> str:
-    return f"{100 * float(np.mean([score.accuracy for score in scores])):.1f} %"
+    return f"{100 * float(np.mean([score.accuracy for score in scores])):.1f}%"
 
 
 def _certainty(gains: np.ndarray[Any, Any]) -> str:

@@ -79,7 +79,7 @@ def _both(on: float, off: float, tie: bool) -> str:
     """Both accuracies in percent, with enough digits to tell them apart."""
     shown = [(f"{on:.{digits}f}", f"{off:.{digits}f}") for digits in range(1, 5)]
     first, second = next((pair for pair in shown if pair[0] != pair[1]), shown[-1]) if not tie else shown[0]
-    return f"{first} % with it and {second} % without it" + (": equal, so it stays off" if tie else "")
+    return f"{first}% with it and {second}% without it" + (": equal, so it stays off" if tie else "")
 
 
 def _wins(on: Floats, off: Floats, with_it: bool) -> str:

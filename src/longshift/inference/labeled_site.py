@@ -39,14 +39,14 @@ class SiteResult:
 
     def sentence(self) -> str:
         """Promised against found."""
-        found = f"{self.site}: {100 * self.found.accuracy:.1f} % of {self.found.n} samples correct"
+        found = f"{self.site}: {100 * self.found.accuracy:.1f}% of {self.found.n} samples correct"
         if self.expected is None:
             return f"{found}."
         reach = self.expected.accuracy
         side = "inside" if self.kept else "outside"
         return (
-            f"{found}; expected without labels: {100 * reach.mean:.0f} % ({100 * reach.low:.0f} to "
-            f"{100 * reach.high:.0f} %), so the truth is {side} the interval."
+            f"{found}; expected without labels: {100 * reach.mean:.0f}% ({100 * reach.low:.0f} to "
+            f"{100 * reach.high:.0f}%), so the truth is {side} the interval."
         )
 
     def to_json(self) -> dict[str, Any]:

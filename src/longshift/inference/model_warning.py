@@ -30,20 +30,20 @@ class UnseenAccuracy:
         """Why the model must not be used; "" if it may be.
 
         >>> UnseenAccuracy(0.25, 2, 3).warning()
-        'At sites it had not seen, it was right for 25 % of samples, averaged over classes, no better than guessing \
-(33 %): do not use this model.'
+        'At sites it had not seen, it was right for 25% of samples, averaged over classes, no better than guessing \
+(33%): do not use this model.'
         >>> UnseenAccuracy(0.9, 2, 3).warning()
         ''
         """
         chance = 1 / self.classes
         if self.balanced >= NO_USE * chance:
             return ""
-        # "40 %, no better than 33 %" would be read as a mistake.
+        # "40%, no better than 33%" would be read as a mistake.
         how = "no" if self.balanced <= chance else "hardly"
         one = self.sites == 1
         return (
-            f"At {'a site' if one else 'sites'} it had not seen, it was right for {100 * self.balanced:.0f} % of "
-            f"samples, averaged over classes, {how} better than guessing ({100 * chance:.0f} %): do not use this model."
+            f"At {'a site' if one else 'sites'} it had not seen, it was right for {100 * self.balanced:.0f}% of "
+            f"samples, averaged over classes, {how} better than guessing ({100 * chance:.0f}%): do not use this model."
         )
 
 

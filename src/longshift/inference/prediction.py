@@ -121,7 +121,7 @@ def predict(
             (N, height, width, 3) of type uint8.
         top_k: Number of classes per prediction.
         unsure: A prediction is unsure if its calibrated probability is below this. By default, it is the lowest one
-            above which 90 % were right at the sites that `fit` held out or, if none reaches that, the best one; 0.5
+            above which 90% were right at the sites that `fit` held out or, if none reaches that, the best one; 0.5
             for a model without held-out sites.
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
         threads: Batches that are computed at the same time on the CPU; 0: one for vectors, one per processor for

@@ -66,7 +66,7 @@ class SiteEstimate:
         sites = counted(self.sites, "held-out site")
         side = "below" if found.mean < hardest.accuracy else "above"
         lines = [
-            f"Expected accuracy here: {_percent(found.mean)} ({100 * LEVEL:.0f} % interval {_interval(found)}), from "
+            f"Expected accuracy here: {_percent(found.mean)} ({100 * LEVEL:.0f}% interval {_interval(found)}), from "
             f"{self.signals.n} predictions without labels and the errors of such estimates at the {sites}.",
             f"That is {side} the hardest held-out site, {hardest.site} ({_percent(hardest.accuracy)} correct there).",
         ]
@@ -148,4 +148,4 @@ def _interval(found: Range) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}%"

@@ -175,7 +175,7 @@ def rank_section(result: Ranking) -> Section:
     caption = (
         f"Average rank of target accuracy over {test.cases} cases (dataset, setting, target); 1 is the best. Friedman "
         f"chi² = {test.chi2:.2f} (p = {test.chi2_p:.2g}), Iman and Davenport F({test.df[0]}, {test.df[1]}) = "
-        f"{test.f:.2f} (p = {test.f_p:.2g}). Methods joined by a bar do not differ significantly (Nemenyi, 5 %)."
+        f"{test.f:.2f} (p = {test.f_p:.2g}). Methods joined by a bar do not differ significantly (Nemenyi, 5%)."
     )
     if result.left_out:
         names = in_words([method_title(name) for name in result.left_out], 12)

@@ -50,11 +50,11 @@ def unranked_words(result: Ranking) -> str:
 def _winner(result: Ranking) -> str:
     name, mean = method_title(result.winner), 100 * result.mean[result.winner]
     if len(result.order) == 1:
-        return f"{name} reaches {mean:.1f} % on unseen domains (mean over {counted(result.cases, 'case')})."
+        return f"{name} reaches {mean:.1f}% on unseen domains (mean over {counted(result.cases, 'case')})."
     if not result.comparable:
         return (
             "The methods cannot be compared: no trial of a target has numbers of all of them. Highest mean over the "
-            f"targets it has: {name} with {mean:.1f} %."
+            f"targets it has: {name} with {mean:.1f}%."
         )
     over = f"on average over {counted(result.cases, 'case')}"
     if result.cases_left_out:
@@ -63,11 +63,11 @@ def _winner(result: Ranking) -> str:
         best = max(result.above, key=lambda method: result.mean[method])
         return (
             f"Ranks and means disagree: {name} ranks first of {len(result.order)} methods on unseen domains, "
-            f"with {mean:.1f} % {over}; {method_title(best)} has the higher mean, {100 * result.mean[best]:.1f} %."
+            f"with {mean:.1f}% {over}; {method_title(best)} has the higher mean, {100 * result.mean[best]:.1f}%."
         )
     if result.level:
         same = [result.winner, *result.level]
-        numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f} %" for m in same]
+        numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f}%" for m in same]
         shared = [method_title(m) for m in same if _same_rank(result, m)]
         first = f"{in_words(shared)} share the first rank" if len(shared) > 1 else f"{name} ranks first"
         whose = f"and {name}'s" if len(shared) > 1 else "but its"
@@ -93,7 +93,7 @@ def _winner(result: Ranking) -> str:
         # The mean is of all ranked runs, the lead of the trials that have all cases.
         lead = f", {ahead}" if result.lead.whole else f"; in {trials} with all cases it is {ahead}"
     best = "comes first, in one trial," if once else "comes first" if chance else "is the best"
-    return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f} % {over}{lead}.{first}"
+    return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f}% {over}{lead}.{first}"
 
 
 def _same_rank(result: Ranking, method: str) -> bool:
@@ -111,7 +111,7 @@ def _how_sure(result: Ranking) -> list[str]:
     if lead is not None and lead.stderr is not None:
         judged = "more than chance explains" if lead.sure else "the trials alone do not rule out chance"
         p_value = "" if lead.p is None else f" (paired t-test over trials: p = {lead.p:.2g})"
-        # Two digits: next to means with one digit, a difference of 0.0 could contradict them (55.24 % and 55.26 %).
+        # Two digits: next to means with one digit, a difference of 0.0 could contradict them (55.24% and 55.26%).
         gap = f"{name} minus {second} is {decimal(100 * lead.mean, 2, signed=True)} points"
         if abs(100 * lead.mean) < 0.005:
             gap = f"{name} and {second} differ by less than 0.01 points,"
@@ -156,12 +156,12 @@ def _weak(chosen: pd.DataFrame, result: Ranking) -> list[str]:
     if pd.notna(many) and pd.notna(few):
         if few < many:
             sentences.append(
-                f"With {name}, classes with few training samples reach {100 * few:.1f} %, "
+                f"With {name}, classes with few training samples reach {100 * few:.1f}%, "
                 f"{100 * (many - few):.1f} points less than those with many."
             )
         else:
             sentences.append(
-                f"{name} reaches {100 * few:.1f} % on classes with few training samples, {100 * many:.1f} % on those "
+                f"{name} reaches {100 * few:.1f}% on classes with few training samples, {100 * many:.1f}% on those "
                 "with many."
             )
     single = per_target(chosen, ["target_accuracy"]).dropna(subset=["target_accuracy"])
@@ -169,7 +169,7 @@ def _weak(chosen: pd.DataFrame, result: Ranking) -> list[str]:
     if len(mine) > 1:
         worst = mine.sort_values("target_accuracy", kind="stable").iloc[0]
         place = f"{worst['target']} ({worst['dataset']}, {worst['setting']})"
-        sentences.append(f"The hardest target for {name} is {place} with {100 * worst['target_accuracy']:.1f} %.")
+        sentences.append(f"The hardest target for {name} is {place} with {100 * worst['target_accuracy']:.1f}%.")
     best = single.loc[single.groupby(["dataset", "setting", "target"])["target_accuracy"].idxmax()]
     others = best[best["method"] != result.winner]
     if len(others) and len(result.order) > 1:

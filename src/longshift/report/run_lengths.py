@@ -130,7 +130,7 @@ def _short(groups: Sequence[Group]) -> Table:
     caption = (
         f"Accuracy (%) on the balanced validation set of the training domains, all finished runs; {SPREAD}. Gains in "
         "points, each run against itself; thirds end at the last evaluation inside them. Chosen late: share of runs "
-        "whose chosen step lies in the last third; about 33 % is expected for flat, noisy curves."
+        "whose chosen step lies in the last third; about 33% is expected for flat, noisy curves."
     )
     return Table("length", "length", "Length of the runs: validation accuracy during training", columns, rows, caption,
                  head="Setting")  # fmt: skip

@@ -33,7 +33,7 @@ COLUMNS = tuple(  # narrow enough for a terminal of 80 columns
     )
 )  # fmt: skip
 CAPTION = (
-    "With target accuracy: Pearson's r with its 95 % interval (Fisher) and p, Spearman's rho with its p. A point is a "
+    "With target accuracy: Pearson's r with its 95% interval (Fisher) and p, Spearman's rho with its p. A point is a "
     "run that counts (of each trial the best draw); p assumes that runs of one method are independent, so it is "
     "somewhat too small. In cells: both minus their means over the runs of the same dataset, setting and target, "
     "which leaves n - cells - 1 degrees of freedom for p and interval (n - 2 elsewhere). Means: a point is a method "

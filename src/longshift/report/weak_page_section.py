@@ -61,7 +61,7 @@ def weak_section(
     weak_ones = len(weak_indices(learned_accuracy(records)))
     intro = (
         f"Where {records[0].title} has the lowest accuracy on unseen {noun}s. A class is called weak, and a {noun} "
-        f"hard, below {100 * LOW:.0f} % or {100 * BEHIND:.0f} points below the mean. If that may be noise, the text "
+        f"hard, below {100 * LOW:.0f}% or {100 * BEHIND:.0f} points below the mean. If that may be noise, the text "
         "says so."
     )
     if weak_ones > most:
@@ -102,7 +102,7 @@ def weak_classes(
         wrong[k] = 0
         taken = [int(j) for j in np.argsort(-wrong, kind="stable")[:3] if wrong[j]]
         if taken:
-            others = ", ".join(f"{classes[j]} ({100 * wrong[j] / n:.0f} %)" for j in taken)
+            others = ", ".join(f"{classes[j]} ({100 * wrong[j] / n:.0f}%)" for j in taken)
             said += f" Most often misclassified as {others}."
         unsure = bool(weak) and _within_noise(right / n, n / trials, known)
         at = low_place(sites, trials)
@@ -148,7 +148,7 @@ def learned_accuracy(records: Sequence[Record]) -> list[float | None]:
 
 def _interval(share: float, n: int) -> str:
     low, high = share_interval(share, n)
-    return f"{100 * LEVEL:.0f} % interval {100 * low:.0f} to {100 * high:.0f} %, from the sample size alone"
+    return f"{100 * LEVEL:.0f}% interval {100 * low:.0f} to {100 * high:.0f}%, from the sample size alone"
 
 
 def _never_learned(name: str, n: int, noun: str, advise: bool) -> Weak:
@@ -268,7 +268,7 @@ def _domain_text(runs: Sequence[Record], noun: str) -> str:
         names = [t["worst_domain_name"] for t in tests]
         worst = max(set(names), key=lambda n: (names.count(n), str(n)))
         held = float(np.mean([t["worst_domain"] for t in tests]))
-        much += f" Among the training {noun}s, {worst} is the lowest ({100 * held:.1f} % on held-out samples)."
+        much += f" Among the training {noun}s, {worst} is the lowest ({100 * held:.1f}% on held-out samples)."
     return much
 
 
@@ -287,7 +287,7 @@ def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Misclass
 
 
 def _part(weak: Weak, samples: Sequence[Misclassified], unknown: bool, data: str) -> Markup:
-    title = f"{weak.title}: {weak.name}" + ("" if weak.accuracy is None else f" ({100 * weak.accuracy:.1f} %)")
+    title = f"{weak.title}: {weak.name}" + ("" if weak.accuracy is None else f" ({100 * weak.accuracy:.1f}%)")
     body = paragraphs(weak.text)
     if samples:
         shown = pictures(_varied(samples), load_manifest(data))

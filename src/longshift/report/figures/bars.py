@@ -53,7 +53,7 @@ def class_bars(
     axes.grid(axis="x", color=LINE, lw=0.8)
     axes.set_xlim(0, 100)
     axes.set_ylim(length - 0.5, -0.5)
-    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25%", "50%", "75%", "100%"])
     axes.set_yticks(places, [short(classes[k]) for k in order], color=INK)
     for text, k in zip(axes.get_yticklabels(), order, strict=True):
         drawing.tip(text, f"{classes[k]}, {counts[k]} training samples" if counts else classes[k])
@@ -74,10 +74,10 @@ def class_bars(
                 if m == 0:
                     axes.text(1, y, "no sample", fontsize=9.5, color=FAINT, va="center")
                 continue
-            tip = f"{classes[k]}: {method} {100 * value:.1f} %"
+            tip = f"{classes[k]}: {method} {100 * value:.1f}%"
             if m == 0:
                 drawing.tip(axes.barh(y, 100 * value, 0.8, color=PALETTE[0], zorder=2, clip_on=False).patches[0], tip)
-                axes.text(1.03, y, f"{100 * value:.0f} %", transform=beside, fontsize=11.5, color=INK, va="center")
+                axes.text(1.03, y, f"{100 * value:.0f}%", transform=beside, fontsize=11.5, color=INK, va="center")
             else:
                 (mark,) = axes.plot(100 * value, y, zorder=3, clip_on=False, **_mark(m))
                 drawing.tip(mark, tip)

@@ -58,7 +58,7 @@ def _panel(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassChan
     axes.grid(axis="x", color=LINE, lw=0.8)
     axes.set_xlim(0, 100)
     axes.set_ylim(len(changes) - 0.5, -0.6)
-    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25%", "50%", "75%", "100%"])
     axes.set_yticks(
         range(len(changes)), [f"{short(change.name)}  ({change.samples:,})" for change in changes], color=INK
     )
@@ -66,8 +66,8 @@ def _panel(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassChan
     for y, change in enumerate(changes):
         color, mark = (GAIN, "o") if change.gain >= 0 else (LOSS, "s")
         tip = (
-            f"{change.name}, {change.samples:,} training images: {before} {100 * change.before:.1f} %, "
-            f"{after} {100 * change.after:.1f} % ({decimal(change.gain, signed=True)} points)"
+            f"{change.name}, {change.samples:,} training images: {before} {100 * change.before:.1f}%, "
+            f"{after} {100 * change.after:.1f}% ({decimal(change.gain, signed=True)} points)"
         )
         ends = (100 * change.before, 100 * change.after)
         (line,) = axes.plot(ends, (y, y), color=color, lw=2.5, zorder=2, clip_on=False)

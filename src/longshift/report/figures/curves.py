@@ -75,7 +75,7 @@ def _curve(drawing: Drawing, axes: Axes, line: Line, index: int, x_label: str) -
     every = max(1, len(y) // MOST_TIPS)
     points = list(zip(line.x, y, strict=True))[::every]
     (spots,) = axes.plot([a for a, _ in points], [b for _, b in points], "o", ms=12, alpha=0, clip_on=False)
-    drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g} %" for a, b in points))
+    drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g}%" for a, b in points))
 
 
 def _names(axes: Axes, lines: Sequence[Line], heights: Sequence[float]) -> None:

@@ -21,11 +21,11 @@ def confidence_histogram(values: Sequence[float], threshold: float) -> Drawing:
     counts, edges = np.histogram(np.asarray(values), bins=BINS, range=(0.0, 1.0))
     for count, low, high in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
         bar = axes.bar(50 * (low + high), count, 95 / BINS, color=PALETTE[0], zorder=2).patches[0]
-        drawing.tip(bar, f"{100 * low:.0f} to {100 * high:.0f} %: {count}")
+        drawing.tip(bar, f"{100 * low:.0f} to {100 * high:.0f}%: {count}")
     axes.set_xlim(0, 100)
     axes.axvline(100 * threshold, color=INK, lw=1.2, ls="--", zorder=3)
     axes.text(
-        100 * threshold, 1.0, f" unsure below {100 * threshold:.0f} % ", transform=axes.get_xaxis_transform(), va="top",
+        100 * threshold, 1.0, f" unsure below {100 * threshold:.0f}% ", transform=axes.get_xaxis_transform(), va="top",
         ha="left" if threshold < 0.5 else "right", fontsize=11, color=INK,
     )  # fmt: skip
     return drawing

@@ -49,6 +49,6 @@ def scatter(groups: Sequence[Points], x_label: str, y_label: str) -> Drawing:
         handles.append(Line2D([], [], ms=8, label=group.title, **style))
         if count <= MOST_TIPS:
             values = zip(group.names, group.x, group.y, strict=True)
-            drawing.tip(points, *(f"{name}: {x_label} {x:.3g}, {100 * y:.1f} %" for name, x, y in values))
+            drawing.tip(points, *(f"{name}: {x_label} {x:.3g}, {100 * y:.1f}%" for name, x, y in values))
     legend(drawing.figure, handles, WIDTH, 12)
     return drawing

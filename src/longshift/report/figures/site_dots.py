@@ -38,9 +38,9 @@ def site_dots(sites: Sequence[SiteDots], expected: tuple[float, float] | None = 
         if site.known is not None:
             axes.plot([100 * site.unseen, 100 * site.known], [row, row], color=FAINT, lw=1.5, zorder=2)
             dot = axes.plot(100 * site.known, row, "o", ms=8, mfc="none", mec=PALETTE[0], mew=1.8, zorder=3)[0]
-            drawing.tip(dot, f"{site.name}, while known: {100 * site.known:.1f} %")
+            drawing.tip(dot, f"{site.name}, while known: {100 * site.known:.1f}%")
         dot = axes.plot(100 * site.unseen, row, "o", ms=8, color=PALETTE[0], zorder=4)[0]
-        drawing.tip(dot, f"{site.name}, while held out: {100 * site.unseen:.1f} %")
+        drawing.tip(dot, f"{site.name}, while held out: {100 * site.unseen:.1f}%")
     handles = [Line2D([], [], color=PALETTE[0], marker="o", ls="", ms=8, label="while held out")]
     if any(site.known is not None for site in ordered):
         open_dot = Line2D([], [], marker="o", ls="", ms=8, mfc="none", mec=PALETTE[0], mew=1.8, label="while known")
@@ -48,7 +48,7 @@ def site_dots(sites: Sequence[SiteDots], expected: tuple[float, float] | None = 
     if expected is not None:
         low, high = (100 * value for value in expected)
         bar = axes.plot([low, high], [rows - 1, rows - 1], color=PALETTE[1], lw=5, solid_capstyle="round", zorder=2)[0]
-        drawing.tip(bar, f"a new site: {low:.0f} to {high:.0f} %")
-        handles.append(Line2D([], [], color=PALETTE[1], lw=5, label="80 % interval for a new site"))
+        drawing.tip(bar, f"a new site: {low:.0f} to {high:.0f}%")
+        handles.append(Line2D([], [], color=PALETTE[1], lw=5, label="80% interval for a new site"))
     legend(drawing.figure, handles, WIDTH, SIZE, BELOW)
     return drawing
