@@ -156,6 +156,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "frozen-average": frozen_tables.frozen_average,
     "frozen-pairs": frozen_tables.frozen_pairs(1),
     "frozen-lengths": fine_tuned_tables.lengths(FROZEN),
+    "frozen-style": frozen_tables.frozen_style,
+    "frozen-style-pairs": frozen_tables.frozen_style_pairs,
     "searched": frozen_tables.searched,
     "searched-pairs": frozen_tables.frozen_pairs(3),
     "variants-fine-tuned": variant_tables.variants(f"{TUNED}/study"),

@@ -249,3 +249,25 @@ def test_ranks_with_and_without_style_by_another_route() -> None:
     for name, (off, on) in rows("style-ranks").items():
         plain, styled = (name, f"{name}, style") if name != "NDCL-plus" else ("NDCL-plus, no style", name)
         assert (float(off), float(on)) == pytest.approx((place[plain], place[styled]), abs=0.006)
+
+
+def test_copies_for_a_frozen_network_by_another_route() -> None:
+    choice, confirm = runs("pacs-frozen/style"), runs("pacs-frozen/style/confirm")
+    settings = ("TotalHeavyTail", "Duality", "GINIDG", "Natural")
+    for name, (validation, *cells) in rows("frozen-style").items():
+        assert float(validation) == pytest.approx(
+            100 * choice[choice.method == name].validation_accuracy.mean(), abs=0.006
+        )
+        for setting, cell in zip(settings, cells, strict=True):
+            part = confirm[(confirm.method == name) & (confirm.setting == setting)]
+            assert_cell(cell, part.groupby("trial").target_accuracy.mean(), ddof=0)
+    for title, (every, t, wilcoxon, *parts, few) in rows("frozen-style-pairs").items():
+        one, two = (confirm[confirm.method == name].set_index(PAIR) for name in title.split(" - "))
+        gaps = one.target_accuracy - two.target_accuracy
+        assert len(gaps) == 48
+        assert_cell(every, gaps, ddof=1)
+        assert float(t) == pytest.approx(stats.ttest_rel(one.target_accuracy, two.target_accuracy).pvalue, rel=0.5)
+        assert float(wilcoxon) == pytest.approx(stats.wilcoxon(gaps).pvalue, rel=0.5)
+        for setting, cell in zip(settings, parts, strict=True):
+            assert_cell(cell, gaps.xs(setting, level="setting"), ddof=1)
+        assert_cell(few, (one.target_few - two.target_few).drop("Natural", level="setting"), ddof=1)
