@@ -94,17 +94,18 @@ def main() -> None:
     parser.add_argument("--methods", default="bsoftmax,ndcl_plus", help="method names, separated by commas")
     parser.add_argument("--steps", type=int, default=300, help="training steps")
     given = parser.parse_args()
+    torch.set_num_threads(1)  # the tensors are small: threads cost more than they gain, above all on a busy machine
     losses: dict[str, Loss] = {
         "cross-entropy": lambda model, x, y, d: cross_entropy(model(x), y),
         "NDCLLoss": NDCLLoss(class_counts=COUNTS, alpha=0.1, beta=0.1),
     }
-    models = {name: train_with_loss(loss_of, given.steps) for name, loss_of in losses.items()}
-    models |= {name: train_method(name, given.steps) for name in given.methods.split(",")}
     print("class counts in training:", COUNTS.sum(0).tolist())
-    for name, model in models.items():
+    print(f"recall of each class at a new hospital, after {given.steps} steps:", flush=True)
+    for name in (*losses, *given.methods.split(",")):
+        model = train_with_loss(losses[name], given.steps) if name in losses else train_method(name, given.steps)
         found = recalls(model)
         shown = "  ".join(f"class {k}: {value:.2f}" for k, value in enumerate(found))
-        print(f"{name:>14}  {shown}  mean: {sum(found) / len(found):.2f}")
+        print(f"{name:>14}  {shown}  mean: {sum(found) / len(found):.2f}", flush=True)
 
 
 if __name__ == "__main__":

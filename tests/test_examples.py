@@ -28,8 +28,10 @@ def example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         file = ROOT / "examples" / name
         monkeypatch.setattr(sys, "argv", [str(file), *arguments])
         monkeypatch.chdir(ROOT)
+        threads = torch.get_num_threads()
         with torch.random.fork_rng():
             runpy.run_path(str(file), run_name="__main__")
+        torch.set_num_threads(threads)
         return capsys.readouterr().out
 
     return run
@@ -40,6 +42,8 @@ def test_own_loop(example: Callable[..., str]) -> None:
     shown = example("own_loop.py", "--methods", "erm,bsoftmax,boda,dann")
     recalls = {row[0]: [float(value) for value in row[1:]] for row in re.findall(PLAIN_ROW, shown)}
     assert list(recalls) == ["cross-entropy", "NDCLLoss", "erm", "bsoftmax", "boda", "dann"]
+    assert shown.index("recall of each class at a new hospital, after 300 steps:") < shown.index("cross-entropy")
+    assert "torch.set_num_threads(1)" in (ROOT / "examples" / "own_loop.py").read_text(encoding="utf-8")
     assert recalls["NDCLLoss"][2] > recalls["cross-entropy"][2] + 0.1  # the rare class
     assert recalls["bsoftmax"][2] > recalls["erm"][2] + 0.1
     assert min(row[3] for row in recalls.values()) > 0.5
