@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -102,6 +103,32 @@ def test_the_usual_threshold_comes_with_its_measured_accuracy(digits_run: Path, 
     value = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
     assert (value["unsure_below"], value["sure_accuracy"]) == (0.62, 0.71)
     assert "held-out sites, 71%" not in runner.invoke(app, [*arguments, "--unsure", "0.5"]).output
+
+
+def test_warnings_come_before_the_number_and_mark_it(digits_run: Path, folder: Path, tmp_path: Path) -> None:
+    model, page = tmp_path / "model", tmp_path / "site.html"
+    shutil.copytree(digits_run, model)
+    found = load_model(model, device="cpu")
+    pixels = torch.from_numpy(np.random.default_rng(0).integers(0, 255, (40, found.size, found.size, 3), np.uint8))
+    logits, features = found.outputs(pixels)
+    sites = ["a"] * 20 + ["b"] * 20
+    reference = make_reference(logits.numpy(), logits.argmax(1).numpy(), features.numpy(), sites, 1.0)
+    held = HeldOutSite("a", 0.1, Signals(200, 0.9, 0.9, 0.9, 0.9, 0.9, {"b": 0.0001}, 0.0))
+    write_knowledge(model, SiteKnowledge((held,), reference), found.info.weights)
+    arguments = ["predict", str(model), str(folder), "-q", "--device", "cpu"]
+    shown = runner.invoke(app, [*arguments, "--page", str(page)])
+    warning = "This site is farther from the training sites than any held-out one was: "
+    html = page.read_text(encoding="utf-8")
+    for text in (shown.stdout, html):
+        assert text.index(warning) < text.index("Expected accuracy here: ")
+        assert ", unreliable here (80% interval " in text
+        assert "That is above" not in text
+    assert "warning: " not in shown.stderr
+    assert re.search(r"<dd>\d+%, unreliable here \(\d+ to \d+%\)</dd>", html)
+    assert "This compares single images. The distance of the site compares means over all images" in html
+    asked = runner.invoke(app, [*arguments, "--json"])
+    assert f"warning: {warning}" in asked.stderr
+    assert json.loads(asked.stdout)["site"]["wider_because"]
 
 
 def test_what_is_unsure_is_counted_with_its_limit(digits_run: Path, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from longshift.inference import HeldOutSite, SiteKnowledge, class_excess, estimate_site, odd_mix
 from longshift.inference.site_estimate import no_estimate
@@ -23,12 +24,31 @@ def test_the_words_compare_with_the_hardest_site_and_warn_of_a_far_one() -> None
     assert second == "That is above the hardest held-out site, y (50% correct there)."
     far = estimate_site(sites, signals(0.9, 0.3), 0.1)
     assert far is not None
-    assert far.sentences()[1].startswith("That is below the hardest")
-    assert far.sentences()[2].startswith(
+    assert far.sentences()[2].startswith("That is below the hardest")
+    assert far.sentences()[3].startswith(
         "The interval is wider because the site is farther from the training sites than any held-out one was (other"
     )
-    assert "distance 0.90 to b, the nearest; at most 0.60, for y" in far.sentences()[3]
+    assert (
+        "its distance to the nearest training site, b, is 0.90; among the held-out sites, the largest such distance "
+        "was 0.60 (y)."
+    ) in far.sentences()[0]
     assert far.to_json()["farther_than_any_held_out"] is True
+
+
+@pytest.mark.parametrize(("distance", "dominance"), [(0.9, 0.1), (0.4, 0.5)])
+def test_a_warning_marks_the_number_and_drops_the_reassuring_comparison(distance: float, dominance: float) -> None:
+    sites = SiteKnowledge((HeldOutSite("x", 0.7, signals(0.3)), HeldOutSite("y", 0.5, signals(0.6, 0.5))), reference())
+    calm, found = (estimate_site(sites, signals(d, 0.8), over) for d, over in ((0.4, 0.1), (distance, dominance)))
+    assert calm is not None
+    assert found is not None
+    assert "unreliable" not in calm.short() + calm.statements()[0]
+    share = f"{100 * found.accuracy.mean:.0f}%"
+    reach = f"{100 * found.accuracy.low:.0f} to {100 * found.accuracy.high:.0f}%"
+    assert found.short() == f"{share}, unreliable here ({reach})"
+    assert found.statements()[0].startswith(f"Expected accuracy here: {share}, unreliable here (80% interval {reach})")
+    assert found.accuracy.mean > found.hardest.accuracy
+    assert "hardest held-out site" not in " ".join(found.sentences())
+    assert found.to_json()["hardest_held_out"] == {"site": "y", "accuracy": 0.5}
 
 
 def test_all_reasons_for_a_wider_interval_are_told_with_the_interval_that_would_be_usual() -> None:

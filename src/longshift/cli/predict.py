@@ -99,10 +99,6 @@ def predict(
         )
     if found.warning:  # also with --quiet, which silences progress only
         caution(f"warning: {found.warning}")
-    if found.estimate and found.estimate.far:
-        caution(f"warning: {found.estimate.warning()}")
-    if found.odd_mix:
-        caution(f"warning: {found.odd_mix}")
     for path, reason in found.skipped:
         caution(f"skipped {path}: {reason}")
     if not found.rows:
@@ -119,6 +115,8 @@ def predict(
 
         write_site_page(page, loaded, found, site_name(images))
     if as_json:
+        for sentence in found.site_warnings:
+            caution(f"warning: {sentence}")
         print_json(value)
         return
     if out is None:
@@ -137,8 +135,10 @@ def predict(
     )
     if page is not None:
         say(f"page    {page}")
+    for sentence in found.site_warnings:  # next to the number that they make unreliable, also in a file
+        say(f"warning: {sentence}", "yellow")
     if found.estimate:
-        for sentence in found.estimate.statements():  # the warning is on standard error
+        for sentence in found.estimate.statements():
             say(sentence)
     elif found.no_estimate:
         say(found.no_estimate)

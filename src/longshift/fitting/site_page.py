@@ -46,12 +46,12 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
     noun = "vector" if model.info.vectors else "image"
     summary = [
         *([found.warning] if found.warning else []),
+        *(f"Warning: {sentence}" for sentence in found.site_warnings),
         *(
-            found.estimate.sentences()
+            found.estimate.statements()
             if found.estimate
             else ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
         ),
-        *([found.odd_mix] if found.odd_mix else []),
         f"{doubtful} of {counted(len(found.rows), noun)} {agree(doubtful, 'is', 'are')} unsure (probability below "
         f"{found.unsure_below:g}).",
         *([f"{counted(len(found.skipped), 'file')} could not be read."] if found.skipped else []),
@@ -80,10 +80,7 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
         ("Classes", str(len(model.classes))),
     ]
     if found.estimate:
-        reach = found.estimate.accuracy
-        facts.append(
-            ("Expected accuracy", f"{100 * reach.mean:.0f}% ({100 * reach.low:.0f} to {100 * reach.high:.0f}%)")
-        )
+        facts.append(("Expected accuracy", found.estimate.short()))
     return Page(f"{site}: predictions at a new site", summary, [s for s in sections if s.body or s.parts], facts)
 
 
@@ -98,7 +95,7 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
     columns = tuple(Column(name, higher_is_better=None) for name in names)
     rows = []
     for label, signals, accuracy in (
-        (f"{site} (expected)", estimate.signals, estimate.accuracy.mean),
+        (f"{site} (expected{', unreliable' if estimate.unreliable else ''})", estimate.signals, estimate.accuracy.mean),
         *((held.site, held.signals, held.accuracy) for held in knowledge.held_out),
     ):
         shares = (
@@ -111,13 +108,14 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
         rows.append(Row(label, label, "", cells))
     return Table(
         "evidence", "evidence", "This site and the held-out ones", columns, tuple(rows), head="Site",
-        caption="accuracy: at held-out sites the true one; here what agreement and dispersity mean, corrected by the "
-        "errors that this had there. agreement: predictions (%) that the nearest class mean confirms once the site's "
-        "shift is removed from the features. dispersity: how certain predictions are, and how well they tell classes "
-        "apart (100: certain). confidence: mean calibrated probability of the predicted class. ATC, DoC: accuracy by "
-        "average thresholded confidence and by difference of confidences. distance: of the features to the nearest "
-        "training site, in units of the spread inside sites. unlike: samples farther from known ones than 99% of "
-        "those.",
+        caption="accuracy: measured with labels at the held-out sites; at this site estimated from agreement and "
+        "dispersity, and corrected by the errors of this estimate at the held-out sites. agreement: predictions (%) "
+        "that the nearest class mean confirms once the site's shift is removed from the features. dispersity: how "
+        "certain predictions are, and how well they tell classes apart (100: certain). confidence: mean calibrated "
+        "probability of the predicted class. ATC, DoC: accuracy by average thresholded confidence and by difference "
+        "of confidences. distance: between the mean features of the site and of the nearest training site, in units "
+        "of the spread inside sites. unlike: share of single samples that are farther from the known samples than 99% "
+        "of the known samples are from each other.",
     )  # fmt: skip
 
 
@@ -157,12 +155,14 @@ def _novel_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, nou
     beyond = np.flatnonzero(scores > 1)
     order = beyond[np.argsort(-scores[beyond], kind="stable")][:SHOWN]
     if not len(order):
-        body = paragraphs(f"None: every {noun} is as close to known ones as these are to each other.")
+        body = paragraphs(f"None: no single {noun} stands out.")
     else:
         body = gallery(_captioned(model, outputs, shares, order))
     intro = (
-        f"{len(beyond)} of {counted(len(scores), noun)} {agree(len(beyond), 'lies', 'lie')} farther from all known "
-        "samples than 99% of those; the farthest first."
+        f"{len(beyond)} of {counted(len(scores), noun)} {agree(len(beyond), 'is', 'are')} farther from the known "
+        f"{noun}s (of the training sites) than 99% of these are from each other; the farthest first. This compares "
+        f"single {noun}s. The distance of the site compares means over all {noun}s, so a site can be far away without "
+        f"any such {noun}."
     )
     return Section(f"{noun.capitalize()}s unlike anything seen", body, intro, "unlike", wide=True)
 

@@ -71,6 +71,11 @@ class Predictions:
     odd_mix: str = ""  # on a class that is predicted far more often than it occurs at any training site
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def site_warnings(self) -> list[str]:
+        """Why the estimate for this site is unreliable, in sentences; none for a usual site."""
+        return [*filter(None, (self.estimate.warning() if self.estimate else "", self.odd_mix))]
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {

@@ -76,10 +76,15 @@ class Doubt:
         """Why the interval is wider than that of a usual site, in words."""
         told = (
             "the site is farther from the training sites than any held-out one was",
-            "one class has far more of the predictions than of the samples of any training site",
+            "one class is predicted far more often than it occurs at any training site",
             f"{self.n} samples are few",
         )
         return [reason for reason, part in zip(told, self.parts()[1:], strict=True) if part > 0]
+
+    @property
+    def warns(self) -> bool:
+        """Whether there is a warning: the site is too far away, or one class dominates the predictions."""
+        return self.farther > 0 or self.dominance > ODD
 
     def usual(self) -> Doubt:
         """The same without the reasons."""

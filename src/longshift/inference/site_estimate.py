@@ -60,16 +60,36 @@ class SiteEstimate:
         """Whether the site is farther from the training sites than any held-out one was."""
         return self.doubt.farther > 0
 
+    @property
+    def unreliable(self) -> bool:
+        """Whether a warning applies: the site is farther away than any before, or one class dominates."""
+        return self.doubt.warns
+
+    def short(self) -> str:
+        """The number with its interval, marked where it is unreliable."""
+        return f"{self._mean()} ({_interval(self.accuracy)})"
+
+    def _mean(self) -> str:
+        return _percent(self.accuracy.mean) + (", unreliable here" if self.unreliable else "")
+
     def statements(self) -> list[str]:
-        """The estimate in plain words, and why its interval is wider than usual."""
+        """The estimate in plain words, and why its interval is wider than usual.
+
+        Where a warning applies, the sentence that the site is easier than a held-out one is left out: it would
+        reassure with a number that is unreliable.
+        """
         found, hardest = self.accuracy, self.hardest
         sites = counted(self.sites, "held-out site")
-        side = "below" if found.mean < hardest.accuracy else "above"
+        below = found.mean < hardest.accuracy
         lines = [
-            f"Expected accuracy here: {_percent(found.mean)} ({100 * LEVEL:.0f}% interval {_interval(found)}), from "
+            f"Expected accuracy here: {self._mean()} ({100 * LEVEL:.0f}% interval {_interval(found)}), from "
             f"{self.signals.n} predictions without labels and the errors of such estimates at the {sites}.",
-            f"That is {side} the hardest held-out site, {hardest.site} ({_percent(hardest.accuracy)} correct there).",
         ]
+        if below or not self.unreliable:
+            lines.append(
+                f"That is {'below' if below else 'above'} the hardest held-out site, {hardest.site} "
+                f"({_percent(hardest.accuracy)} correct there)."
+            )
         if reasons := self.doubt.reasons():
             *first, last = reasons
             why = " and ".join([*([", ".join(first)] if first else []), last])
@@ -80,8 +100,8 @@ class SiteEstimate:
         return lines
 
     def sentences(self) -> list[str]:
-        """The estimate in plain words, and a warning if the site is farther away than any before."""
-        return [*self.statements(), *([self.warning()] if self.far else [])]
+        """A warning if the site is farther away than any before, and the estimate in plain words."""
+        return [*([self.warning()] if self.far else []), *self.statements()]
 
     def warning(self) -> str:
         """A line for a site that is farther away than any before, or ""."""
@@ -89,10 +109,10 @@ class SiteEstimate:
             return ""
         near = min(self.signals.distances, key=lambda site: self.signals.distances[site])
         return (
-            "This site is farther from the training sites than any held-out one was (distance "
-            f"{self.signals.nearest:.2f} to {near}, the nearest; at most {self.farthest.signals.nearest:.2f}, for "
-            f"{self.farthest.site}), so none of them shows how wrong the estimate may be. Label some samples to check "
-            "it."
+            "This site is farther from the training sites than any held-out one was: its distance to the nearest "
+            f"training site, {near}, is {self.signals.nearest:.2f}; among the held-out sites, the largest such "
+            f"distance was {self.farthest.signals.nearest:.2f} ({self.farthest.site}). None of them shows how wrong "
+            "the estimate can be this far away. Label some samples to check it."
         )
 
     def to_json(self) -> dict[str, Any]:
