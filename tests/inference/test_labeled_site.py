@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from longshift.analysis import Range
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
 from longshift.fitting import fit
@@ -50,13 +52,42 @@ def test_numbers_agree_with_predict_and_the_interval_is_compared(fitted: Path, t
     assert second.found.accuracy == pytest.approx(np.mean(right[60:]))
     assert first.expected is not None
     reach = first.expected.accuracy
-    assert first.kept is (reach.low <= first.found.accuracy <= reach.high)
+    assert first.kept is (round(100 * reach.low) <= round(100 * first.found.accuracy, 1) <= round(100 * reach.high))
     assert f"so the truth is {'inside' if first.kept else 'outside'} the interval" in first.sentence()
     shown = runner.invoke(app, ["evaluate", str(fitted), str(new), "--device", "cpu", "-q"])
     assert shown.exit_code == 0, shown.output
     assert first.sentence() in shown.output
     value = json.loads(runner.invoke(app, ["evaluate", str(fitted), str(new), "-q", "--json"]).stdout)
     assert sum(map(sum, value[0]["confusion"])) == 60
+    assert value[0]["seen_in_training"] == ""
+    assert "training site" not in shown.output
+
+
+def test_data_of_the_training_are_named_as_such(fitted: Path, tmp_path: Path) -> None:
+    shown = runner.invoke(app, ["evaluate", str(fitted), str(fitted.parent / "data.npz"), "--device", "cpu", "-q"])
+    assert shown.exit_code == 0, shown.output
+    assert (
+        "warning: north, south, west were training sites of this model, and these are the data it was trained on: "
+        "expect less at a new site. Accuracy at sites that were held out: "
+    ) in shown.stdout
+    mixed = vectors(tmp_path / "mixed.npz", {"north": 0.0, "east": 1.5})
+    shown = runner.invoke(app, ["evaluate", str(fitted), str(mixed), "--device", "cpu", "-q", "--json"])
+    assert [row["seen_in_training"] for row in json.loads(shown.stdout)] == ["", "site"]
+    assert "north was a training site of this model, by its name. If these are the same samples" in shown.stderr
+
+
+def test_inside_the_interval_means_inside_the_printed_one(fitted: Path, tmp_path: Path) -> None:
+    first, _ = evaluate_site(fitted, vectors(tmp_path / "new.npz", {"east": 1.5, "far": 3.0}), device="cpu")
+    assert first.expected is not None
+    narrow = replace(first.expected, accuracy=Range(0.999, 0.99, 0.9999))
+    for accuracy, low, kept in ((1.0, 0.99, True), (0.995, 0.99, True), (0.987, 0.986, False)):
+        found = replace(
+            first,
+            found=replace(first.found, accuracy=accuracy),
+            expected=replace(narrow, accuracy=replace(narrow.accuracy, low=low)),
+        )
+        assert found.kept is kept
+        assert f"(99 to 100%), so the truth is {'inside' if kept else 'outside'} the interval." in found.sentence()
 
 
 def test_progress_counts_the_samples(fitted: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from longshift.cli.common import (
     JsonFlag,
     ModelArgument,
     QuietFlag,
+    caution,
     percent,
     print_json,
     print_table,
@@ -107,13 +108,19 @@ def _evaluate_data(
     model: Path, data: str, averaged: bool, device: str, cache: Path | None, quiet: bool, as_json: bool
 ) -> None:
     """Print one row per site and the classes of all of them."""
-    from longshift.inference import evaluate_site
+    from longshift.inference import evaluate_site, load_model, seen_words
 
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
-    results = evaluate_site(model, data, weights, device, cache, lambda label, n: progress(label, n, quiet))
+    loaded = load_model(model, weights, device)
+    results = evaluate_site(loaded, data, cache=cache, bar=lambda label, n: progress(label, n, quiet))
+    told = seen_words(loaded, results)
     if as_json:
+        if told:
+            caution(f"warning: {told}")
         print_json([result.to_json() for result in results])
         return
+    if told:
+        say(f"warning: {told}", "yellow")
     rows = [
         [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy), percent(r.found.macro_f1),
          percent(r.ece)]

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     )
     from longshift.inference.evaluate_run import ALL_SITES as ALL_SITES, evaluate as evaluate
     from longshift.inference.exporting import export as export
-    from longshift.inference.labeled_site import SiteResult as SiteResult, evaluate_site as evaluate_site
+    from longshift.inference.labeled_site import (
+        SiteResult as SiteResult,
+        evaluate_site as evaluate_site,
+        seen_words as seen_words,
+    )
     from longshift.inference.loading import (
         FINAL_FOLDER as FINAL_FOLDER,
         PLAN_FILE as PLAN_FILE,

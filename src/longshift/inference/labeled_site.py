@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,7 +20,10 @@ from longshift.inference.prediction import estimate_from
 from longshift.inference.site_estimate import SiteEstimate
 from longshift.metrics import Evaluation, evaluate_predictions, expected_calibration_error
 from longshift.progress import Bar, no_bar
-from longshift.text import some
+from longshift.text import agree, some
+from longshift.training import RunFolder, read_config, read_result
+
+Seen = Literal["", "site", "data"]
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,15 @@ class SiteResult:
     found: Evaluation
     ece: float  # of the calibrated probabilities
     expected: SiteEstimate | None
+    seen: Seen = ""  # "site": the model was trained on a site of this name; "data": on these very data
 
     @property
     def kept(self) -> bool | None:
-        """Whether the interval held the accuracy."""
+        """Whether the interval held the accuracy, both rounded as `sentence` prints them."""
         reach = self.expected.accuracy if self.expected else None
-        return None if reach is None else reach.low <= self.found.accuracy <= reach.high
+        if reach is None:
+            return None
+        return round(100 * reach.low) <= round(100 * self.found.accuracy, 1) <= round(100 * reach.high)
 
     def sentence(self) -> str:
         """Promised against found."""
@@ -55,6 +62,7 @@ class SiteResult:
         return {
             "site": self.site, **self.found.to_dict(), "balanced_accuracy": self.found.balanced_accuracy,
             "calibrated_ece": self.ece, "expected": expected, "inside_interval": self.kept,
+            "seen_in_training": self.seen,
         }  # fmt: skip
 
 
@@ -103,10 +111,45 @@ def evaluate_site(
         raise LongshiftError(f"Expected vectors of length {loaded.info.input_dim}, got {store.inputs.shape[1]}")
     place = np.array([loaded.classes.index(name) for name in manifest.classes], dtype=np.int64)
     labels = place[manifest.labels]
+    seen: Seen = "data" if store.version and store.version == _training_version(loaded) else "site"
     return [
-        _result(loaded, manifest, name, np.flatnonzero(manifest.domains == d), labels, store.inputs)
+        _result(
+            loaded, manifest, name, np.flatnonzero(manifest.domains == d), labels, store.inputs,
+            seen if name in loaded.info.sources else "",
+        )
         for d, name in enumerate(manifest.domain_names)
-    ]
+    ]  # fmt: skip
+
+
+def _training_version(model: LoadedModel) -> str:
+    """The version of the data that a model was trained on; "" where its folder does not tell."""
+    folder = RunFolder(model.folder)
+    try:
+        recorded = read_config(folder).data_version
+        return recorded or str((read_result(folder) if folder.finished() else {}).get("data_version") or "")
+    except LongshiftError:  # the model can be used without these files
+        return ""
+
+
+def seen_words(model: LoadedModel, results: Sequence[SiteResult]) -> str:
+    """A line on sites that the model was trained on, and the accuracy at held-out ones; "" if there are none."""
+    seen = [result for result in results if result.seen]
+    if not seen:
+        return ""
+    names = some([result.site for result in seen])
+    were = agree(len(seen), "was a training site", "were training sites")
+    if all(result.seen == "data" for result in seen):
+        first = f"{names} {were} of this model, and these are the data it was trained on: expect less at a new site."
+    else:
+        first = (
+            f"{names} {were} of this model, by {agree(len(seen), 'its name', 'their names')}. If these are the same "
+            "samples, expect less at a new site."
+        )
+    held = model.knowledge.held_out if model.knowledge else ()
+    if not held:
+        return f"{first} Evaluate on data of a site that was not used in training."
+    listed = some([f"{site.site} {100 * site.accuracy:.0f}%" for site in held])
+    return f"{first} Accuracy at sites that were held out: {listed}."
 
 
 def labeled_data(data: str | Path) -> Manifest:
@@ -121,7 +164,7 @@ def labeled_data(data: str | Path) -> Manifest:
 
 
 def _result(
-    model: LoadedModel, manifest: Manifest, site: str, chosen: IntArray, labels: IntArray, inputs: Any
+    model: LoadedModel, manifest: Manifest, site: str, chosen: IntArray, labels: IntArray, inputs: Any, seen: Seen
 ) -> SiteResult:
     size = batch_size(model)
     places = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -137,4 +180,4 @@ def _result(
         outputs.logits, labels[chosen], np.zeros(len(chosen), dtype=np.int64), model.classes, (site,), source=site
     )
     ece = expected_calibration_error(outputs.logits.double() / model.temperature, labels[chosen])
-    return SiteResult(site, found, ece, estimate_from(model, outputs))
+    return SiteResult(site, found, ece, estimate_from(model, outputs), seen)
