@@ -12,7 +12,7 @@ from PIL import Image
 from longshift.data import load_dataset
 from longshift.errors import LongshiftError
 from longshift.fitting import fit
-from longshift.fitting.data_summary import summarize_data
+from longshift.fitting.data_summary import DataSummary, summarize_data
 from tests.fitting.colored_sites import QUICK, sites
 
 
@@ -36,6 +36,24 @@ def test_what_it_says_of_the_data(tmp_path: Path) -> None:
     assert "Two spellings of one name? differ only by case: 'A', 'a'" in text
     # a: 40/42 red; b: 6/42 red, so 34/42 of a would have to change class
     assert "81% of the images of a would have to change class to match b" in text
+
+
+@pytest.mark.parametrize(
+    ("north", "south", "words"),
+    [
+        (
+            (31, 69),
+            (19, 81),
+            "are similar at all sites; the largest difference is that of cat: 31% at north, 19% at south.",
+        ),
+        ((3, 7), (30, 70), "differ by less than 1 point between sites."),
+    ],
+)
+def test_similar_class_frequencies_name_the_largest_difference(
+    north: tuple[int, int], south: tuple[int, int], words: str
+) -> None:
+    look = DataSummary("d", "images", ("north", "south"), ("cat", "dog"), np.array([north, south]), ())
+    assert f"Class frequencies {words}" in look.sentences()
 
 
 def test_pictures_that_are_left_out_or_nearly_black(tmp_path: Path) -> None:

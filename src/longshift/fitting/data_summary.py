@@ -156,7 +156,16 @@ class DataSummary:
         gaps = np.abs(shares[:, None] - shares[None]).sum(axis=2) / 2
         a, b = np.unravel_index(int(gaps.argmax()), gaps.shape)
         if gaps[a, b] < 0.2:
-            return "Class frequencies are similar at all sites."
+            spread = shares.max(axis=0) - shares.min(axis=0)
+            k = int(spread.round(9).argmax())  # of equal ones the first, whatever rounding does
+            high, low = (f"{100 * share:.0f}%" for share in (shares[:, k].max(), shares[:, k].min()))
+            if high == low:
+                return "Class frequencies differ by less than 1 point between sites."
+            most, least = self.sites[int(shares[:, k].argmax())], self.sites[int(shares[:, k].argmin())]
+            return (
+                "Class frequencies are similar at all sites; the largest difference is that of "
+                f"{self.classes[k]}: {high} at {most}, {low} at {least}."
+            )
         return (
             f"Class frequencies differ between sites: {100 * gaps[a, b]:.0f}% of the {self.noun} of {self.sites[a]} "
             f"would have to change class to match {self.sites[b]}."
