@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,6 +114,22 @@ def test_no_site_is_the_hardest_if_all_are_alike() -> None:
     assert hardest(rows) == "All sites were equally hard: 80% accuracy when held out."
     rows[1] = score("b", 0.9, 0, [[9, 1], [1, 9]])
     assert hardest(rows) == "The hardest site was a: 80% accuracy when held out."
+
+
+def test_the_hardest_site_may_be_within_noise() -> None:
+    """By the rule of the section on low scores: 15 points below the mean, or below one half."""
+    rows = [replace(score("a", 0.45, 0), n=9), score("b", 0.6, 0), score("c", 0.65, 0)]
+    doubt = "within noise: 9 samples cannot show that it is hard"
+    assert hardest(rows) == f"The hardest site was a: 45% accuracy when held out ({doubt})."
+    rows[0] = replace(rows[0], n=9000)
+    assert hardest(rows) == "The hardest site was a: 45% accuracy when held out."
+
+
+def test_the_cost_of_a_new_site_is_the_difference_of_the_printed_numbers() -> None:
+    rows = [SiteScore("a", 50, 0.484, 0, 0.916, {}, ((1,),))]
+    assert "reaches 92% on other samples of its training sites and 48% at a: a new site costs about 44 points." in (
+        cost_of_a_new_site(rows)
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.label_curve import LabelCurve
 from longshift.fitting.plan import Job, Plan
-from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, ClassScore, same_site_gaps
+from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, ClassScore, hardest_site, same_site_gaps
 from longshift.report import (
     Cell,
     Column,
@@ -184,5 +184,6 @@ def _remark(score: ClassScore) -> str:
 
 
 def _site_intro(summary: Summary) -> str:
-    worst = summary.worst_site
-    return f"Lowest: {worst.site}, with {100 * worst.accuracy:.0f}% accuracy when held out."
+    worst, doubt = hardest_site(summary.own)
+    share = f"{100 * worst.accuracy:.0f}% accuracy when held out"
+    return f"Lowest: {worst.site}, with {share}{f' ({doubt})' if doubt else ''}."

@@ -18,6 +18,7 @@ from longshift.fitting.site_scores import (
     accuracy_without,
     class_scores,
     expect,
+    hardest_site,
     same_site_gaps,
     verdict,
     weak_classes,
@@ -57,7 +58,7 @@ class Summary:
     @property
     def worst_site(self) -> SiteScore:
         """The site with the lowest accuracy when held out."""
-        return min(self.own, key=lambda score: score.accuracy)
+        return hardest_site(self.own)[0]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -157,10 +158,8 @@ def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:
         return ""
     if seen - unseen <= NOTEWORTHY:
         return ""
-    return (
-        f"{start}: a new site costs about {100 * (seen - unseen):.0f} points. Training samples from the new site would "
-        "help most."
-    )
+    points = round(100 * seen) - round(100 * unseen)  # of the printed numbers, so that a reader can check it
+    return f"{start}: a new site costs about {points} points. Training samples from the new site would help most."
 
 
 def name_weak(weak: Sequence[ClassScore]) -> str:
@@ -172,11 +171,11 @@ def name_weak(weak: Sequence[ClassScore]) -> str:
 
 def hardest(own: Sequence[SiteScore]) -> str:
     """The site with the lowest accuracy, if they differ."""
-    worst = min(own, key=lambda score: score.accuracy)
+    worst, doubt = hardest_site(own)
     share = f"{100 * worst.accuracy:.0f}% accuracy when held out"
     if all(score.accuracy == worst.accuracy for score in own):
         return f"All sites were equally hard: {share}."
-    return f"The hardest site was {worst.site}: {share}."
+    return f"The hardest site was {worst.site}: {share}{f' ({doubt})' if doubt else ''}."
 
 
 def unlearned(alone: Sequence[ClassScore], without: float | None) -> str:

@@ -12,10 +12,15 @@ from longshift.files import write_text
 from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.plan import Plan
-from longshift.fitting.site_scores import CLASS_ACCURACY, MOST
+from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, hardest_site
 from longshift.methods import get_method
 from longshift.report import escape
 from longshift.text import counted
+
+PRESETS = {
+    "ndcl_plus": "it trains the network to respond to a class in the same way at all sites, and corrects for the class "
+    "frequencies of each site, so that rare classes count as much as common ones"
+}
 
 
 def write_card(path: Path, look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
@@ -25,7 +30,8 @@ def write_card(path: Path, look: DataSummary, plan: Plan, summary: Summary, fina
 
 def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path) -> str:
     """The text of the card."""
-    info, run = get_method(plan.method).info, final["run"]
+    run = final["run"]
+    worst, doubt = hardest_site(summary.own)
     alone = [c for c in summary.classes if c.alone]
     head = " Only a head on its features is trained." if run.get("trainable") == "head" else ""
     lines = [
@@ -48,7 +54,7 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         "",
         "## Method",
         "",
-        f"- {info.title} ({escape(info.paper)}): {escape(info.idea)}.",
+        f"- {escape(_method(plan.method))}",
         f"- {escape(plan.reason)}{head} {run['steps']} steps, seed {run['train_seed']}, longshift "
         f"{final['environment']['longshift']}, torch {final['environment']['torch']}.",
         *([f"- {escape(plan.style_reason)}"] if plan.style_reason else []),
@@ -69,8 +75,8 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         "",
         "## Lowest scores",
         "",
-        f"- Hardest site: {escape(summary.worst_site.site)} ({100 * summary.worst_site.accuracy:.0f}% accuracy when "
-        "held out).",
+        f"- Hardest site: {escape(worst.site)} ({100 * worst.accuracy:.0f}% accuracy when held out"
+        f"{f'; {doubt}' if doubt else ''}).",
         *[
             f"- Not measured: {escape(c.name)}. Only {escape(c.alone)} has it, so no training samples were left while "
             "that site was held out; its samples count as misclassified."
@@ -114,6 +120,16 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         "",
     ]
     return "\n".join(lines)
+
+
+def _method(name: str) -> str:
+    """What was trained; of a preset in plain words, because styles have a sentence of their own."""
+    info = get_method(name).info
+    if not info.preset_of:
+        return f"{info.title} ({info.paper}): {info.idea}."
+    base = get_method(info.preset_of).info
+    what = PRESETS.get(name, "it differs in the defaults of its options")
+    return f"{info.title}, a preset of {base.title} ({base.paper}): {what}."
 
 
 def _vector_source(look: DataSummary, data: str) -> list[str]:

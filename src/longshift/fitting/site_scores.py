@@ -12,9 +12,10 @@ from scipy import stats
 from longshift.analysis import ENOUGH_SITES, LEVEL, one_more_site
 from longshift.metrics import mean_class_accuracy
 from longshift.report import share_interval, weak_below, weak_indices
-from longshift.text import some
+from longshift.text import counted, some
 
 WORTH = 0.005  # half a point
+EQUAL = 1e-9  # differences of accuracies that differ by less are rounding errors
 MOST = 5  # weak classes that are named
 CLASS_ACCURACY = "Share of the samples of a class, over all held-out sites, that is classified correctly"
 
@@ -161,6 +162,19 @@ def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
     return [replace(score, unsure=share_interval(score.recall, score.n)[1] >= weak_below(shares)) for score in weak]
 
 
+def hardest_site(scores: Sequence[SiteScore]) -> tuple[SiteScore, str]:
+    """The site with the lowest accuracy, and "within noise: ..." where its samples cannot show that it is hard.
+
+    A site is hard by the rule of weak classes.
+    """
+    shares = [score.accuracy for score in scores]
+    worst = min(scores, key=lambda score: score.accuracy)
+    hard = any(scores[k] is worst for k in weak_indices(shares))
+    if not hard or share_interval(worst.accuracy, worst.n)[1] < weak_below(shares):
+        return worst, ""
+    return worst, f"within noise: {counted(worst.n, 'sample')} cannot show that it is hard"
+
+
 def same_site_gaps(scores: Sequence[SiteScore]) -> dict[str, tuple[float, float]]:
     """The accuracy at each site while models knew it (mean over the models of the other sites) and while unseen."""
     found = {}
@@ -196,10 +210,10 @@ def verdict(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> str:
     # A method may gain on rare classes and lose more samples of common ones: show both numbers.
     samples = f" Accuracy over samples: {method} {_accuracy(scores[method])}, {best} {_accuracy(scores[best])}."
     if mean > WORTH and wins * 2 > k:
-        return f"{method} is better here: {numbers}.{_certainty(gains)}{samples}"
+        return f"{method} is better here: {numbers}. {certainty(gains)}{samples}"
     if mean < -WORTH:
         again = f"To use {best}, fit again with --method {best.lower()} and another --out."
-        return f"{method} is worse here: {numbers}.{_certainty(gains)}{samples} {again}"
+        return f"{method} is worse here: {numbers}. {certainty(gains)}{samples} {again}"
     return f"{method} makes no reliable difference: {numbers}.{samples} The simpler method is enough."
 
 
@@ -207,10 +221,11 @@ def _accuracy(scores: Sequence[SiteScore]) -> str:
     return f"{100 * float(np.mean([score.accuracy for score in scores])):.1f}%"
 
 
-def _certainty(gains: np.ndarray[Any, Any]) -> str:
-    if len(gains) < 3 or float(np.std(gains)) == 0:
-        return " With so few sites, chance cannot be ruled out."
+def certainty(gains: np.ndarray[Any, Any]) -> str:
+    """Whether a mean difference over sites may be chance, as a sentence."""
+    if len(gains) < 3 or float(np.ptp(gains)) < EQUAL:
+        return "With so few sites, chance cannot be ruled out."
     p = float(stats.ttest_1samp(gains, 0.0).pvalue)
-    return f" A paired t-test over sites gives p = {p:.2g}" + (
+    return f"A paired t-test over sites gives p = {p:.2g}" + (
         "." if p < 0.05 else ": with so few sites, this may be chance."
     )
