@@ -56,8 +56,19 @@ def test_the_choice_of_style_is_a_part_of_every_result(vectors: Path, tmp_path: 
     assert (kept["style_mixing"], kept["sentences"]) == (reason, value["sentences"])
     for flags in (["--quiet"], []):
         assert " ".join(Command(*words, *flags).communicate()[0].split()).count(reason) == 1
-    assert (out / "MODEL_CARD.md").read_text(encoding="utf-8").count(f"\n- {reason}\n") == 1
+    card = (out / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert card.count(f"\n- {reason}\n") == 1
+    method = card.split("## Method")[1].split("## Accuracy")[0]
+    assert "style" not in method.replace(reason, "")  # nothing else is said of styles
+    assert "\n- NDCL-plus, a preset of NDCL (arXiv:2601.21999): it trains the network to respond to a class in " in card
     assert (out / "report.html").read_text(encoding="utf-8").count(reason) == 1
+
+
+def test_a_comparison_is_kept_by_a_later_command(vectors: Path, tmp_path: Path) -> None:
+    words = ["fit", str(vectors), "--steps", "5", "--out", str(tmp_path / "fit"), "--device", "cpu"]
+    first = json.loads(runner.invoke(app, [*words, "--compare", "--json"]).stdout)
+    assert set(first["sites"]) == {"NDCL-plus", "ERM", "BSoftmax"}
+    assert json.loads(runner.invoke(app, [*words, "--json"]).stdout) == first
 
 
 @pytest.fixture

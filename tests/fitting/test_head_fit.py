@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +67,22 @@ def test_the_second_fit_starts_from_the_features(
 ) -> None:
     said: list[str] = []
     first = fit(data, out=tmp_path / "first", weights=weights, say=said.append, **QUICK)
-    (choice,) = [text for text in said if text.startswith("Only a head")]
-    assert "because this machine has no GPU: about " in choice
-    assert "The whole network would take about" in choice
-    assert choice.endswith("(--trainable all).")
+    choice = "Only a head on the features of the network is trained, because this machine has no GPU."
+    start = said.index(choice)
+    assert said[start + 1] == "4 runs of 12 steps."
+    assert re.fullmatch(r"This takes (about|less than) .+ in all, with 12 steps per run\.", said[start + 2])
+    assert re.fullmatch(
+        r"The whole network would take (about|less than) .+ in all, with 12 steps per run \(--trainable all\)\.",
+        said[start + 3],
+    )
     config = read_json(tmp_path / "first" / "final" / "config.json")["run"]
     assert (config["trainable"], config["backbone"]) == ("head", "small_conv")
     assert evaluate(first.folder, ["validation"], runtime=CPU)["agrees"]
     assert len(predict(first.folder, [data], device="cpu").rows) == 72
     page = first.report.read_text()
+    assert choice in page
+    assert "This takes" not in page  # it took it
+    assert "would take" not in page
     assert "data:image/" in page  # pictures of mistakes
     assert "Only a head on its features is trained." in first.card.read_text()
 
@@ -92,9 +100,9 @@ def test_the_second_fit_starts_from_the_features(
 def test_the_whole_network_on_request(data: Path, weights: Path, tmp_path: Path) -> None:
     said: list[str] = []
     fit(data, out=tmp_path / "fit", weights=weights, trainable="all", target="west", say=said.append, **QUICK)
-    (choice,) = [text for text in said if text.startswith("The whole network")]
-    assert "as requested: about" in choice
-    assert "(--trainable head)" in choice
+    assert "The whole network is trained, as requested." in said
+    assert any(text.startswith("Only a head on its features would take ") for text in said)
+    assert any(text.endswith(" in all, with 12 steps per run (--trainable head).") for text in said)
     assert read_json(tmp_path / "fit" / "final" / "config.json")["run"]["trainable"] == "all"
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 
 from longshift.files import read_json
 from longshift.fitting import fit
-from longshift.fitting.job_runner import JobRunner
+from longshift.fitting.job_runner import JobRunner, _StepCount
 from longshift.fitting.plan import Job
 from longshift.fitting.time_limit import TimeLimit
-from longshift.progress import Tick
+from longshift.progress import Bar, Tick
 from longshift.settings import NO_TARGET
+from longshift.training import Interrupted
 from tests.training.runs import CPU
 
 Slow = Callable[[Callable[[Job], float]], None]
@@ -99,3 +101,62 @@ def test_a_comparison_that_is_added_later_has_the_steps_of_each_site(slow: Slow,
     assert first["north"] == {100} != first["west"]
     fit(x, y, domains, compare=True, **options)
     assert steps_by_site(tmp_path / "fit") == first
+
+
+def test_a_later_command_keeps_what_an_earlier_one_added(tmp_path: Path) -> None:
+    x, y, domains = vectors()
+    options: dict[str, Any] = {"method": "erm", "steps": 5, "out": tmp_path / "fit", "runtime": CPU}
+    fit(x, y, domains, **options)
+    notes: list[str] = []
+    first = fit(x, y, domains, compare=True, what_if_labeled=True, bar=noting(notes), **options)
+    assert first.summary.verdict
+    assert "label_curve" in read_json(tmp_path / "fit" / "fit.json")
+    # Of the 10 runs 4 were finished; the last of the list is one of them, but the bar ends at the last number.
+    assert [note.split()[0] for note in notes[:: len(notes) // 6]] == [f"{n}/10" for n in range(5, 11)]
+    kept, page = (tmp_path / "fit" / "fit.json").read_bytes(), first.report.read_text(encoding="utf-8")
+    again = fit(x, y, domains, **options)
+    assert again.summary.verdict == first.summary.verdict
+    assert (tmp_path / "fit" / "fit.json").read_bytes() == kept
+    assert again.report.read_text(encoding="utf-8") == page
+
+
+def test_a_comparison_that_was_stopped_does_not_delay_a_later_command(tmp_path: Path) -> None:
+    x, y, domains = vectors()
+    options: dict[str, Any] = {"method": "erm", "steps": 5, "out": tmp_path / "fit", "runtime": CPU}
+    fit(x, y, domains, **options)
+    with pytest.raises(Interrupted, match="stopped in run 5 of 10"):
+        fit(
+            x,
+            y,
+            domains,
+            compare=True,
+            stop=lambda: (tmp_path / "fit" / "sites" / "bsoftmax-1-north").exists(),
+            **options,
+        )
+    assert fit(x, y, domains, **options).summary.verdict == ""
+    assert fit(x, y, domains, compare=True, **options).summary.verdict
+
+
+def noting(notes: list[str]) -> Bar:
+    """A bar that keeps the note of each step of training."""
+
+    @contextmanager
+    def bar(label: str, total: int) -> Iterator[Tick]:
+        def tick(done: int = 1, note: str = "") -> None:
+            if label == "fitting" and done and note:
+                notes.append(note)
+
+        yield tick
+
+    return bar
+
+
+@pytest.mark.parametrize("runs", [[3], [10], [4, 9]])
+def test_the_bar_ends_at_its_total(runs: list[int]) -> None:
+    """Also if a run diverges after some steps, or starts again with fewer."""
+    counts: list[int] = []
+    tick = _StepCount(lambda done=1, note="": counts.append(done), 10)
+    for steps in runs:
+        tick(steps)
+    tick.finish()
+    assert sum(counts) == 10

@@ -28,18 +28,16 @@ def test_what_becomes_of_the_minutes() -> None:
     between = pace_within(2, 5, 0.01, usual=700, longest=2100)
     assert between.steps == 1800
     assert between.words == (
-        "There is time for 1800 steps in each of the 5 runs within 2 minutes; the usual number for this data is 700."
+        "1800 steps per run, as many as fit into 2 minutes; the usual number for this data is 700."
     )
     ample = pace_within(60, 5, 0.01, usual=300, longest=900)
     assert ample.steps == 900
     # 900 steps x 5 runs x 0.01 s = 45 s, which is three quarters of a minute
     assert "instead of the usual 300" in ample.words
-    assert ample.words.endswith("about 1 minute; the limit is 1 hour.")
+    assert ample.takes == "All runs together take about 1 minute; the limit is 1 hour."
     asked = pace_within(60, 5, 0.01, usual=300, longest=300, asked=True)
-    assert (
-        asked.words
-        == "300 steps in each of the 5 runs, as requested. This takes about 20 seconds; the limit is 1 hour."
-    )
+    assert asked.words == "300 steps per run, as requested."  # also true in the report, after the training
+    assert asked.takes == "All runs together take about 20 seconds; the limit is 1 hour."
     assert "fewer than the requested 9000" in pace_within(2, 5, 0.01, 9000, 9000, asked=True).words
     with pytest.raises(
         LongshiftError,

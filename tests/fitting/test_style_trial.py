@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -60,16 +61,32 @@ BETTER = " The expected accuracy is that of the better of the two and therefore 
 @pytest.mark.parametrize(
     ("off", "on", "words"),
     [
-        ((0.9, 0.9, 0.5), (0.9, 0.95, 0.6), f"% without it; it is higher with it at 2 of these sites.{BETTER}"),
-        ((0.9, 0.8, 0.7), (0.9, 0.7, 0.7), f"% without it; it is higher without it at 1 of these sites.{BETTER}"),
+        (
+            (0.9, 0.9, 0.5),
+            (0.9, 0.95, 0.6),
+            f"% without it; higher with it at 2 sites, equal at 1. A paired t-test over sites gives p = 0.23: with so "
+            f"few sites, this may be chance.{BETTER}",
+        ),
+        ((0.9, 0.8, 0.7), (0.9, 0.7, 0.71), "% without it; higher without it at 1 site, equal at 1, lower at 1. A"),
         (
             (0.9, 0.6),
             (0.6, 0.9),
-            "75.0% without it: equal, so it stays off; it is higher with it at 1 of these sites.",
+            "75.0% without it: equal, so it stays off; higher with it at 1 site, lower at 1. To choose",
+        ),
+        ((0.6, 0.7, 0.8), (0.5, 0.6, 0.7), "at 3 sites. With so few sites, chance cannot be ruled out."),
+        (
+            (0.5, 0.6, 0.7),
+            (0.6, 0.7, 0.801),
+            "higher with it at 3 sites. A paired t-test over sites gives p = 1.1e-05.",
         ),
         ((0.8, 0.7), (0.8, 0.7), "75.0% with it and 75.0% without it: equal, so it stays off. To choose"),
         ((0.1, 0.2, 0.3), (0.3, 0.2, 0.1), "20.0% without it: equal, so it stays off;"),  # but for rounding
-        ((0.9166,), (0.9168,), f"at the held-out site 0 is 91.68% with it and 91.66% without it.{BETTER} To choose"),
+        (
+            (0.9166,),
+            (0.9168,),
+            "at the held-out site 0 is 91.68% with it and 91.66% without it. With so few sites, chance cannot be "
+            f"ruled out.{BETTER} To choose",
+        ),
         ((0.500002,), (0.5,), "50.0000% with it and 50.0002% without it."),
     ],
 )
@@ -79,7 +96,7 @@ def test_the_reason_explains_ties_and_small_differences(
     style, reason = better_style({"none": scores(*off), "both": scores(*on)})
     assert words in reason
     assert (style == "none") is bool(np.mean(on) <= np.mean(off) + 1e-9)
-    assert reason.endswith(" To choose it yourself, use --set style=...")
+    assert reason.endswith(" To choose it yourself, use --set style=none or --set style=both.")
     assert "With two sites" not in reason
 
 
@@ -103,11 +120,17 @@ def test_what_is_tried() -> None:
         ({"image_size": 96, "method": "bsoftmax"}, {}, ""),  # it does not mix styles
         ({"image_size": 96}, {"style": "amplitude"}, "Style mixing is on (style=amplitude), as requested."),
         ({"method": "bsoftmax"}, {"style": "none"}, "Style mixing is off, as requested."),
-        ({}, {}, "Style mixing, a part of this method, is off by default for small images without pretrained weights."),
+        (
+            {},
+            {},
+            "Style mixing, a part of this method, is off by default for small images without pretrained weights; --set "
+            "style=both turns it on.",
+        ),
         (
             {"image_size": 96, "trainable": "head"},
             {},
-            "Style mixing, a part of this method, is off by default when only a head is trained.",
+            "Style mixing, a part of this method, is off by default when only a head is trained; --set style=both "
+            "--views 4 turns it on.",
         ),
         ({"data": "pacs-features"}, {}, "Style mixing, a part of this method, is off: vectors have no style."),
     ],
@@ -136,16 +159,26 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
     assert f"{100 * means['both']:.1f}% with it and {100 * means['none']:.1f}% without it" in done.plan.style_reason
     assert said.count(done.plan.style_reason) == 1
     assert done.plan.style_reason in done.summary.sentences
-    assert any("7 runs of 4 steps" in text for text in said)
+    plan = said.index("7 runs of 4 steps.")
+    assert said[plan - 1] == "small_conv starts from random weights, on 72x72 pixels."
+    assert re.fullmatch(r"This takes (about|less than) .+ in all, with 4 steps per run\.", said[plan + 1])
+    assert said[plan + 2] == (
+        "First, each site is held out twice, with style mixing and without it, because it depends on the data whether "
+        "that helps; --set style=none or --set style=both saves 3 of these runs."
+    )
+    assert not any("already finished" in text for text in said)  # the runs of the trial are of the same command
+    assert "This takes" not in done.report.read_text(encoding="utf-8")
     assert html.unescape(done.report.read_text(encoding="utf-8")).count(done.plan.style_reason) == 1
     assert done.card.read_text(encoding="utf-8").count("Style mixing is") == 1
     kept = read_json(tmp_path / "fit" / "fit.json")
     assert kept["style_mixing"] == done.plan.style_reason
     assert done.plan.style_reason in kept["sentences"]
     asked = iter([False] * (48 + 6))  # once for each image, then once for each step: it stops in the second run
-    with pytest.raises(Interrupted, match="stopped in run 2 of 6"):
+    with pytest.raises(Interrupted, match="stopped in run 2 of 7"):
         fit(data, out=tmp_path / "broken", stop=lambda: next(asked, True), runtime=CPU, **LARGE)
-    resumed = fit(data, out=tmp_path / "broken", runtime=CPU, **LARGE)
+    said.clear()
+    resumed = fit(data, out=tmp_path / "broken", say=said.append, runtime=CPU, **LARGE)
+    assert "1 of the 7 runs is already finished." in said
     assert resumed.summary.to_json() == done.summary.to_json()
     assert resumed.plan.style_reason == done.plan.style_reason
 
@@ -229,8 +262,12 @@ def test_the_runs_after_the_trial_need_time_too(data: Path, tmp_path: Path, monk
         raise Interrupted(f"{later} runs later")
 
     monkeypatch.setattr(job_runner.JobRunner, "train", train)
+    said: list[str] = []
     with pytest.raises(Interrupted, match="7 runs later"):  # two more methods at three sites, and the final model
-        fit(data, out=tmp_path / "fit", compare=True, runtime=CPU, **LARGE)
+        fit(data, out=tmp_path / "fit", compare=True, say=said.append, runtime=CPU, **LARGE)
+    # The plan is known before the trial, which may take long.
+    assert "13 runs of 4 steps." in said
+    assert any("saves 3 of these runs" in text for text in said)
 
 
 @pytest.mark.slow

@@ -47,9 +47,7 @@ class FitResult:
         return load_model(self.folder, device=device)
 
 
-def write_results(
-    runner: JobRunner, look: DataSummary, plan: Plan, jobs: list[Job], results: Results, what_if_labeled: bool
-) -> FitResult:
+def write_results(runner: JobRunner, look: DataSummary, plan: Plan, jobs: list[Job], results: Results) -> FitResult:
     """Summarize the results and write report, card and numbers."""
     check_selected(jobs, results)
     summary = summarize(look, plan, _scores(jobs, results), results[jobs[-1].folder])
@@ -58,7 +56,7 @@ def write_results(
     knowledge = learn_new_sites(held_out, jobs[-1].folder, look.sites)
     final = RunFolder(jobs[-1].folder)
     write_knowledge(final.path, knowledge, read_model_file(final.description).weights)
-    curve = _label_curve(held_out, final) if what_if_labeled else None
+    curve = _label_curve(held_out, final) if plan.what_if_labeled else None
     if curve and (sentence := curve.sentence()):
         summary = replace(summary, sentences=(*summary.sentences, sentence))
     for sentence in summary.sentences:

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from longshift.fitting.job_runner import JobRunner, Say
 from longshift.fitting.plan import Plan, earlier_plan, keep_plan
 from longshift.fitting.plan_making import choose_style, make_plan
 from longshift.fitting.request_checks import make_draft
+from longshift.fitting.style_trial import trial_sentence
 from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import FINAL_FOLDER, PLAN_FILE
 from longshift.locks import lock_folder
@@ -74,8 +76,10 @@ def fit(
         out: Folder to write; by default fits/NAME.
         minutes: Time limit from the call to the report; the number of steps is chosen to fit it. A fit that resumes
             counts the time of its finished runs.
-        compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better.
-        what_if_labeled: Whether to simulate, at the held-out sites, how much labels of a new site would help.
+        compare: Whether to train ERM, BSoftmax and NDCL-plus as well and report whether the method is better. Once
+            done, later calls for the same folder keep the comparison.
+        what_if_labeled: Whether to simulate, at the held-out sites, how much labels of a new site would help. Later
+            calls for the same folder keep it.
         steps: Training steps per run; by default chosen by the size of the data.
         backbone: Network: any timm model, torchvision/NAME, small_conv, mlp, or auto.
         weights: File of starting weights (.safetensors).
@@ -132,32 +136,42 @@ def fit(
             say(sentence)
         keep = functools.partial(keep_plan, folder / PLAN_FILE, request)
         runner = JobRunner(dataset, folder, runtime, limit, (bar, early), say, stop, keep)
+        times: list[str] = []
         if draft is not None:
-            plan = make_plan(runner, draft, request, compare, gpu)
+            plan, times = make_plan(runner, draft, request, compare, gpu)
             keep(plan)
         assert plan is not None
         _check_files(plan, dataset, folder)
+        # What is finished stays in the results of a later command that does not ask for it again.
+        compare, what_if_labeled = compare or plan.compared, what_if_labeled or plan.what_if_labeled
         used, resumed = 0.0, draft is None and minutes is not None
         if resumed and RunFolder(folder / FINAL_FOLDER).finished():
             limit.lift()  # what `compare` adds later is as long as the runs that it is compared with
         elif resumed:
             used = _seconds_used(folder)
             limit.spend(used)
-        if plan.styles and not plan.style_reason:
-            plan = choose_style(runner, plan, compare)
-            keep(plan)
         jobs = plan.jobs(dataset, folder, compare)
         # Why styles are mixed is said with the results, of which it is a part.
-        for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)))):
+        for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)), *times)):
             say(sentence)
-        finished = sum(RunFolder(job.folder).finished() for job in jobs)
+        if trying := bool(plan.styles and not plan.style_reason):
+            say(trial_sentence(len(plan.sites)))
+        folders = {job.folder for job in (*jobs, *plan.trial(dataset, folder))}
+        finished = sum(RunFolder(path).finished() for path in folders)
         if finished:
-            say(f"{finished} of the {counted(len(jobs), 'run')} {agree(finished, 'is', 'are')} already finished.")
-        if minutes is not None and used and finished < len(jobs):
+            say(f"{finished} of the {counted(len(folders), 'run')} {agree(finished, 'is', 'are')} already finished.")
+        if minutes is not None and used and finished < len(folders):
             took = f"Finished runs took {duration(used)} of {duration(60 * minutes)}"
             say(f"{took}; the rest is for the other runs.")
-        results, plan = runner.train(jobs, plan)
-        return write_results(runner, look, plan, jobs, results, what_if_labeled)
+        if trying:
+            plan = choose_style(runner, plan, compare)
+            keep(plan)
+            jobs = plan.jobs(dataset, folder, compare)
+        results, plan = runner.train(jobs, plan, earlier=plan.style_runs)
+        if (compare, what_if_labeled) != (plan.compared, plan.what_if_labeled):
+            plan = replace(plan, compared=compare, what_if_labeled=what_if_labeled)
+            keep(plan)
+        return write_results(runner, look, plan, jobs, results)
 
 
 def folder_name(name: str) -> str:

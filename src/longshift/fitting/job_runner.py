@@ -77,7 +77,7 @@ class JobRunner:
         self._known[key] = make_task(run, self.runtime, self._early, self._known.get(key))
         return self._known[key]
 
-    def train(self, jobs: list[Job], plan: Plan, later: int = 0) -> tuple[Results, Plan]:
+    def train(self, jobs: list[Job], plan: Plan, earlier: int = 0, later: int = 0) -> tuple[Results, Plan]:
         """Train the jobs that are not finished. If they are too slow, the plan has fewer steps afterwards.
 
         Jobs that were shortened are replaced in the list. All runs without the same site have the same number of
@@ -86,6 +86,7 @@ class JobRunner:
         Args:
             jobs: The runs, site by site.
             plan: The plan that they follow.
+            earlier: Finished runs of the fit that are not among these.
             later: Runs that follow these and need time, too.
         """
         for job in {inputs_key(job.config): job for job in jobs}.values():
@@ -95,15 +96,17 @@ class JobRunner:
         for job in jobs:
             if RunFolder(job.folder).finished() and (job.site != NO_TARGET or self._has_model(RunFolder(job.folder))):
                 results[job.folder] = read_result(RunFolder(job.folder), job.config.fingerprint())
-        left = [job.folder for job in jobs if job.folder not in results]
+        # Count only the remaining steps, so that finished runs do not distort the remaining time.
+        total = sum(job.config.steps for job in jobs if job.folder not in results)
         with ExitStack() as stack:
-            # Count only the remaining steps, so that finished runs do not distort the remaining time.
-            tick = stack.enter_context(self._bar("fitting", sum(j.config.steps for j in jobs if j.folder in left)))
+            tick = _StepCount(stack.enter_context(self._bar("fitting", total)), total)
             stack.enter_context(use_threads(training_threads(jobs[0].config, self.runtime)))
             for number in range(len(jobs)):
                 while jobs[number].folder not in results:
-                    label = f"{number + 1}/{len(jobs)} {jobs[number].label}"
                     remaining = len(jobs) - len(results) + later
+                    # By the finished runs, not by the place in the list: the runs of a later --compare are between.
+                    count, of = earlier + len(results) + 1, earlier + len(jobs) + later
+                    label = f"{count}/{of} {jobs[number].label}"
                     pinned = jobs[number].site in _finished_sites(jobs, results)
                     found = self._train_one(jobs[number], remaining, _noted(tick, label, self.limit), pinned)
                     if found is not None:
@@ -112,9 +115,10 @@ class JobRunner:
                         plan = self._shorten(jobs, results, plan)
                     else:
                         raise Interrupted(
-                            f"stopped in run {number + 1} of {len(jobs)}; everything is saved in {self.folder}. "
+                            f"stopped in run {count} of {of}; everything is saved in {self.folder}. "
                             "Resume with the same command"
                         )
+            tick.finish()
         return results, plan
 
     def _train_one(self, job: Job, remaining: int, tick: Tick, pinned: bool) -> dict[str, Any] | None:
@@ -177,6 +181,24 @@ class JobRunner:
 def _finished_sites(jobs: list[Job], results: Results) -> dict[str, int]:
     """Sites with a finished run, and the steps of their runs."""
     return {job.site: job.config.steps for job in jobs if job.folder in results}
+
+
+class _StepCount:
+    """The steps of a bar: runs that are shortened or that diverge have fewer, but the bar ends at its total."""
+
+    def __init__(self, tick: Tick, total: int) -> None:
+        self._tick, self._left = tick, total
+
+    def __call__(self, done: int = 1, note: str = "") -> None:
+        """Some more steps."""
+        counted = min(done, self._left)
+        self._left -= counted
+        self._tick(counted, note)
+
+    def finish(self) -> None:
+        """All runs are finished."""
+        if self._left:
+            self(self._left)
 
 
 def _noted(tick: Tick, label: str, limit: TimeLimit) -> Tick:

@@ -57,16 +57,20 @@ class Plan:
     reason: str  # why this network
     fingerprint: str  # of the manifest
     version: str  # of the data, by the content of their files
-    pace: str = ""  # how the given time is used
+    pace: str = ""  # how the given time is used, in words that are also true after the training
     choice: str = ""  # why the whole network or only a head is trained
     site_steps: dict[str, int] = field(default_factory=dict)  # where time ran short: of the runs of earlier sites
     styles: tuple[str, ...] = ()  # tried at each held-out site
     style_reason: str = ""  # why styles are or are not mixed; "" before the trial and for methods without styles
+    compared: bool = False  # the methods of --compare are trained: later calls keep the comparison
+    what_if_labeled: bool = False  # the value of labels was simulated: later calls keep it
 
     def training(self, runs: int) -> str:
-        """The length of the runs, with the reason if --minutes was given."""
+        """The number and the length of all runs, with the reason if --minutes was given; `runs` are without a trial."""
         runs += self.style_runs
-        return self.pace or f"{counted(runs, 'run')} of {counted(self.base['steps'], 'step')}."
+        if self.pace:
+            return f"{counted(runs, 'run')}. {self.pace}"
+        return f"{counted(runs, 'run')} of {counted(self.base['steps'], 'step')}."
 
     @property
     def style_runs(self) -> int:
@@ -114,6 +118,11 @@ class Plan:
             values |= lengths(self.site_steps[site])
         return Job(method, site, folder, dataset.resolve(values, "the fit").config, style)
 
+    def trial(self, dataset: OpenDataset, out: Path) -> list[Job]:
+        """The runs that try styles: site by site, each with every style."""
+        tried = [self.with_style(style) for style in self.styles]
+        return [one.job(dataset, self.method, site, out) for site in self.sites for one in tried]
+
     def jobs(self, dataset: OpenDataset, out: Path, compare: bool) -> list[Job]:
         """All runs in order: site by site, so that compared runs have the same length; the final model last."""
         methods = (self.method, *(name for name in COMPARED if compare and name != self.method))
@@ -160,10 +169,11 @@ def seconds_per_step(config: RunConfig, task: Task, runtime: Runtime) -> float:
 
 @dataclass(frozen=True)
 class Pace:
-    """Steps per run, and a sentence on how the time is used."""
+    """Steps per run, a sentence on why, and one on the time, which is only of use before the training."""
 
     steps: int
     words: str
+    takes: str
 
 
 def pace_within(
@@ -175,7 +185,7 @@ def pace_within(
     Steps may use `STEP_SHARE` of the minutes that are `left`. `small`: there is no smaller network.
 
     >>> pace_within(10, runs=5, per_step=0.1, usual=300, longest=900).words
-    'There is time for 900 steps in each of the 5 runs within 10 minutes; the usual number for this data is 300.'
+    '900 steps per run, as many as fit into 10 minutes; the usual number for this data is 300.'
     """
     given = duration(60 * minutes)
     left = minutes if left is None else left
@@ -188,26 +198,19 @@ def pace_within(
             + ("" if small else " or use a smaller network (--backbone small_conv)")
         )
     steps = min(affordable, longest)
-    what = f"the requested {usual}" if asked else f"the usual {usual}"
+    takes = f"All runs together take {about(steps * per_step * runs / STEP_SHARE)}; the limit is {given}."
     if steps < usual:
-        return Pace(
-            steps,
-            f"There is time for {steps} steps in each of the {runs} runs within {given}, fewer than {what}. More time "
-            "may give a better model.",
-        )
+        what = f"the requested {usual}" if asked else f"the usual {usual}"
+        more = "More time may give a better model."
+        return Pace(steps, f"{steps} steps per run, as many as fit into {given}, fewer than {what}. {more}", takes)
     if affordable <= longest:
-        return Pace(
-            steps,
-            f"There is time for {steps} steps in each of the {runs} runs within {given}; the usual number for this "
-            f"data is {usual}.",
-        )
-    takes = about(steps * per_step * runs / STEP_SHARE)
-    usually = "" if asked or steps == usual else f" instead of the usual {usual}"
-    why = ", as requested" if asked else "; more would hardly change this model"
-    return Pace(
-        steps,
-        f"{steps} steps in each of the {runs} runs{usually}{why}. This takes {takes}; the limit is {given}.",
-    )
+        why = f", as many as fit into {given}; the usual number for this data is {usual}"
+    elif asked:
+        why = ", as requested"
+    else:
+        usually = "" if steps == usual else f" instead of the usual {usual}"
+        why = f"{usually}; more would hardly change this model"
+    return Pace(steps, f"{steps} steps per run{why}.", takes)
 
 
 def earlier_plan(path: Path, request: dict[str, Any]) -> Plan | None:

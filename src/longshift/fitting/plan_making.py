@@ -13,13 +13,14 @@ from longshift.fitting.plan import Job, Plan, lengths, longest_steps, pace_withi
 from longshift.fitting.request_checks import Draft, make_draft
 from longshift.fitting.site_scores import site_score
 from longshift.fitting.style_trial import better_style, styles_to_try, untried_reason
-from longshift.fitting.time_needed import explain, require_time_for_features
-from longshift.text import counted
+from longshift.fitting.time_needed import require_time_for_features, time_all_runs
 from longshift.training import RunConfig, training_threads, use_threads
 
 
-def make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare: bool, gpu: bool) -> Plan:
-    """Choose the number of steps, by the size of the data or by the given time."""
+def make_plan(
+    runner: JobRunner, draft: Draft, request: dict[str, Any], compare: bool, gpu: bool
+) -> tuple[Plan, list[str]]:
+    """Choose the number of steps, by the size of the data or by the given time; also return what to say on the time."""
     dataset, manifest = runner.dataset, runner.dataset.manifest
     usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
     name = draft.config.method_class.info.name
@@ -30,8 +31,8 @@ def make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare:
     plan = replace(plan, styles=styles_to_try(draft.config, given), style_reason=untried_reason(draft.config, given))
     jobs = plan.jobs(dataset, runner.folder, compare)
     count = len(jobs) + plan.style_runs
-    plan = replace(plan, choice=_explain(runner, draft, request, len(jobs), gpu))
-    steps = usual
+    plan = replace(plan, choice=_what_is_trained(draft, request, gpu))
+    steps, times = usual, _times(runner, draft, request, len(jobs), gpu)
     if request["minutes"] is not None:
         if draft.config.frozen:
             require_time_for_features(draft.config, manifest, runner.limit.left, runner.runtime)
@@ -41,7 +42,8 @@ def make_plan(runner: JobRunner, draft: Draft, request: dict[str, Any], compare:
         left, small = runner.limit.left / 60, draft.config.vectors or draft.config.frozen
         pace = pace_within(request["minutes"], count, per_step, usual, longest, asked, left=left, small=small)
         steps, plan = pace.steps, replace(plan, pace=pace.words)
-    return replace(plan, base={**draft.base, **lengths(steps)})
+        times = [*times, pace.takes]
+    return replace(plan, base={**draft.base, **lengths(steps)}), times
 
 
 def _seconds_per_step(runner: JobRunner, jobs: list[Job], style_runs: int) -> float:
@@ -54,25 +56,44 @@ def _seconds_per_step(runner: JobRunner, jobs: list[Job], style_runs: int) -> fl
     return sum(counts[name] * seconds for name, seconds in found.items()) / sum(counts.values())
 
 
-def _explain(runner: JobRunner, draft: Draft, request: dict[str, Any], jobs: int, gpu: bool) -> str:
-    """Why the whole network or only a head is trained, with the time of both; "" if there is no choice."""
-    config, manifest = draft.config, runner.dataset.manifest
-    if manifest.vectors or not (config.weights or config.pretrained):
+def _what_is_trained(draft: Draft, request: dict[str, Any], gpu: bool) -> str:
+    """Whether the whole network or only a head is trained, and why; "" if there is no choice."""
+    if not _has_choice(draft.config):
         return ""
     if request["trainable"]:
         why = "as requested"
     else:
         why = "because this machine has a GPU" if gpu else "because this machine has no GPU"
-    changed = {"trainable": "all" if config.frozen else "head", "head": "mlp", "views": 1}
+    what = "Only a head on the features of the network" if draft.config.frozen else "The whole network"
+    return f"{what} is trained, {why}."
+
+
+def _has_choice(config: RunConfig) -> bool:
+    """Whether there are features to train a head on."""
+    return not config.vectors and bool(config.weights or config.pretrained)
+
+
+def _times(runner: JobRunner, draft: Draft, request: dict[str, Any], jobs: int, gpu: bool) -> list[str]:
+    """How long all runs take, and how long if the other part of the network was trained; nothing on vectors."""
+    config, manifest = draft.config, runner.dataset.manifest
+    if config.vectors:
+        return []
+
+    def needed(kind: RunConfig) -> str:
+        runs = jobs + max(len(styles_to_try(kind, request["hparams"])) - 1, 0) * len(draft.sites)
+        return time_all_runs(kind, manifest, runs, request["steps"], runner.runtime)
+
+    said = [] if request["minutes"] is not None else [f"This takes {needed(config)}."]
+    if not _has_choice(config):
+        return said
+    part = "all" if config.frozen else "head"
     try:
-        other: RunConfig | None = make_draft(runner.dataset, {**request, **changed}, gpu).config
+        changed = {"trainable": part, "head": "mlp", "views": 1}
+        other = make_draft(runner.dataset, {**request, **changed}, gpu).config
     except LongshiftError:  # such as a style that only one of both can have
-        other = None
-    runs: dict[str, int] = {
-        kind.trainable: jobs + max(len(styles_to_try(kind, request["hparams"])) - 1, 0) * len(draft.sites)
-        for kind in (config, *([other] if other else []))
-    }
-    return explain(config, other, manifest, runs, why, runner.runtime)
+        return said
+    what = "The whole network" if config.frozen else "Only a head on its features"
+    return [*said, f"{what} would take {needed(other)} (--trainable {part})."]
 
 
 def choose_style(runner: JobRunner, plan: Plan, compare: bool) -> Plan:
@@ -80,14 +101,10 @@ def choose_style(runner: JobRunner, plan: Plan, compare: bool) -> Plan:
 
     A style with a run that diverged loses to one without.
     """
-    tried = {style: plan.with_style(style) for style in plan.styles}
-    everything = [
-        one.job(runner.dataset, plan.method, site, runner.folder) for site in plan.sites for one in tried.values()
-    ]
+    everything = plan.trial(runner.dataset, runner.folder)
     later = len(plan.jobs(runner.dataset, runner.folder, compare)) - len(plan.sites)
-    runner.say(f"Training with and without style mixing first: {counted(len(everything), 'run')}.")
-    results, plan = runner.train(everything, plan, later)
-    jobs = {style: everything[index :: len(tried)] for index, style in enumerate(tried)}
+    results, plan = runner.train(everything, plan, later=later)
+    jobs = {style: everything[index :: len(plan.styles)] for index, style in enumerate(plan.styles)}
     diverged = {
         style: [job.site for job in some if results[job.folder]["status"] == "diverged"] for style, some in jobs.items()
     }

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from longshift.fitting.site_scores import SiteScore
-from longshift.text import any_of, some
+from longshift.fitting.site_scores import SiteScore, certainty
+from longshift.text import any_of, counted, some
 from longshift.training import RunConfig
 
 OFF = "none"
 TIE = 1e-6  # of accuracy: rounding errors of means are smaller, and four digits of percent show all that is larger
-OVERRIDE = "To choose it yourself, use --set style=..."
+OVERRIDE = "To choose it yourself, use --set style=none or --set style=both."
 ONE_SOURCE = "With two sites, these runs mix styles within one site, while a final model mixes them across both sites."
 Floats = npt.NDArray[np.float64]
 
@@ -34,8 +34,19 @@ def untried_reason(config: RunConfig, given: Mapping[str, object]) -> str:
         return ""
     if config.vectors:
         return "Style mixing, a part of this method, is off: vectors have no style."
-    where = "when only a head is trained" if config.frozen else "for small images without pretrained weights"
-    return f"Style mixing, a part of this method, is off by default {where}."
+    where, how = "for small images without pretrained weights", "--set style=both"
+    if config.frozen:
+        where, how = "when only a head is trained", "--set style=both --views 4"
+    return f"Style mixing, a part of this method, is off by default {where}; {how} turns it on."
+
+
+def trial_sentence(sites: int) -> str:
+    """What is tried first, why, and how to skip it; said before the training."""
+    return (
+        f"First, {'each' if sites > 1 else 'the'} site is held out twice, with style mixing and without it, because it "
+        "depends on the data whether that helps; --set style=none or --set style=both saves "
+        f"{sites} of these runs."
+    )
 
 
 def better_style(
@@ -68,6 +79,8 @@ def better_style(
         f"Style mixing is {_switch(chosen)}: accuracy averaged over classes {where} is "
         f"{_both(100 * on.mean(), 100 * off.mean(), tie)}{_wins(on, off, with_it=chosen != OFF or tie)}."
     ]
+    if not tie:
+        sentences.append(certainty(on - off))
     if one_source:  # an image of another site is the partner only where there is another site
         sentences.append(ONE_SOURCE)
     if not tie:
@@ -83,11 +96,14 @@ def _both(on: float, off: float, tie: bool) -> str:
 
 
 def _wins(on: Floats, off: Floats, with_it: bool) -> str:
-    """At how many of several sites one of the two was better."""
+    """At how many of several sites it was higher, equal and lower with one of the two."""
     gains = on - off if with_it else off - on
     if len(gains) == 1 or np.abs(gains).max() < TIE:
         return ""
-    return f"; it is higher {'with' if with_it else 'without'} it at {int((gains >= TIE).sum())} of these sites"
+    better, worse = int((gains >= TIE).sum()), int((gains <= -TIE).sum())
+    counts = [f"higher {'with' if with_it else 'without'} it at {counted(better, 'site')}"]
+    counts += [f"{word} at {n}" for word, n in (("equal", len(gains) - better - worse), ("lower", worse)) if n]
+    return f"; {', '.join(counts)}"
 
 
 def _switch(style: str) -> str:

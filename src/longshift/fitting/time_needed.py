@@ -11,7 +11,7 @@ import torch
 from longshift.data import Manifest, cores
 from longshift.errors import LongshiftError
 from longshift.fitting.plan import usual_steps
-from longshift.text import about, duration
+from longshift.text import about, counted, duration
 from longshift.training import (
     FeatureRequest,
     FrozenNetwork,
@@ -79,23 +79,13 @@ def whole_seconds(config: RunConfig, manifest: Manifest, runs: int, steps: int, 
     return runs * per_image * (BACKWARD * steps * batch + MEASURED * len(manifest))
 
 
-def explain(
-    chosen: RunConfig, other: RunConfig | None, manifest: Manifest, runs: dict[str, int], why: str, runtime: Runtime
-) -> str:
-    """What is trained, why, and how long it and the alternative take; `runs` are their numbers of runs."""
-    words: dict[str, str] = {}
-    for config in (chosen, *([other] if other else [])):
-        steps = usual_steps(len(manifest), len(manifest.domain_names), config)
-        count = runs[config.trainable]
-        if config.frozen:
-            seconds, missing = head_seconds(config, manifest, count, steps, runtime)
-            cached = "" if missing else ", because the features of the images are in the cache"
-            words["head"] = f"{about(seconds)} for {steps} steps per run{cached}"
-        else:
-            needed = whole_seconds(config, manifest, count, steps, runtime)
-            words["all"] = f"{about(needed)} for {steps} steps per run"
-    if chosen.frozen:
-        text = f"Only a head on the features of the network is trained, {why}: {words['head']}."
-        return text + (f" The whole network would take {words['all']} (--trainable all)." if other else "")
-    text = f"The whole network is trained, {why}: {words['all']}."
-    return text + (f" Only a head on its features would take {words['head']} (--trainable head)." if other else "")
+def time_all_runs(config: RunConfig, manifest: Manifest, runs: int, steps: int | None, runtime: Runtime) -> str:
+    """How long a fit takes, such as "about 20 seconds in all, with 200 steps per run"; `steps`: None for the usual."""
+    steps = steps or usual_steps(len(manifest), len(manifest.domain_names), config)
+    length, cached = f"in all, with {counted(steps, 'step')} per run", ""
+    if config.frozen:
+        seconds, missing = head_seconds(config, manifest, runs, steps, runtime)
+        cached = "" if missing else ", because the features of the images are in the cache"
+    else:
+        seconds = whole_seconds(config, manifest, runs, steps, runtime)
+    return f"{about(seconds)} {length}{cached}"
