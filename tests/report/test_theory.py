@@ -173,6 +173,19 @@ def test_one_cell_is_all_runs(pairs: list[tuple[int, int]]) -> None:
     )
 
 
+def test_ranks_of_few_points_prove_little() -> None:
+    three, five = (relate(np.arange(float(n)), np.arange(float(n)) ** 2) for n in (3, 5))
+    assert three is not None
+    assert five is not None
+    assert three.spearman.r == pytest.approx(1)
+    assert np.isnan([three.spearman.p, three.pearson.low]).all()
+    assert np.isfinite(three.pearson.p)
+    assert five.spearman.p == pytest.approx(2 / 120)  # exact: one order of 5! or its reverse
+    few = as_frame([row(m, 0, value=0.5 + 0.1 * i, target_margin=0.1 * i * i) for i, m in enumerate(METHODS[:3])])
+    cells = find(theory_tables(choose(few)), "target_margin: means").cells
+    assert [cell.note for cell in cells] == ["", "", *["too few points"] * 2, "", "", "too few points"]
+
+
 def test_a_perfect_line_and_a_lack_of_freedom() -> None:
     perfect = with_freedom(pearson(np.arange(5.0), np.arange(5.0)), 3)
     assert (perfect.r, perfect.p, perfect.low, perfect.high) == (1, 0, 1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
@@ -67,7 +68,10 @@ def correlate(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFr
 
 @dataclass(frozen=True)
 class Relation:
-    """Pearson's and Spearman's coefficients of the same points; NaN where one side does not vary."""
+    """Pearson's and Spearman's coefficients of the same points; NaN where one side does not vary.
+
+    Spearman's p is NaN where the interval of Pearson's r is: with three points, it cannot be below 1/3.
+    """
 
     pearson: Correlation
     spearman: Correlation
@@ -97,7 +101,18 @@ def relate_within(x: FloatArray, y: FloatArray, cells: Sequence[Hashable]) -> tu
 
 def _relate(x: FloatArray, y: FloatArray, freedom: int) -> Relation:
     ranks = stats.rankdata(x), stats.rankdata(y)
-    return Relation(with_freedom(pearson(x, y), freedom), with_freedom(pearson(*ranks), freedom))
+    return Relation(with_freedom(pearson(x, y), freedom), _rank_test(with_freedom(pearson(*ranks), freedom), freedom))
+
+
+def _rank_test(found: Correlation, freedom: int) -> Correlation:
+    """Spearman's rho with a p that so few ranks can have; NaN where r would have no interval either.
+
+    The t distribution is far off for few points: for rho = 1 it gives p = 0, but one of the n! orders of n points
+    agrees with the other side by chance, and one is its reverse, so that p is at least 2 / n!.
+    """
+    if np.isnan(found.r) or freedom < 2:
+        return replace(found, p=float("nan"))
+    return replace(found, p=max(found.p, 2 / math.factorial(min(found.n, 100))))
 
 
 def with_freedom(found: Correlation, freedom: int) -> Correlation:

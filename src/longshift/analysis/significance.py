@@ -30,6 +30,11 @@ class Friedman:
     f_p: float
     df: tuple[int, int]  # of F
 
+    @property
+    def unanimous(self) -> bool:
+        """Whether all cases rank the methods alike, so that F is infinite."""
+        return math.isinf(self.f)
+
 
 @dataclass(frozen=True)
 class PairTest:

@@ -116,7 +116,7 @@ def _relation_row(name: str, scope: str, words: str, found: Relation | None, poi
         one, other, n = found.pearson, found.spearman, found.pearson.n
         why = FLAT if np.isnan(one.r) else FEW
         cells = [Cell(n, digits=0, runs=n), *(_coefficient(value, n, why) for value in (one.r, one.low, one.high))]
-        cells += [_p(one.p, n), _coefficient(other.r, n, why), _p(other.p, n)]
+        cells += [_p(one.p, n, why), _coefficient(other.r, n, why), _p(other.p, n, why)]
     return Row(f"{name}: {scope}", words, "", tuple(cells))
 
 
@@ -124,8 +124,8 @@ def _coefficient(value: float, n: int, why: str = FLAT) -> Cell:
     return Cell(float_or_none(value), digits=3, signed=True, note=why if np.isnan(value) else "", runs=n)
 
 
-def _p(value: float, n: int) -> Cell:
-    return Cell(float_or_none(value), digits=3, least=0.001, note=FLAT if np.isnan(value) else "", runs=n)
+def _p(value: float, n: int, why: str = FLAT) -> Cell:
+    return Cell(float_or_none(value), digits=3, least=0.001, note=why if np.isnan(value) else "", runs=n)
 
 
 def _values(frame: pd.DataFrame, name: str) -> FloatArray:
