@@ -50,7 +50,7 @@ def test_the_terminal_names_missing_runs_once(run: Run, tmp_path: Path) -> None:
     write_runs(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
     code, out, _ = run("report", path)
     assert code == 0
-    assert out.count("2 of 24 runs have no result") == 1
+    assert out.count("2 of 24 runs have no result") == 2  # in the summary, and below the first table
     _, out, _ = run("report", path, "--format", "markdown")
     assert out.count("2 of 24 runs have no result") > 1  # its tables may end up in different places
 
@@ -91,6 +91,21 @@ def measured(tmp_path: Path) -> Path:
     path = tmp_path / "measured.csv"
     write_runs(frame, path)
     return path
+
+
+def test_the_summary_comes_first_in_the_terminal(run: Run, measured: Path) -> None:
+    code, out, _ = run("report", measured)
+    assert code == 0
+    summary = out.split("\n\n")[0]
+    assert summary.startswith("In short\n- NDCL comes first of 3 methods")
+    assert (
+        "- Validation accuracy was still rising when most runs stopped (+5.0 points on average in the last third of "
+        "training): train longer.\n"
+    ) in out
+    value = json.loads(run("report", measured, "--json")[1])
+    assert [f"- {sentence}" for sentence in value["findings"]] == out.splitlines()[1 : 1 + len(value["findings"])]
+    for more in (("--table", "average"), ("--format", "csv")):
+        assert "In short" not in run("report", measured, *more)[1]
 
 
 @pytest.mark.slow
@@ -188,7 +203,8 @@ def test_no_such_path(run: Run, tmp_path: Path) -> None:
 def test_html_from_a_folder_of_runs(run: Run, tmp_path: Path) -> None:
     write_run_folders(tmp_path / "runs", ("erm", "ndcl"))
     code, out, err = run("report", tmp_path / "runs", "--html", tmp_path / "out" / "page.html", "--selection", "last")
-    assert (code, out) == (0, "")
+    assert code == 0
+    assert out.startswith("In short\n- NDCL comes first of 2 methods")
     assert "written:" in err
     html = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
     assert "NDCL comes first of 2 methods" in html

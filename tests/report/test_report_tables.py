@@ -167,6 +167,10 @@ def test_one_trial_has_no_standard_error_and_one_method_no_places() -> None:
     table = build_tables(frame(methods=("ndcl",), trials=1), ["average"])[0]
     assert "±" not in table.rows[0].cells[0].text
     assert table.notes == ("One trial: there is no standard error.",)
+    assert (
+        "mean ± standard error over trials. Standard errors of means have divisor n, as in the paper; those of "
+        "differences have n - 1."
+    ) in table.caption
     assert not table.has_places
 
 

@@ -12,7 +12,7 @@ import pytest
 from longshift.errors import LongshiftError
 from longshift.report.figure_sections import length_section
 from longshift.report.report_tables import build_tables, omitted_tables
-from longshift.report.run_lengths import curve_groups, length_tables
+from longshift.report.run_lengths import curve_groups, length_tables, rising_words
 from longshift.report.table import Table
 from longshift.results import as_frame
 from tests.report.fake import row
@@ -120,6 +120,18 @@ def test_a_run_under_two_names_counts_once() -> None:
     assert "5 runs" in length_section(length_tables(frame), frame).body
     (unnamed,) = curve_groups(frame.assign(fingerprint=""))  # nothing tells that two of these are one
     assert len(unnamed.runs) == 6
+
+
+def test_runs_that_still_rise_are_named_with_their_settings() -> None:
+    rising = {key: (0.3, 0.5, 0.5 + 0.03 * (1 + trial)) for key in CURVES for trial in [key[1]]}
+    flat = dict.fromkeys(CURVES, (0.3, 0.5, 0.505))
+    assert rising_words(runs(flat)) == rising_words(as_frame([row("erm", 0)])) == ""
+    assert rising_words(runs(rising)) == (
+        "Validation accuracy was still rising when most runs stopped (+4.5 points on average in the last third of "
+        "training): train longer."
+    )
+    both = pd.concat([runs(flat), runs(rising, "Cross")], ignore_index=True)
+    assert "most runs stopped in Cross (+4.5 points" in rising_words(both)
 
 
 def test_no_curves_are_one_line_and_bad_ones_an_error() -> None:

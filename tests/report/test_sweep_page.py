@@ -167,6 +167,17 @@ def test_a_friedman_test_over_enough_cases() -> None:
     assert "ERM" in text
 
 
+def test_cases_that_all_agree_are_told_instead_of_an_infinite_statistic() -> None:
+    runs = frame(targets=("a", "b"), methods=("erm", "boda", "ndcl"), draws=1)
+    result = rank_methods(choose(runs))
+    assert result.significance is not None
+    assert result.significance.test.unanimous
+    caption = rank_section(result).body
+    assert "Iman and Davenport: all cases rank the methods alike; p = 0.17." in caption
+    assert "inf" not in caption.split("Iman and Davenport")[1]
+    assert "All 2 cases rank the methods alike, but they are too few for a significant difference" in words(runs)
+
+
 def test_datasets_may_have_targets_of_their_own() -> None:
     made = [row(m, 0, target=x, dataset=d, value=v) for d, targets in (("A", "abc"), ("B", "xy")) for x in targets
             for m, v in (("erm", 0.4), ("ndcl", 0.6), ("mmd", 0.5))]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from longshift.cli.common import JsonFlag, RawFlag, caution, console, print_json, tell
+from longshift.cli.common import JsonFlag, RawFlag, caution, console, print_json, say, tell
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import require_writable
 from longshift.text import printable
@@ -82,7 +82,7 @@ def report(
 
     Examples:
 
-        longshift report sweeps/first                                  # all tables, on the terminal
+        longshift report sweeps/first                                  # summary and all tables, on the terminal
 
         longshift report sweeps/first sweeps/second                    # two sweeps in one report
 
@@ -108,6 +108,7 @@ def report(
         mixed_versions,
         of_version,
         omitted_tables,
+        report_findings,
         run_folders,
         save_tables,
         table_kinds,
@@ -168,11 +169,14 @@ def report(
                 "runs": int((frame["status"] == "done").sum()),
                 "tables": [table_json(t) for t in shown],
                 "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
+                "findings": report_findings(runs, among),
                 "comparison": sentence,
                 "left_out": lacking,
             }
         )
         return
+    if format_ == "terminal" and (html or table == "all"):
+        _print_findings(report_findings(runs, among))
     if not html or format_ != "terminal":
         _print(shown, format_, all_rows=len(kinds) == 1, raw=raw)
     if sentence:
@@ -215,6 +219,13 @@ def _runs(path: Path) -> pd.DataFrame:
         runs = read_runs(table)
         caution(f"{error}\nthe jobs of this sweep cannot be listed; this report uses only the runs in {table}")
         return runs
+
+
+def _print_findings(sentences: Sequence[str]) -> None:
+    """Print the summary in plain words, with which the page begins too."""
+    if sentences:
+        say("In short", "bold")
+        say("\n".join(f"- {sentence}" for sentence in sentences) + "\n")
 
 
 def _print(tables: Sequence[Table], format_: str, all_rows: bool = False, raw: bool = False) -> None:

@@ -121,7 +121,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         class_changes as class_changes,
         site_dots as site_dots,
     )
-    from longshift.report.findings import in_words as in_words
+    from longshift.report.findings import in_words as in_words, report_findings as report_findings
     from longshift.report.run_records import class_accuracy as class_accuracy, read_records as read_records
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -8,10 +8,26 @@ from collections.abc import Sequence
 import pandas as pd
 
 from longshift.report.missing_runs import Missing
-from longshift.report.ranking import Ranking
+from longshift.report.ranking import RankedRows, Ranking, rank_methods
+from longshift.report.run_lengths import rising_words
+from longshift.report.table_registry import ReportRuns
 from longshift.report.titles import RULES, is_averaged, method_title
 from longshift.results import averages, per_target
 from longshift.text import counted, decimal
+
+
+def report_findings(runs: ReportRuns, among: RankedRows = "variants", result: Ranking | None = None) -> list[str]:
+    """The summary of a report, and whether its runs were too short; nothing without any accuracy on a target.
+
+    Args:
+        runs: The runs.
+        among: Which rows are ranked (see `rank_methods`).
+        result: The ranking, if it was made before.
+    """
+    if not runs.chosen["target_accuracy"].notna().any():
+        return []
+    result = result or rank_methods(runs.chosen, among)
+    return [*summarize(runs.chosen, result, runs.missing), *filter(None, [rising_words(runs.frame)])]
 
 
 def summarize(chosen: pd.DataFrame, result: Ranking, missing: Missing) -> list[str]:
@@ -126,6 +142,12 @@ def _how_sure(result: Ranking) -> list[str]:
         return [*sentences, f"No significance test: {result.why_not}."]
     p = "p < 0.001" if found.test.f_p < 0.001 else f"p = {found.test.f_p:.3f}"
     over = counted(found.test.cases, "case")
+    if found.test.unanimous and not found.differs:
+        return [
+            *sentences,
+            f"All {over} rank the methods alike, but they are too few for a significant difference (Iman and "
+            f"Davenport's test, {p}).",
+        ]
     if not found.differs:
         return [
             *sentences,

@@ -43,8 +43,9 @@ def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
     rule = str(chosen["rule"].iloc[0])
     caption = (
         f"Points of accuracy: on the validation set, on the target, and on its few-shot classes. Each trial on each "
-        f"target is a pair, the method minus {method_title(against)}; mean ± standard error over pairs, "
-        f"{' '.join(filter(None, (counted(most, 'pair'), each, 'at most')))}. Selection: {rule} ({RULES[rule]})."
+        f"target is a pair, the method minus {method_title(against)}; mean ± standard error over pairs "
+        f"(divisor n - 1), {' '.join(filter(None, (counted(most, 'pair'), each, 'at most')))}. "
+        f"Selection: {rule} ({RULES[rule]})."
     )
     return [Table("paired", "paired", f"Paired differences from {method_title(against)}", columns, rows, caption, rule)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -220,7 +221,8 @@ def _lead(ranked: pd.DataFrame, first: str, second: str) -> Lead | None:
     p = None
     if len(values) > 1:  # the limit where all trials differ by the same amount, which a t-test cannot divide by
         same = float(values.mean() == 0)
-        p = float_or_none(stats.ttest_1samp(values, 0.0).pvalue) if values.std() > 0 else same
+        varies = np.ptp(np.round(values, 12)) > 0  # more than by rounding errors
+        p = float_or_none(stats.ttest_1samp(values, 0.0).pvalue) if varies else same
     theirs = other.reindex_like(gap).where(gap.notna()).mean()
     whole = all(table.notna().sum().sum() == gap.notna().sum().sum() for table in (one, other))
     stderr = float_or_none(standard_error(by_trial, ddof=1))

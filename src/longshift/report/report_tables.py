@@ -20,6 +20,7 @@ from longshift.results import averages, per_target
 from longshift.text import counted
 
 SPREAD = "mean ± standard error over trials"
+DIVISORS = "Standard errors of means have divisor n, as in the paper; those of differences have n - 1."
 
 
 def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> list[Table]:
@@ -48,7 +49,7 @@ def average_tables(chosen: pd.DataFrame, missing: Missing) -> list[Table]:
             for m, title in GROUPS.items()
         ]
         over = ", ".join(f"{targets[d]} of {d}" for d in order_datasets(targets))
-        caption = f"Averaged inside each trial over the targets ({over}); {SPREAD}."
+        caption = f"Averaged inside each trial over the targets ({over}); {SPREAD}. {DIVISORS}"
         title = f"Target accuracy (%) under {setting}"
         tables.append(_table(f"average-{slug(setting)}", title, caption, columns, found, targets, missing))
     return tables

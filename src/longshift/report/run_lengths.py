@@ -14,8 +14,10 @@ from longshift.report.run_filters import run_names
 from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows
 from longshift.report.titles import is_averaged, order_places
 from longshift.results import standard_error
+from longshift.text import some
 
 CURVE = "validation_curve"  # JSON: [[step, accuracy], ...]
+RISES = 0.01  # gain of the last third: a run that gained more was stopped too early
 SPREAD = "mean ± standard error over runs"
 
 
@@ -104,6 +106,20 @@ def why_no_lengths(frame: pd.DataFrame) -> str:
     if curve_groups(frame):
         return ""
     return f"Run length: left out because these runs have no curves of validation accuracy ({CURVE})."
+
+
+def rising_words(frame: pd.DataFrame) -> str:
+    """A sentence if the validation accuracy of most runs still rose in the last third, in some or all settings."""
+    groups = [group for group in curve_groups(frame) if group.gains(3)]
+    rising = [group for group in groups if np.mean([gain > RISES for gain in group.gains(3)]) > 0.5]
+    if not rising:
+        return ""
+    gain = 100 * float(np.mean([gain for group in rising for gain in group.gains(3)]))
+    where = "" if len(rising) == len(groups) else f" in {some([group.title for group in rising])}"
+    return (
+        f"Validation accuracy was still rising when most runs stopped{where} ({gain:+.1f} points on average in the "
+        "last third of training): train longer."
+    )
 
 
 def length_tables(frame: pd.DataFrame) -> list[Table]:

@@ -19,7 +19,7 @@ from longshift.report.figure_sections import (
     validation_section,
 )  # fmt: skip
 from longshift.report.figures import TrainingSet
-from longshift.report.findings import summarize
+from longshift.report.findings import report_findings
 from longshift.report.html_page import Page, Section, paragraphs, run_section, table_section
 from longshift.report.ranking import RankedRows, Ranking, rank_methods
 from longshift.report.run_filters import each_once
@@ -95,7 +95,7 @@ def report_page(
         ("Settings", ", ".join(order_settings(frame["setting"]))),
         ("Selection", f"{runs.rule}: {RULES[runs.rule]}"),
     ]
-    sentences = [*summarize(chosen, result, missing), *filter(None, [comparison])]
+    sentences = [*report_findings(runs, among, result), *filter(None, [comparison])]
     name = ", ".join(order_datasets(frame["dataset"]))
     return Page(f"Domain generalization under imbalance: {name}", sentences, sections, facts, command)
 
