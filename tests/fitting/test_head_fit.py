@@ -151,8 +151,10 @@ def test_too_little_time_for_the_features_is_an_error_before_they_are_computed(
     passed = time_needed.Pass(FrozenNetwork.of(head_config(weights)), 10.0)  # seconds per image
     monkeypatch.setattr(time_needed, "time_pass", lambda config, runtime: passed)
     monkeypatch.setattr(feature_cache, "_computing", lambda *args: pytest.fail("computed"))
+    said: list[str] = []
     with pytest.raises(LongshiftError, match="about 12 minutes on this machine, got 2 minutes"):
-        fit(data, out=tmp_path / "fit", weights=weights, minutes=2, **QUICK)
+        fit(data, out=tmp_path / "fit", weights=weights, minutes=2, say=said.append, **QUICK)
+    assert said[-1].startswith("Only a head on the features of the network is trained")  # known before
 
 
 def test_options_of_images_are_errors_on_vectors(tmp_path: Path) -> None:

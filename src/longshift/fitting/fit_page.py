@@ -84,7 +84,7 @@ def fit_page(
     facts = [
         ("Data", f"{look.total} {look.noun}, {len(look.sites)} sites, {len(look.classes)} classes"),
         ("Method", summary.title),
-        ("Network", " ".join(filter(None, (plan.reason, plan.choice)))),
+        ("Network", " ".join(plan.network)),
         ("Training", plan.training(len(runs))),
         ("Accuracy at a new site", summary.accuracy.words()),
         ("Averaged over classes", summary.balanced.words()),

@@ -141,6 +141,9 @@ def fit(
             plan, times = make_plan(runner, draft, request, compare, gpu)
             keep(plan)
         assert plan is not None
+        if draft is None:
+            for sentence in plan.network:
+                say(sentence)
         _check_files(plan, dataset, folder)
         # What is finished stays in the results of a later command that does not ask for it again.
         compare, what_if_labeled = compare or plan.compared, what_if_labeled or plan.what_if_labeled
@@ -152,7 +155,7 @@ def fit(
             limit.spend(used)
         jobs = plan.jobs(dataset, folder, compare)
         # Why styles are mixed is said with the results, of which it is a part.
-        for sentence in filter(None, (plan.reason, plan.choice, plan.training(len(jobs)), *times)):
+        for sentence in (plan.training(len(jobs)), *times):
             say(sentence)
         if trying := bool(plan.styles and not plan.style_reason):
             say(trial_sentence(len(plan.sites)))

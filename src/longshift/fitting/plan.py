@@ -65,6 +65,11 @@ class Plan:
     compared: bool = False  # the methods of --compare are trained: later calls keep the comparison
     what_if_labeled: bool = False  # the value of labels was simulated: later calls keep it
 
+    @property
+    def network(self) -> list[str]:
+        """Sentences on the network and on the part of it that is trained."""
+        return [sentence for sentence in (self.reason, self.choice) if sentence]
+
     def training(self, runs: int) -> str:
         """The number and the length of all runs, with the reason if --minutes was given; `runs` are without a trial."""
         runs += self.style_runs

@@ -20,7 +20,10 @@ from longshift.training import RunConfig, training_threads, use_threads
 def make_plan(
     runner: JobRunner, draft: Draft, request: dict[str, Any], compare: bool, gpu: bool
 ) -> tuple[Plan, list[str]]:
-    """Choose the number of steps, by the size of the data or by the given time; also return what to say on the time."""
+    """Choose the number of steps, by the size of the data or by the given time; also return what to say on the time.
+
+    What is trained is said at once.
+    """
     dataset, manifest = runner.dataset, runner.dataset.manifest
     usual = request["steps"] or usual_steps(len(manifest), len(manifest.domain_names), draft.config)
     name = draft.config.method_class.info.name
@@ -32,6 +35,8 @@ def make_plan(
     jobs = plan.jobs(dataset, runner.folder, compare)
     count = len(jobs) + plan.style_runs
     plan = replace(plan, choice=_what_is_trained(draft, request, gpu))
+    for sentence in plan.network:  # before anything is measured: the features of all images may take minutes
+        runner.say(sentence)
     steps, times = usual, _times(runner, draft, request, len(jobs), gpu)
     if request["minutes"] is not None:
         if draft.config.frozen:
@@ -42,7 +47,7 @@ def make_plan(
         left, small = runner.limit.left / 60, draft.config.vectors or draft.config.frozen
         pace = pace_within(request["minutes"], count, per_step, usual, longest, asked, left=left, small=small)
         steps, plan = pace.steps, replace(plan, pace=pace.words)
-        times = [*times, pace.takes]
+        times = [pace.takes, *times]
     return replace(plan, base={**draft.base, **lengths(steps)}), times
 
 
