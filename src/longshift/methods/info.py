@@ -191,4 +191,5 @@ def _hardware() -> list[str]:
 def cost_note() -> str:
     """What the numbers in a cost cell mean."""
     places = " / ".join(_hardware())
-    return f"Step cost: time per step as a multiple of that of ERM, on {places} (benchmarks/methods.py), without style mixing."
+    where = f"on {places}, without style mixing (benchmarks/methods.py)"
+    return f"Step cost: time per step as a multiple of that of ERM, {where}."
