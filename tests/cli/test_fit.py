@@ -60,7 +60,10 @@ def test_the_choice_of_style_is_a_part_of_every_result(vectors: Path, tmp_path: 
     assert card.count(f"\n- {reason}\n") == 1
     method = card.split("## Method")[1].split("## Accuracy")[0]
     assert "style" not in method.replace(reason, "")  # nothing else is said of styles
-    assert "\n- NDCL-plus, a preset of NDCL (arXiv:2601.21999): it trains the network to respond to a class in " in card
+    assert (
+        "\n- NDCL-plus (a preset of NDCL, arXiv:2601.21999): train the network to respond to a class in the same way"
+        in card
+    )
     assert (out / "report.html").read_text(encoding="utf-8").count(reason) == 1
 
 

@@ -17,11 +17,6 @@ from longshift.methods import get_method
 from longshift.report import escape
 from longshift.text import counted
 
-PRESETS = {
-    "ndcl_plus": "it trains the network to respond to a class in the same way at all sites, and corrects for the class "
-    "frequencies of each site, so that rare classes count as much as common ones"
-}
-
 
 def write_card(path: Path, look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
     """Write MODEL_CARD.md."""
@@ -123,13 +118,13 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
 
 
 def _method(name: str) -> str:
-    """What was trained; of a preset in plain words, because styles have a sentence of their own."""
+    """What was trained; styles have a sentence of their own."""
     info = get_method(name).info
-    if not info.preset_of:
-        return f"{info.title} ({info.paper}): {info.idea}."
-    base = get_method(info.preset_of).info
-    what = PRESETS.get(name, "it differs in the defaults of its options")
-    return f"{info.title}, a preset of {base.title} ({base.paper}): {what}."
+    source = info.paper
+    if info.preset_of:
+        base = get_method(info.preset_of).info
+        source = f"a preset of {base.title}, {base.paper}"
+    return f"{info.title} ({source}): {info.card or info.idea}."
 
 
 def _vector_source(look: DataSummary, data: str) -> list[str]:

@@ -38,6 +38,7 @@ class MethodInfo:
         preset_of: The method that this one is, with other defaults.
         formula: What it minimizes, in LaTeX; docs/reference/methods.md explains the symbols.
         use: When to use it.
+        card: What it does, in plain words for a model card; the idea if there are none.
 
     Example:
         >>> from longshift.methods import get_method
@@ -55,6 +56,7 @@ class MethodInfo:
     preset_of: str = ""
     formula: str = ""
     use: str = ""
+    card: str = ""
 
 
 def in_order(infos: Iterable[MethodInfo]) -> list[MethodInfo]:

@@ -43,6 +43,8 @@ class NDCLPlusConfig(NDCLConfig):
     r" \beta \, \mathcal{L}_{const}",
     use="First for images from domains that look different, if rare classes matter as much as common ones. "
     "`fit` uses it and measures whether its style mixing helps.",
+    card="train the network to respond to a class in the same way at all sites, and correct for the class frequencies "
+    "of each site, so that rare classes count as much as common ones",
 )
 class NDCLPlus(NDCL):
     """NDCL with the domain prior and style mixing, without weights and contrastive term."""

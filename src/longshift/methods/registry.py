@@ -30,6 +30,7 @@ def register(
     preset_of: str = "",
     formula: str = "",
     use: str = "",
+    card: str = "",
 ) -> Callable[[M], M]:
     """Decorate a subclass of `Method`: `longshift train --method NAME` then trains it.
 
@@ -43,6 +44,7 @@ def register(
         preset_of: The method that this one is with other defaults, if it is a preset.
         formula: What it minimizes, in LaTeX.
         use: When to use it, in one or two sentences.
+        card: What it does, in plain words for the model card of `fit`; by default the idea.
 
     Returns:
         The decorator.
@@ -63,7 +65,7 @@ def register(
             _load_package()  # first, so that the built-in names are taken
         if preset_of:
             _check_preset(name, cls, preset_of)
-        cls.info = MethodInfo(name, title, family, paper, idea, row, preset_of, formula, use)
+        cls.info = MethodInfo(name, title, family, paper, idea, row, preset_of, formula, use, card)
         METHODS.add(name, cls)
         return cls
 
