@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from longshift.analysis import Friedman
 from longshift.array_types import FloatArray, IntArray
 from longshift.metrics import margins
 from longshift.report.figures import (
@@ -164,13 +163,6 @@ def length_section(tables: Sequence[Table], runs: pd.DataFrame) -> Section:
     return Section("Run length", join_html(*parts), intro, "length")
 
 
-def _iman_davenport(test: Friedman) -> str:
-    """The statistic with its p-value; it is infinite where all cases rank the methods alike, which says more."""
-    if test.unanimous:
-        return f"Iman and Davenport: all cases rank the methods alike; p = {test.f_p:.2g}"
-    return f"Iman and Davenport F({test.df[0]}, {test.df[1]}) = {test.f:.2f} (p = {test.f_p:.2g})"
-
-
 def rank_section(result: Ranking) -> Section:
     """Average ranks with the bars of Nemenyi's test, or why there is no test."""
     found = result.significance
@@ -182,7 +174,7 @@ def rank_section(result: Ranking) -> Section:
     test = found.test
     caption = (
         f"Average rank of target accuracy over {test.cases} cases (dataset, setting, target); 1 is the best. Friedman "
-        f"chi² = {test.chi2:.2f} (p = {test.chi2_p:.2g}), {_iman_davenport(test)}. "
+        f"chi² = {test.chi2:.2f} (p = {test.chi2_p:.2g}), {test.f_words()}. "
         "Methods joined by a bar do not differ significantly (Nemenyi, 5%)."
     )
     if result.left_out:

@@ -54,8 +54,7 @@ def diagram(scores: pd.DataFrame, name: str, heading: str, what: str) -> Picture
     drawing = rank_diagram(ranks, difference, groups, test.cases, heading, method_title("ndcl"))
     caption = (
         f"{what} Rank 1 is best; methods that a bar joins differ by less than the critical difference {difference:.2f} "
-        f"(Nemenyi, alpha = {ALPHA}). Friedman: chi2 = {test.chi2:.1f} (p = {test.chi2_p:.2g}); Iman and Davenport: "
-        f"F = {test.f:.2f} with {test.df[0]} and {test.df[1]} degrees of freedom (p = {test.f_p:.2g}); "
+        f"(Nemenyi, alpha = {ALPHA}). Friedman: chi2 = {test.chi2:.1f} (p = {test.chi2_p:.2g}); {test.f_words()}; "
         f"{test.cases} cases."
     )
     data = pd.DataFrame({"method": list(test.ranks), "rank": list(test.ranks.values())})
