@@ -271,3 +271,53 @@ def test_copies_for_a_frozen_network_by_another_route() -> None:
         for setting, cell in zip(settings, parts, strict=True):
             assert_cell(cell, gaps.xs(setting, level="setting"), ddof=1)
         assert_cell(few, (one.target_few - two.target_few).drop("Natural", level="setting"), ddof=1)
+
+
+def prose(page: str) -> str:
+    """A page in one line."""
+    return " ".join((ROOT / "docs" / page).read_text(encoding="utf-8").split())
+
+
+def test_numbers_in_sentences_are_those_of_the_runs() -> None:
+    digits = 100 * runs("mixstyle/digits").groupby("method").target_accuracy.mean()
+    levels = [f"{digits[name]:.1f}%" for name in ("BSoftmax", "BSoftmax, MixStyle", "BSoftmax, style")]
+    text = prose("explanation/ndcl-plus.md")
+    assert (
+        f"BSoftmax reaches {levels[0]} (ten classes), with MixStyle {levels[1]} and with the style stage {levels[2]}"
+        in text
+    )
+
+    plain, recoded = runs("pacs-mobilenetv2"), runs("pacs-mobilenetv2/style-choice/finalists")
+    one = recoded[recoded.method == "both, half the images"].set_index(PAIR).target_accuracy
+    gaps = 100 * (one - plain[plain.method == "NDCL-plus"].set_index(PAIR).target_accuracy).dropna()
+    error = gaps.std(ddof=1) / len(gaps) ** 0.5
+    assert f"({gaps.mean():.1f} ± {error:.1f} points, {len(gaps)} pairs)" in prose("results/fine-tuned.md")
+
+    within = []
+    for folder in ("pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pacs-frozen"):
+        frame = runs(folder)
+        part = frame[~frame.method.str.contains("+", regex=False)].drop_duplicates("fingerprint")
+        both = part[["validation_accuracy", "target_accuracy"]]
+        rest = both - both.groupby([part.setting, part.target]).transform("mean")
+        within.append(f"{rest.validation_accuracy.corr(rest.target_accuracy):+.2f}")
+    assert f"(within cells: {within[0]}, {within[1]} and {within[2]} in the three series)" in prose("results/theory.md")
+
+
+def test_corrected_p_values_of_the_larger_network() -> None:
+    frame = runs("pacs-efficientnet")
+    found = {}
+    for other in ("ERM", "BSoftmax"):
+        for setting in ("TotalHeavyTail", "Duality", "GINIDG"):
+            part = frame[frame.setting == setting]
+            one, two = (part[part.method == name].set_index(PAIR).target_accuracy for name in ("NDCL-plus", other))
+            found[other, setting] = float(stats.ttest_1samp((one - two).dropna(), 0).pvalue)
+    raw, largest, corrected = sorted(found, key=lambda key: found[key]), 0.0, {}
+    for i, key in enumerate(raw):
+        largest = max(largest, (len(raw) - i) * found[key])
+        corrected[key] = largest
+    text = prose("explanation/ndcl-plus.md")
+    tail, dual = ("ERM", "TotalHeavyTail"), ("ERM", "Duality")
+    assert f"p = {found[tail]:.1g} and {found[dual]:.1g}, with Holm's correction" in text
+    assert f"comparisons {corrected[tail]:.2f} and {corrected[dual]:.2f})" in text
+    weak = ("BSoftmax", "Duality")
+    assert f"(Duality: p = {found[weak]:.2f}, corrected {corrected[weak]:.2f})" in text
