@@ -25,14 +25,24 @@ def test_the_product_of_matrices_is_that_of_float32(dtype: torch.dtype) -> None:
             assert torch.equal(found, expected)
 
 
-def test_autocast_of_the_device_of_named_arguments_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_autocast_is_that_of_the_device_of_named_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def available(device: str) -> bool:
+    def enabled(device: str) -> bool:
         asked.append(device)
         return False
 
-    monkeypatch.setattr(torch.amp, "is_autocast_available", available)
-    a = torch.empty(8, 8, device="meta")
-    product(a=a, b=a)
-    assert asked == ["meta"]
+    monkeypatch.setattr(torch, "is_autocast_enabled", enabled)
+    for device in ("meta", "cpu"):  # without values there is no autocast, and PyTorch may not be asked about it
+        a = torch.empty(8, 8, device=device)
+        product(a=a, b=a)
+    assert asked == ["cpu"]
+
+
+def test_a_compiled_function_stays_in_one_piece() -> None:
+    torch.compiler.reset()
+    a = torch.rand(8, 8, generator=torch.Generator().manual_seed(0))
+    compiled = torch.compile(product, backend="eager", fullgraph=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = compiled(a, a)
+    assert torch.equal(found, a @ a)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.agreement import config_for, term_difference, trained, weight_difference
 from longshift.errors import ConfigError, LongshiftError
-from longshift.losses import STYLE_KINDS, choose_partners
+from longshift.losses import KERNELS_SHAPE, STYLE_KINDS, choose_partners
 from longshift.methods import MethodConfig
 from longshift.methods.batch import Batch
 from longshift.rng import HostDraws
@@ -68,6 +68,19 @@ def test_the_stage_reads_no_tensor(kind: str) -> None:
     styled = style_stage.draw_styled(images, y, d, torch.empty(1, 3, 1, 1, device="meta"), how, draws)
     assert styled.images.shape == images.shape
     assert styled.d.shape == d.shape
+
+
+@pytest.mark.parametrize("kind", STYLE_KINDS)
+def test_the_stage_compiles_as_one_function(kind: str) -> None:
+    # `fullgraph` refuses what cannot be compiled; the eager backend shows that without generating code.
+    torch.compiler.reset()
+    images = _images().float()
+    drawn = style_stage.Drawn.of(torch.rand(12, style_stage.UNIFORMS), Style(kind))
+    normal = torch.randn(KERNELS_SHAPE) if kind in ("convolution", "both") else None
+    given = images, CLASSES, DOMAINS, CENTER.float(), drawn, normal, kind, False
+    compiled = torch.compile(style_stage.apply_style, backend="eager", fullgraph=True, dynamic=False)
+    for got, wanted in zip(compiled(*given), style_stage.apply_style(*given), strict=True):
+        torch.testing.assert_close(got, wanted)
 
 
 @pytest.mark.parametrize("kind", STYLE_KINDS)
