@@ -86,6 +86,8 @@ def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor, styles: Tens
         if styles.shape[2:] != images.shape[2:]:
             sides = " x ".join(map(str, images.shape[2:]))
             raise ValueError(f"Expected `styles` of {sides} pixels as the images, got {tuple(styles.shape)}.")
+    if not len(images):  # some builds of PyTorch refuse the Fourier transform of nothing
+        return images
     return _mix_amplitude(images, partners, amount, styles).to(images.dtype)
 
 
