@@ -29,8 +29,8 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
         options: Any = {name: upcast(value) for name, value in kwargs.items()}
         given = (*arguments, *options.values())
         device = next((value.device.type for value in given if isinstance(value, Tensor)), "cpu")
-        # Tensors without values have no autocast. `torch.amp.is_autocast_available` would say so for any device, but
-        # PyTorch 2.11 cannot compile it: it warns and cuts the compiled function in two.
+        # Of the devices without autocast, only that of meta tensors occurs. `torch.amp.is_autocast_available` would
+        # cover the others, too, but PyTorch 2.11 cannot compile a call to it: it warns and splits the function.
         if device != "meta" and torch.is_autocast_enabled(device):
             with torch.autocast(device, enabled=False):
                 return function(*arguments, **options)

@@ -86,7 +86,7 @@ def mix_amplitude(images: Tensor, partners: Tensor, amount: Tensor, styles: Tens
         if styles.shape[2:] != images.shape[2:]:
             sides = " x ".join(map(str, images.shape[2:]))
             raise ValueError(f"Expected `styles` of {sides} pixels as the images, got {tuple(styles.shape)}.")
-    if not len(images):  # some builds of PyTorch refuse the Fourier transform of nothing
+    if not len(images):  # PyTorch 2.11 with MKL rejects the Fourier transform of an empty batch
         return images
     return _mix_amplitude(images, partners, amount, styles).to(images.dtype)
 
