@@ -83,7 +83,9 @@ def described(value: Any) -> set[str]:
         for block in re.findall(r"^(?:Args|Attributes):\n((?:(?: .*)?\n?)*)", text, re.MULTILINE)
     ]
     named = {name for block in blocks for name in re.findall(r"^ {4}\*{0,2}(\w+):", block, re.MULTILINE)}
-    fields = getattr(value, "__pydantic_fields__", {})
+    fields = getattr(value, "model_fields", None) or getattr(
+        value, "__pydantic_fields__", {}
+    )  # of models; of dataclasses
     return named | {name for name, field in fields.items() if field.description}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, reject, settings, strategies as st
 
 from longshift.data import load_dataset
 from longshift.data.manifest import Manifest
@@ -60,7 +60,10 @@ def test_any_text_as_a_table(tmp_path: Path, content: str | bytes) -> None:
 @given(st.lists(st.tuples(st.text(max_size=6), st.text(max_size=4), st.text(max_size=4), NAMES), max_size=6))
 def test_any_values_in_a_table(tmp_path: Path, rows: list[tuple[str, str, str, str]]) -> None:
     file, text = tmp_path / "t.csv", io.StringIO()
-    csv.writer(text).writerows([("path", "label", "domain", "split"), *rows])
+    try:
+        csv.writer(text).writerows([("path", "label", "domain", "split"), *rows])
+    except csv.Error:  # Python 3.10 writes no NUL
+        reject()
     file.write_bytes(text.getvalue().encode("utf-8", "surrogatepass"))
     found = loaded_or_error(lambda: load_dataset(file))
     if isinstance(found, Manifest):

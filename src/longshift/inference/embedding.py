@@ -103,7 +103,8 @@ def write_table(path: Path, found: Embedded, labeled: bool = True) -> None:
         if path.suffix.lower() == ".npz":
             with temporary.open("wb") as file:
                 source = {SOURCE_ARRAY: np.array(found.source.to_text())}
-                np.savez(file, allow_pickle=False, x=found.vectors, **columns, **source)
+                # No `allow_pickle=False`, which NumPy before 2.1 would store as an array: these arrays hold no objects.
+                np.savez(file, x=found.vectors, **columns, **source)  # type: ignore[arg-type]
         else:
             _write_parquet(temporary, found, columns)
 

@@ -147,7 +147,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
             raise LongshiftError(
                 f"{path} holds no model yet: its fit is not finished. Resume it with the same `longshift fit` command."
             )
-        below = sorted(str(p) for p in Path(path).glob("*/") if model_folder(p).description.exists())
+        below = sorted(str(p) for p in Path(path).glob("*") if p.is_dir() and model_folder(p).description.exists())
         if below:
             raise LongshiftError(f"{path} is not a model itself, but contains some. Name one: {some(below)}")
         raise LongshiftError(f"{folder.path} holds no model: it has no model.json; {_why_none(folder.path)}")

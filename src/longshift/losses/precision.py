@@ -27,8 +27,8 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         arguments: Any = tuple(upcast(value) for value in args)
         options: Any = {name: upcast(value) for name, value in kwargs.items()}
-        given = (*arguments, *options.values())
-        device = next((value.device.type for value in given if isinstance(value, Tensor)), "cpu")
+        devices = [value.device.type for value in (*arguments, *options.values()) if isinstance(value, Tensor)]
+        device = devices[0] if devices else "cpu"
         # Of the devices without autocast, only that of meta tensors occurs. `torch.amp.is_autocast_available` would
         # cover the others, too, but PyTorch 2.11 cannot compile a call to it: it warns and splits the function.
         if device != "meta" and torch.is_autocast_enabled(device):

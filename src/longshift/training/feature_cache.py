@@ -260,7 +260,7 @@ def _require_same(manifest: Manifest, version: str, runtime: Runtime) -> None:
 def _stale(folder: Path, index: dict[str, Any]) -> list[Path]:
     """Features of an earlier state of the same images, made in the same way; not those that are being computed."""
     same, found = {**index, "version": ""}, []
-    for other in folder.parent.glob("*/"):
+    for other in filter(Path.is_dir, folder.parent.iterdir()):
         with contextlib.suppress(LongshiftError, TypeError):  # damaged, or not ours
             alike = other != folder and {**read_json(other / "index.json"), "version": ""} == same
             if alike and not is_locked(other / ".lock"):

@@ -215,7 +215,8 @@ def write_predictions(folder: RunFolder, arrays: Mapping[str, npt.NDArray[Any]])
     import numpy as np
 
     with replacing(folder.predictions) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        # No `allow_pickle=False`, which NumPy before 2.1 would store as an array: these arrays hold no objects.
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def read_predictions(path: Path, result: Mapping[str, Any] | None = None) -> dict[str, npt.NDArray[Any]]:
