@@ -1,4 +1,4 @@
-"""The version has one place, the changelog has the agreed form, and the README stays short."""
+"""Version, oldest allowed versions of dependencies, changelog, workflows; and the README stays short."""
 
 from __future__ import annotations
 
@@ -31,6 +31,16 @@ def test_the_changelog_has_versions_and_kinds() -> None:
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= KINDS
     released = [version for version in versions if version != "[Unreleased]"]
     assert not released or released[0].startswith(f"[{longshift.__version__}]")
+
+
+def test_the_oldest_versions_are_those_that_the_project_allows() -> None:
+    lines = (ROOT / "tools" / "oldest-versions.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    needed = [name for name in read_toml(ROOT / "pyproject.toml")["project"]["dependencies"] if ";" not in name]
+    allowed = dict(name.split(">=") for name in needed)
+    assert pinned.keys() == allowed.keys()
+    for name, version in pinned.items():
+        assert f"{version}.".startswith(f"{allowed[name]}."), name
 
 
 @pytest.mark.parametrize("name", ["test.yml", "docs.yml", "release.yml"])

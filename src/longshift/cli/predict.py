@@ -145,4 +145,4 @@ def predict(
 
 
 def _lines() -> list[str]:
-    return [line.rstrip("\r\n") for line in sys.stdin if line.strip()]
+    return [line.rstrip("\r") for line in sys.stdin.read().split("\n") if line.strip()]
