@@ -85,7 +85,7 @@ def described(value: Any) -> set[str]:
     named = {name for block in blocks for name in re.findall(r"^ {4}\*{0,2}(\w+):", block, re.MULTILINE)}
     fields = getattr(value, "model_fields", None) or getattr(
         value, "__pydantic_fields__", {}
-    )  # of models; of dataclasses
+    )  # the latter: dataclasses
     return named | {name for name, field in fields.items() if field.description}
 
 

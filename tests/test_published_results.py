@@ -379,6 +379,28 @@ def test_leads_with_the_larger_network_in_words() -> None:
     assert f"the means of the seeds are {seeds[0]:+.1f}, {seeds[1]:+.1f} and {seeds[2]:+.1f}" in text
 
 
+def test_agreement_of_styled_runs_in_words() -> None:
+    frame, text = pd.read_csv(ROOT / "results" / "agreement.csv"), prose("explanation/performance.md")
+    for title, commit, path in (
+        ("H200, step by step", "85a4c8ec2331", "plain"),
+        ("H200, captured", "85a4c8ec2331", "graphs"),
+        ("compiled CPU path (AMD EPYC)", "e0c45761b2da", "compiled"),
+    ):
+        part = frame[(frame.commit == commit) & frame[path].notna()]
+        assert len(part) == 22
+        assert set(part.method) == {"erm", "ndcl_plus"}
+        terms = f"{part[path].max():.1e}".replace("e-0", "e-")
+        assert f"| {title} | {commit} | {terms} | {100 * part[f'weights_{path}'].max():.2f}% |" in text
+
+
+def test_cost_of_style_mixing_in_words() -> None:
+    frame, text = pd.read_csv(ROOT / "results" / "style-cost.csv"), prose("explanation/ndcl-plus.md")
+    both = frame[frame["style"] == "both"].set_index(["compile", "method"]).ratio
+    assert f"the ratio is {both['on', 'ndcl_plus']} for NDCL-plus and {both['on', 'erm']} for ERM" in text
+    assert (both["off"] < 1.1).all()
+    assert set(frame.commit) == {"85a4c8ec2331"}
+
+
 def test_mixstyle_on_pacs_in_words() -> None:
     mixed = runs("mixstyle/pacs").set_index(PAIR)
     others = runs("pacs-mobilenetv2/style-for-others")

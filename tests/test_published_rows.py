@@ -48,16 +48,8 @@ def fine_tuned() -> pd.DataFrame:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "folder",
-    [
-        ".",
-        "study",
-        "long",
-        "five-at-224px",
-        "style-choice",
-        "style-choice/finalists",
-        "style-confirm",
-        "style-for-others",
-    ],
+    [".", "study", "long", "five-at-224px"]
+    + [f"style-{name}" for name in ("choice", "choice/finalists", "confirm", "for-others")],
 )
 def test_a_sweep_file_plans_the_published_runs(clone: Path, folder: str) -> None:
     _, plan = make_plan(clone / FINE_TUNED.relative_to(ROOT) / folder)

@@ -24,8 +24,9 @@ def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 
 COMMANDS = dict(commands(PROGRAM))
-OLD = not hasattr(PROGRAM.params[0], "display_type")  # they show plain words by themselves
-older = pytest.mark.skipif(OLD, reason="Typer before 0.29 shows no Python types")
+typer_shows_types = pytest.mark.skipif(
+    not hasattr(PROGRAM.params[0], "display_type"), reason="Typer before 0.29 shows no Python types"
+)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -36,7 +37,7 @@ def test_no_help_shows_a_python_type(words: tuple[str, ...]) -> None:
     assert not re.findall(r"<[a-z]\S*?>|BOOLEAN|list\[|int range|float range", shown.output)
 
 
-@older
+@typer_shows_types
 @pytest.mark.parametrize(("verb", "option", "word"), [
     ("fit", "compare", ""),
     ("fit", "pretrained", ""),
@@ -54,7 +55,7 @@ def test_values_of_options(verb: str, option: str, word: str) -> None:
     assert found.metavar == word
 
 
-@older
+@typer_shows_types
 def test_one_name_for_one_argument() -> None:
     names = {
         words: [p.metavar for p in command.params if p.param_type_name == "argument"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -102,9 +103,8 @@ def write_table(path: Path, found: Embedded, labeled: bool = True) -> None:
     with replacing(path) as temporary:
         if path.suffix.lower() == ".npz":
             with temporary.open("wb") as file:
-                source = {SOURCE_ARRAY: np.array(found.source.to_text())}
-                # No `allow_pickle=False`, which NumPy before 2.1 would store as an array: these arrays hold no objects.
-                np.savez(file, x=found.vectors, **columns, **source)  # type: ignore[arg-type]
+                arrays: dict[str, Any] = {"x": found.vectors, **columns, SOURCE_ARRAY: np.array(found.source.to_text())}
+                np.savez(file, **arrays)
         else:
             _write_parquet(temporary, found, columns)
 

@@ -215,8 +215,7 @@ def write_predictions(folder: RunFolder, arrays: Mapping[str, npt.NDArray[Any]])
     import numpy as np
 
     with replacing(folder.predictions) as temporary, temporary.open("wb") as file:
-        # No `allow_pickle=False`, which NumPy before 2.1 would store as an array: these arrays hold no objects.
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(file, **dict[str, Any](arrays))
 
 
 def read_predictions(path: Path, result: Mapping[str, Any] | None = None) -> dict[str, npt.NDArray[Any]]:
