@@ -185,6 +185,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "style-ranks": plus_tables.style_ranks,
     "mixstyle": plus_tables.mixstyle,
     "efficientnet": plus_tables.efficientnet,
+    "efficientnet-long": plus_tables.efficientnet_long,
     "no-style-difference": plus_tables.no_style_difference,
     "style-cost": plus_tables.style_cost,
     "confirmation-theory": plus_tables.confirmation_theory,

@@ -19,18 +19,17 @@ from results.numbers import (
     BOTH,
     CHOICE,
     CONFIRM,
-    DUALITY,
     EFFICIENT,
     FINALISTS,
     FOUR,
     FROZEN,
+    GINIDG,
     NO_CON,
     OTHERS,
     RESULTS,
     SELECTING,
     SERIES,
     SETTINGS,
-    TAIL,
     TUNED,
     UNSTYLED,
     average_ranks,
@@ -39,6 +38,7 @@ from results.numbers import (
     gaps,
     gaps_between,
     markdown,
+    mean,
     methods,
     pair_title,
     pairs_of_means,
@@ -53,9 +53,10 @@ from results.theory_tables import QUANTITIES
 FEW = "few-shot classes"
 CONFIRMED = ("erm", "ndcl", "bsoftmax", "ndcl_plus")
 # Where the runs of a method with and without style mixing are, on fresh seeds.
-WITH_STYLE = {name: (OTHERS, f"{method_title(name)}, style") for name in ("erm", "ndcl", "bsoftmax")}
-WITH_STYLE["ndcl_plus"] = (CONFIRM, "ndcl_plus")
-NO_STYLE = {name: (CONFIRM, name) for name in ("erm", "ndcl", "bsoftmax")} | {"ndcl_plus": (OTHERS, UNSTYLED)}
+NO_STYLE = {name: (CONFIRM, name) for name in ("erm", "ndcl", "bsoftmax")}
+NO_STYLE |= {"ndcl_plus": (OTHERS, UNSTYLED), "reweight": (OTHERS, "reweight"), "tcri": (OTHERS, "tcri")}
+WITH_STYLE = {name: (OTHERS, f"{method_title(name)}, style") for name in NO_STYLE}
+WITH_STYLE["ndcl_plus"] = CONFIRM, "ndcl_plus"
 PHOTO, DIGITS = "no-style-difference/photo", "no-style-difference/digits"
 
 
@@ -201,20 +202,20 @@ def confirmation_ranks() -> str:
 
 
 def style_for_others() -> str:
-    """Style mixing on minus off in four methods, and methods with style mixing against each other, on fresh seeds."""
+    """Style mixing on minus off in six methods, and methods with style mixing against each other, on fresh seeds."""
     pairs = [(f"{method_title(name)}: style on - off", WITH_STYLE[name], NO_STYLE[name]) for name in WITH_STYLE]
     pairs.append(("NDCL-plus - BSoftmax, both without style", NO_STYLE["ndcl_plus"], NO_STYLE["bsoftmax"]))
     pairs.append(("NDCL-plus - BSoftmax, both with style", WITH_STYLE["ndcl_plus"], WITH_STYLE["bsoftmax"]))
-    return _paired(pairs)
+    return _paired(pairs, SETTINGS)
 
 
 def style_ranks() -> str:
-    """Average ranks of four methods with and without style mixing on fresh seeds."""
+    """Average ranks of six methods with and without style mixing on fresh seeds."""
     found = {}
     for style, places in (("on", WITH_STYLE), ("off", NO_STYLE)):
         for name, (folder, row) in places.items():
             frame = chosen(folder)
-            part = frame[(frame["method"] == row) & frame["setting"].isin(BOTH)]
+            part = frame[frame["method"] == row]
             found[name, style] = part.groupby(["setting", "target"])["target_accuracy"].mean()
     scores = pd.DataFrame(found)
     place = average_ranks(scores)
@@ -224,17 +225,18 @@ def style_ranks() -> str:
     return markdown([title, "without style mixing", "with it"], rows)
 
 
-def _paired(pairs: Iterable[tuple[str, tuple[str, str], tuple[str, str]]]) -> str:
+def _paired(pairs: Iterable[tuple[str, tuple[str, str], tuple[str, str]]], settings: Sequence[str] = BOTH) -> str:
     """Paired differences: a title and two methods, each with the folder of its runs, per row."""
     rows = []
     for title, one, other in pairs:
-        parts = (BOTH, (TAIL,), (DUALITY,))
-        cells = [spread(gaps_between(one, other, "target_accuracy", settings)) for settings in parts]
-        both = gaps_between(one, other, "target_accuracy")
-        few, valid = (gaps_between(one, other, measure) for measure in ("target_few", "validation_accuracy"))
-        rows.append([title, *cells, f"{(both > 0).sum()} of {len(both)}", spread(few), spread(valid)])
-    header = ["points", "both settings", TAIL, DUALITY, "pairs ahead", FEW, "validation"]
-    return markdown(header, rows)
+        every, few, valid = (
+            gaps_between(one, other, measure, settings) for measure in (*ACCURACY, "validation_accuracy")
+        )
+        cells = [spread(gaps_between(one, other, "target_accuracy", (setting,))) for setting in settings]
+        ahead = f"{(every > 0).sum()} of {len(every)}"
+        rows.append([title, spread(every), *cells, ahead, spread(few), spread(valid)])
+    together = "both settings" if len(settings) == 2 else "all settings"
+    return markdown(["points", together, *settings, "pairs ahead", FEW, "validation"], rows)
 
 
 def mixstyle() -> str:
@@ -257,6 +259,24 @@ def efficientnet() -> str:
         gained = [gap(EFFICIENT, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
         rows.append([pair_title("ndcl_plus", other), *gained])
     return markdown(["", *with_few(SETTINGS)], rows)
+
+
+def efficientnet_long() -> str:
+    """EfficientNet-Lite4 under GINIDG after 600 and 1,000 steps: two methods, and one minus the other."""
+    long = f"{EFFICIENT}/long"
+    rows = []
+    for name in ("bsoftmax", "ndcl_plus"):
+        cells = []
+        for measure in ACCURACY:
+            cells += [mean(folder, name, GINIDG, measure) for folder in (EFFICIENT, long)]
+            cells.append(spread(gaps_between((long, name), (EFFICIENT, name), measure, (GINIDG,))))
+        rows.append([method_title(name), *cells])
+    leads = []
+    for measure in ACCURACY:
+        leads += [gap(folder, "ndcl_plus", "bsoftmax", measure, (GINIDG,)) for folder in (EFFICIENT, long)] + ["-"]
+    rows.append([pair_title("ndcl_plus", "bsoftmax"), *leads])
+    header = [f"{steps}{of}" for of in ("", ", few") for steps in ("600 steps", "1,000 steps", "difference")]
+    return markdown([GINIDG, *header], rows)
 
 
 def no_style_difference() -> str:
@@ -334,10 +354,8 @@ def confirmation_means() -> str:
 
 
 def styled_bsoftmax() -> list[str]:
-    """BSoftmax with the style mixing of NDCL-plus on fresh seeds: `pairs_of_means`, in the settings that were run."""
-    known = set(table(OTHERS)["setting"])
-    cells = (pairs_of_means(OTHERS, "BSoftmax, style", (s,)) if s in known else ["not run"] * 2 for s in SETTINGS)
-    return [cell for pair in cells for cell in pair]
+    """BSoftmax with the style mixing of NDCL-plus on fresh seeds: `pairs_of_means`."""
+    return pairs_of_means(OTHERS, "BSoftmax, style", SETTINGS)
 
 
 def probe() -> str:
