@@ -24,6 +24,7 @@ SWEEPS = sorted(
     file.with_name("sweep.toml") for file in (ROOT / "results").rglob("runs.parquet") if file.parent.name != "probe"
 )
 PAIR = ["setting", "target", "trial"]
+STYLED = ": style on - off"
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -152,12 +153,15 @@ def test_ranks_by_another_route() -> None:
 
 
 def test_style_mixing_in_other_methods_by_another_route() -> None:
-    for title, gaps in style_gains().items():
-        every, *settings, ahead, _, _ = rows("style-for-others")[f"{title}: style on - off"]
+    assert set(style_gaps()) == set(rows("style-for-others"))
+    for title, gaps in style_gaps().items():
+        every, *settings, ahead, few, validation = rows("style-for-others")[title]
         assert_cell(every, gaps / 100, ddof=1)
         for setting, cell in zip(("TotalHeavyTail", "Duality", "GINIDG"), settings, strict=True):
             assert_cell(cell, gaps.xs(setting) / 100, ddof=1)
         assert ahead == f"{(gaps > 0).sum()} of 36"
+        assert_cell(few, style_gaps("target_few")[title] / 100, ddof=1)
+        assert_cell(validation, style_gaps("validation_accuracy")[title] / 100, ddof=1)
 
 
 def holm_by_hand(p_values: dict[Key, float]) -> dict[Key, float]:
@@ -175,52 +179,77 @@ def span(values: Collection[float]) -> str:
 
 
 def test_style_mixing_in_other_methods_in_words() -> None:
-    text, gains = prose("explanation/ndcl-plus.md"), style_gains()
+    text, summary = prose("explanation/ndcl-plus.md"), prose("results/summary.md")
+    gains = {name.removesuffix(STYLED): gaps for name, gaps in style_gaps().items() if name.endswith(STYLED)}
     means = {name: float(gaps.mean()) for name, gaps in gains.items()}
     least = means.pop("TCRI")
     assert f"gains {span(means.values())} points in five methods and {least:.1f} points in TCRI" in text
+    assert [round(value) for value in (min(means.values()), max(means.values()))] == [3, 4]
+    assert f"3 to 4 points in ERM, NDCL, BSoftmax, NDCL-plus and ReWeight, and {least:.1f} in TCRI" in summary
     protocol = prose("results/protocol.md")
     assert f"gains {least:.1f} points in TCRI and {span(means.values())} points in the other five" in protocol
     tests = {name: float(stats.ttest_1samp(gaps, 0).pvalue) for name, gaps in gains.items()}
     assert max(holm_by_hand(tests).values()) < 0.05
+    assert "All six gains are reliable" in text
     reliable = {}
     for setting in ("TotalHeavyTail", "Duality", "GINIDG"):
         tests = {name: float(stats.ttest_1samp(gaps.xs(setting), 0).pvalue) for name, gaps in gains.items()}
         reliable[setting] = {name for name, p in holm_by_hand(tests).items() if p < 0.05}
     assert reliable == {"TotalHeavyTail": {"ERM"}, "Duality": set(gains), "GINIDG": set()}
+    assert (
+        "all six gains are reliable under Duality, only that of ERM under TotalHeavyTail, and none under GINIDG" in text
+    )
+    last = [gaps.xs("GINIDG").mean() for gaps in gains.values()]
+    assert f"under GINIDG, {min(last):.1f} to {max(last):+.1f} points, reliable in no method after" in protocol
     assert f"all six methods gain {span([gaps.xs('Duality').mean() for gaps in gains.values()])} points under" in text
     targets = pd.DataFrame({name: gaps.groupby("target").mean() for name, gaps in gains.items()}).T
     assert (targets.idxmax(axis=1) == "sketch").all()
     assert (targets.idxmin(axis=1) == "photo").all()
     most, least_of_all = span(targets["sketch"]), span(targets["photo"])
     assert f"most on sketches ({most} points) and least on photographs ({least_of_all} points)" in text
-    alone = {name for name in gains if stats.ttest_1samp(targets.loc[name], 0).pvalue < 0.05}
-    assert alone == {"ERM", "NDCL", "ReWeight"}
+    tests = {name: float(stats.ttest_1samp(targets.loc[name], 0).pvalue) for name in gains}
+    assert {name for name, p in tests.items() if p < 0.05} == {"ERM", "NDCL", "ReWeight"}
+    corrected = holm_by_hand(tests).values()
+    said = f"for none (p = {min(corrected):.2f} to {max(corrected):.2f})"
+    assert f"p is below 0.05 only for ERM, NDCL and ReWeight, and after Holm's correction {said}" in text
+    assert min(corrected) > 0.05
+    few = stats.ttest_1samp(style_gaps("target_few")[f"TCRI{STYLED}"], 0).pvalue
+    assert few > 0.05
+    assert f"TCRI, whose few-shot classes do not gain reliably (p = {few:.1g})" in text
+    validation = style_gaps("validation_accuracy")[f"NDCL-plus{STYLED}"]
+    error = validation.std(ddof=1) / len(validation) ** 0.5
+    assert f"raises validation accuracy by {validation.mean():.1f} ± {error:.1f} points" in text
 
-    frame = pd.concat([runs("pacs-mobilenetv2/style-confirm"), runs("pacs-mobilenetv2/style-for-others")])
-    plus, other = (frame[frame.method == name].set_index(PAIR) for name in ("NDCL-plus", "BSoftmax, style"))
-    between = 100 * (plus.target_accuracy - other.target_accuracy)
+    between = style_gaps()["NDCL-plus - BSoftmax, both with style"]
     error = between.std(ddof=1) / len(between) ** 0.5
     low, high = stats.t.interval(0.95, len(between) - 1, between.mean(), error)
     assert f"the 95% interval is {low:.1f} to {high:+.1f} points" in text
     difference = re.search(r"average rank of 12 over 12 cases, critical difference ([\d.]+)", text)
     assert difference is not None
     places = {name: [float(cell) for cell in cells] for name, cells in rows("style-ranks").items()}
-    assert all(on < off for off, on in places.values())
-    ahead = {name for name, (off, _) in places.items() if off - places["NDCL-plus"][1] > float(difference[1])}
-    assert ahead == {"ERM", "NDCL", "ReWeight", "TCRI"}
+    gained = [off - on for off, on in places.values()]
+    assert f"by {span(gained)} ranks, which is less than the critical difference" in text
+    assert 0 < min(gained) <= max(gained) < float(difference[1])
+    for leader in ("NDCL-plus", "BSoftmax"):
+        ahead = {name for name, (off, _) in places.items() if off - places[leader][1] > float(difference[1])}
+        assert ahead == {"ERM", "NDCL", "ReWeight", "TCRI"}
+    assert (
+        "NDCL-plus and BSoftmax with style mixing are both significantly ahead of ERM, NDCL, ReWeight and TCRI" in text
+    )
 
 
-def style_gains() -> dict[str, pd.Series[float]]:
-    """Points that style mixing gains in each method, by setting, target and trial."""
+def style_gaps(measure: str = "target_accuracy") -> dict[str, pd.Series[float]]:
+    """The rows of the table of style mixing in other methods: points by setting, target and trial."""
     frame = pd.concat([runs("pacs-mobilenetv2/style-confirm"), runs("pacs-mobilenetv2/style-for-others")])
-    names = {name: (f"{name}, style", name) for name in ("ERM", "NDCL", "BSoftmax", "ReWeight", "TCRI")}
-    names["NDCL-plus"] = ("NDCL-plus", "NDCL-plus, no style")
+    names = {f"{name}{STYLED}": (f"{name}, style", name) for name in ("ERM", "NDCL", "BSoftmax", "ReWeight", "TCRI")}
+    names[f"NDCL-plus{STYLED}"] = ("NDCL-plus", "NDCL-plus, no style")
+    names["NDCL-plus - BSoftmax, both without style"] = ("NDCL-plus, no style", "BSoftmax")
+    names["NDCL-plus - BSoftmax, both with style"] = ("NDCL-plus", "BSoftmax, style")
     found = {}
     for title, pair in names.items():
-        on, off = (frame[frame.method == name].set_index(PAIR).target_accuracy for name in pair)
-        assert len(on) == len(off) == 36
-        found[title] = 100 * on.subtract(off)
+        one, two = (frame[frame.method == name].set_index(PAIR)[measure] for name in pair)
+        assert len(one) == len(two) == 36
+        found[title] = 100 * (one - two)
     return found
 
 
@@ -448,19 +477,47 @@ def test_longer_training_with_the_larger_network() -> None:
     for name, part in both.groupby("method"):
         assert_cell(cells[str(name)][2], part.gap, ddof=1)
         assert_cell(cells[str(name)][5], part.target_few_long - part.target_few_short, ddof=1)
-        assert stats.ttest_1samp(part.gap, 0).pvalue > 0.05
-    every, few = (stats.ttest_1samp(lead, 0).pvalue for lead in leads[1])
-    assert f"the lead over BSoftmax over all classes is not reliable (p = {every:.1g})." in text
-    lead = 100 * leads[1][1].mean()
-    assert f"On few-shot classes, the lead is {lead:.1f} points (p = {few:.1g}, not corrected)" in text
-    reached = 100 * one.target_accuracy.mean()
+        for change in (part.gap, part.target_few_long - part.target_few_short):
+            assert stats.ttest_1samp(change, 0).pvalue > 0.05
+    change = 100 * both[both.method == "NDCL-plus"].gap
+    low, high = stats.t.interval(0.95, 11, change.mean(), change.std(ddof=1) / 12**0.5)
+    assert f"For NDCL-plus, the 95% interval is {low:.1f} to {high:+.1f} points" in text
+    lead, few_lead = leads[1]
+    p, few_p, few_alone = (
+        float(stats.ttest_1samp(gaps, 0).pvalue) for gaps in (lead, few_lead, few_lead.groupby("target").mean())
+    )
+    assert f"the lead over BSoftmax over all classes is not reliable (p = {p:.2g})." in text
+    said = f"(p = {few_p:.2g}, not corrected; p = {few_alone:.2g} with one observation per target)"
+    assert f"On few-shot classes, the lead is {100 * few_lead.mean():.1f} points {said}" in text
+    reached = 100 * long[long.method == "NDCL-plus"].target_accuracy.mean()
     below = float(rows("efficientnet")["NDCL, paper (ResNet-50)"][4]) - reached
     assert f"With 1,000 steps, NDCL-plus is {below:.1f} points below the paper's NDCL" in text
     assert f"makes no reliable difference (NDCL-plus reaches {reached:.1f}%)" in prose("results/summary.md")
     assert f"from the first 600 steps in {(long.selected_step <= 600).sum()} of the {len(long)} longer runs" in text
-    same = 100 * both[both.selected_step_long == both.selected_step_short].gap
-    said = f"a standard deviation of {same.std(ddof=1):.1f} points; the largest is {same.abs().max():.1f}"
+
+
+def repeated(folder: str, shorter: str) -> pd.DataFrame:
+    """Runs of both folders that select the same step, and the points in which they differ."""
+    both = runs(folder).merge(runs(shorter), on=["method", *PAIR], suffixes=("", "_short"), validate="1:1")
+    both["gap"] = 100 * (both.target_accuracy - both.target_accuracy_short)
+    return both[both.selected_step == both.selected_step_short]
+
+
+def test_repeated_runs_in_words() -> None:
+    text, same = prose("explanation/ndcl-plus.md"), repeated("pacs-efficientnet/long", "pacs-efficientnet")
+    spread = same.gap.std(ddof=1)
+    said = f"a standard deviation of {spread:.1f} points; the largest is {same.gap.abs().max():.1f}"
     assert f"in the {len(same)} pairs that select the same step, the differences in target accuracy have {said}" in text
+    assert f"a single run has a standard deviation of {spread / 2**0.5:.1f} points" in text
+    equal_code = same[same.commit_short == "85a4c8ec2331"].gap
+    assert len(equal_code) == 7
+    assert f"between the two commits of seven of the {len(same)} pairs, a step changed only in a check" in text
+    assert f"these pairs differ by up to {equal_code.abs().max():.1f} points" in text
+    small = repeated("pacs-mobilenetv2/long", "pacs-mobilenetv2").gap
+    assert len(small) == 4
+    assert f"select the same step: {small.std(ddof=1):.1f} points, at most {small.abs().max():.1f}" in text
+    assert round(spread) == round(small.std(ddof=1)) == 3
+    assert "a standard deviation of about 3 points" in prose("results/summary.md")
 
 
 def test_leads_with_the_larger_network_in_words() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from longshift.progress import Stage
 from longshift.results.run_summary import summarize
 from longshift.training.batch_source import ResidentSource
 from longshift.training.interrupt import Interrupted
-from longshift.training.run_folder import RunFolder, read_result
+from longshift.training.run_folder import RunFolder, read_metrics, read_result
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config, train
@@ -39,6 +40,11 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
 def _same(a: Path, b: Path) -> bool:
     left, right = _weights(a), _weights(b)
     return left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
+
+
+def _measured(folder: Path) -> list[dict[str, Any]]:
+    """Terms and validation at each evaluation, without the time."""
+    return [{**row, "seconds": 0} for row in read_metrics(RunFolder(folder))]
 
 
 def test_a_run_leaves_a_complete_folder(task: Task, tmp_path: Path) -> None:
@@ -135,9 +141,16 @@ def test_a_stopped_run_goes_on_to_the_same_weights(task: Task, tmp_path: Path, s
     whole, broken = (json.loads((tmp_path / n / "result.json").read_text()) for n in ("whole", "broken"))
     assert whole["selected"] == broken["selected"]
     assert whole["last"] == broken["last"]
-    rows = [[{**json.loads(line), "seconds": 0} for line in (tmp_path / n / "metrics.jsonl").read_text().splitlines()]
-            for n in ("whole", "broken")]  # fmt: skip
-    assert rows[0] == rows[1]
+    assert _measured(tmp_path / "whole") == _measured(tmp_path / "broken")
+
+
+@pytest.mark.parametrize("method", ["bsoftmax", "ndcl_plus"])
+def test_the_first_steps_of_a_longer_run_are_those_of_a_shorter_one(method: str, task: Task, tmp_path: Path) -> None:
+    # Both have no schedules. Runs of different lengths can then be compared step by step.
+    for steps in (4, 6):
+        run = config(method=method, steps=steps, eval_every=2, schedules="scaled", hparams={"style": "both"})
+        train(run, tmp_path / str(steps), task)
+    assert _measured(tmp_path / "4") == _measured(tmp_path / "6")[:2]
 
 
 def test_a_folder_holds_one_run(task: Task, tmp_path: Path) -> None:
