@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from longshift.methods import get_method
+from longshift.methods.info import step_costs
 from longshift.paper.published_tables import overall_results
 from longshift.report.titles import method_title
 from longshift.toml import read_toml
@@ -570,6 +571,13 @@ def test_cost_of_style_mixing_in_words() -> None:
     assert frame.ratio_high.max() < 1.1
     assert both.min() > frame[frame["style"] != "both"].ratio.max()
     assert set(frame.commit) == {"af5d34685b20"}
+
+
+def test_step_cost_of_ndcl_plus_on_a_gpu_is_that_of_its_own_benchmark() -> None:
+    # Timed with ERM by benchmarks/style_cost.py, without style, uncompiled: the conditions of benchmarks/methods.py.
+    frame = pd.read_csv(ROOT / "results" / "style-cost.csv")
+    plain = frame[(frame["style"] == "none") & (frame["compile"] == "off")].set_index("method").seconds_per_step
+    assert step_costs()["ndcl_plus"]["NVIDIA H200"] == round(plain["ndcl_plus"] / plain["erm"], 2)
 
 
 def test_mixstyle_on_pacs_in_words() -> None:
