@@ -13,7 +13,7 @@ import pytest
 from longshift.files import read_json
 from longshift.fitting import fit
 from longshift.fitting.job_runner import JobRunner, _StepCount
-from longshift.fitting.plan import Job
+from longshift.fitting.plan import Job, Plan
 from longshift.fitting.time_limit import TimeLimit
 from longshift.progress import Bar, Tick
 from longshift.settings import NO_TARGET
@@ -101,6 +101,40 @@ def test_a_comparison_that_is_added_later_has_the_steps_of_each_site(slow: Slow,
     assert first["north"] == {100} != first["west"]
     fit(x, y, domains, compare=True, **options)
     assert steps_by_site(tmp_path / "fit") == first
+
+
+@pytest.mark.slow
+def test_a_machine_that_keeps_slowing_down_leaves_a_useful_model(slow: Slow, tmp_path: Path) -> None:
+    """Each start of a run is slower than the one before. No run has fewer than a third of the planned steps."""
+    begun: list[tuple[str, int]] = []
+
+    def seconds(job: Job) -> float:
+        if (job.site, job.config.steps) not in begun:
+            begun.append((job.site, job.config.steps))
+        return 0.1 * 2 ** len(begun)
+
+    slow(seconds)
+    x, y, domains = vectors()
+    said: list[str] = []
+    out = tmp_path / "fit"
+    done = fit(x, y, domains, method="erm", steps=90, minutes=1, out=out, runtime=CPU, say=said.append)
+    kept = read_json(out / "fit.json")["steps"]
+    assert kept["final"] == kept["held_out"]["west"] == 30
+    assert min(kept["held_out"].values()) == 30
+    starts = [site for site, _ in begun]
+    assert max(starts.count(site) for site in starts) == 2
+    slower = [text for text in said if "slower than measured" in text]
+    assert len(slower) == len(begun) - 4
+    assert "have 30 steps instead of 90. This takes longer than the given time" in slower[-1]
+    assert done.report.read_text(encoding="utf-8").count("slower than measured") == 1
+
+
+def test_only_the_last_sentence_on_slow_training_is_kept() -> None:
+    plan = Plan("erm", ("north",), {"steps": 90, "eval_every": 30}, "", "", "", pace="90 steps per run.")
+    shorter = plan.with_steps(60, {}, "First.").with_steps(40, {"north": 60}, "Second.")
+    assert shorter.training(2) == "2 runs. 90 steps per run. Second."
+    assert (shorter.steps_at_first, shorter.fewest_steps) == (90, 30)
+    assert (shorter.steps_at("north"), shorter.steps_at(NO_TARGET)) == (60, 40)
 
 
 def test_a_later_command_keeps_what_an_earlier_one_added(tmp_path: Path) -> None:

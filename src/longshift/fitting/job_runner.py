@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
-from longshift.fitting.plan import FEWEST, Job, Plan, lengths
+from longshift.fitting.plan import Job, Plan, lengths
 from longshift.fitting.time_limit import TimeLimit
 from longshift.locks import lock_folder
 from longshift.progress import Tick
@@ -69,6 +69,7 @@ class JobRunner:
         self.say, self.stop, self.keep = say, stop, keep
         self._bar, self._early = bars
         self._known: dict[tuple[Any, ...], Task] = {}
+        self._restarted: set[Path] = set()  # runs that were shortened once
 
     def task(self, job: Job) -> Task:
         """The data of a job: read and decoded (or passed through the frozen network) once."""
@@ -81,7 +82,9 @@ class JobRunner:
         """Train the jobs that are not finished. If they are too slow, the plan has fewer steps afterwards.
 
         Jobs that were shortened are replaced in the list. All runs without the same site have the same number of
-        steps, because they are compared: a site with a finished run is never shortened.
+        steps, because they are compared: a site with a finished run is never shortened. A run starts again at most
+        once, and no run has fewer than `Plan.fewest_steps`: on a machine that keeps slowing down, each new start would
+        lose time, and the last runs, among them the final model, would pay for it.
 
         Args:
             jobs: The runs, site by site.
@@ -107,8 +110,13 @@ class JobRunner:
                     # By the finished runs, not by the place in the list: the runs of a later --compare are between.
                     count, of = earlier + len(results) + 1, earlier + len(jobs) + later
                     label = f"{count}/{of} {jobs[number].label}"
-                    pinned = jobs[number].site in _finished_sites(jobs, results)
-                    found = self._train_one(jobs[number], remaining, _noted(tick, label, self.limit), pinned)
+                    job = jobs[number]
+                    pinned = (
+                        job.site in _finished_sites(jobs, results)
+                        or job.folder in self._restarted
+                        or job.config.steps <= plan.fewest_steps
+                    )
+                    found = self._train_one(job, remaining, _noted(tick, label, self.limit), pinned)
                     if found is not None:
                         results[jobs[number].folder] = found
                     elif self.limit.tripped:
@@ -162,13 +170,17 @@ class JobRunner:
         """
         pinned = _finished_sites(jobs, results)
         current = next(job for job in jobs if job.folder not in results)
-        steps = min(max(self.limit.affordable(), FEWEST), current.config.steps - 1)
+        affordable = self.limit.affordable()
+        steps = min(max(affordable, plan.fewest_steps), current.config.steps - 1)
         sites = dict.fromkeys(job.site for job in jobs if job.site not in pinned and job.site != NO_TARGET)
         shorter = f"Runs that hold out {any_of(sites)}, and the final model, have" if sites else "The final model has"
         reason = (
-            f"Training is slower than measured at the start. {shorter} {steps} steps instead of {current.config.steps}."
+            f"Training is slower than measured at the start. {shorter} {steps} steps instead of {plan.steps_at_first}."
         )
+        if affordable < steps:
+            reason += " This takes longer than the given time: with even fewer steps, the model would be of little use."
         shutil.rmtree(current.folder)
+        self._restarted.add(current.folder)
         self.say(reason)
         for index, job in enumerate(jobs):
             if job.site not in pinned:

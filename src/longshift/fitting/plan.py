@@ -24,6 +24,7 @@ COMPARED = ("erm", "bsoftmax", "ndcl_plus")  # by --compare, in addition to the 
 EFFORT = {"mlp": (20, 200, 300, 1000), "small_conv": (40, 300, 1500, 3000), "timm": (20, 200, 3000, 5000)}
 LONGER = 3  # times the usual steps if there is time; harmless, since weights are selected during training
 FEWEST = 20  # steps; with fewer, nothing is learned
+SHORTEST = 3  # a run that is too slow has at least this part (a third) of the planned steps, even if it takes longer
 STEP_SHARE = 0.75  # of the given time is for steps; the rest is for evaluation and the report
 WARM, TIMED = 3, 5
 
@@ -58,6 +59,8 @@ class Plan:
     fingerprint: str  # of the manifest
     version: str  # of the data, by the content of their files
     pace: str = ""  # how the given time is used, in words that are also true after the training
+    slower: str = ""  # where time ran short: a sentence on the steps that runs have now
+    planned_steps: int = 0  # where time ran short: of each run before that
     choice: str = ""  # why the whole network or only a head is trained
     site_steps: dict[str, int] = field(default_factory=dict)  # where time ran short: of the runs of earlier sites
     styles: tuple[str, ...] = ()  # tried at each held-out site
@@ -74,7 +77,7 @@ class Plan:
         """The number and the length of all runs, with the reason if --minutes was given; `runs` are without a trial."""
         runs += self.style_runs
         if self.pace:
-            return f"{counted(runs, 'run')}. {self.pace}"
+            return f"{counted(runs, 'run')}. {self.pace} {self.slower}".rstrip()
         return f"{counted(runs, 'run')} of {counted(self.base['steps'], 'step')}."
 
     @property
@@ -95,11 +98,20 @@ class Plan:
         Args:
             steps: The new length.
             pinned: Steps at sites with finished runs: methods are compared there, so the others have as many.
-            reason: A sentence for the report.
+            reason: A sentence for the report, in place of an earlier one.
         """
-        kept = {**self.site_steps, **pinned}
-        pace = f"{self.pace} {reason}".strip()
-        return replace(self, base={**self.base, **lengths(steps)}, site_steps=kept, pace=pace)
+        kept, base = {**self.site_steps, **pinned}, {**self.base, **lengths(steps)}
+        return replace(self, base=base, site_steps=kept, slower=reason, planned_steps=self.steps_at_first)
+
+    @property
+    def steps_at_first(self) -> int:
+        """Steps of each run before time ran short."""
+        return self.planned_steps or int(self.base["steps"])
+
+    @property
+    def fewest_steps(self) -> int:
+        """Steps that each run has even if time runs short: a part of the planned ones, so that it learns enough."""
+        return max(FEWEST, self.steps_at_first // SHORTEST)
 
     def steps_at(self, site: str) -> int:
         """Steps of each run without this site; `NO_TARGET`: of the final model."""
