@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from longshift.demo.demo_report import demo_page, demo_sweep, read_demo
-from longshift.demo.rescued_classes import Rescue
+from longshift.demo.rescued_classes import Rescue, average_ranks, method_scores
 from longshift.report import ClassChange, class_changes
 from longshift.report.html_page import render_page
+from longshift.report.ranking import rank_methods
+from longshift.results import as_frame
+from longshift.results.selection import choose
 from longshift.sweep.jobs import make_plan
-from tests.report.folders import write_runs
+from tests.report.fake import row
+from tests.report.folders import write_run, write_runs
 
 CLASSES = [ClassChange("dog", 900, 0.9, 0.8), ClassChange("owl", 4, 0.1, 0.5), ClassChange("cat", 40, 0.5, 0.52)]
 
@@ -55,6 +60,37 @@ def test_the_page_opens_with_the_sentence_and_the_picture(tmp_path: Path) -> Non
     drawn = rest[picture:summary]
     for text in ("TotalHeavyTail: the same classes are rare everywhere", "Duality:", "ERM", "NDCL", "owl"):
         assert text in drawn
+
+
+@pytest.mark.slow
+def test_the_picture_shows_the_leader_of_the_summary(tmp_path: Path) -> None:
+    """BSoftmax is better on three of four cases, NDCL-plus has the higher mean."""
+    settings, targets = ("TotalHeavyTail", "Duality"), ("photo", "sketch")
+    for i, (setting, target) in enumerate(itertools.product(settings, targets)):
+        for method, skill in {"erm": 0.0, "bsoftmax": 20.0 * (i < 3), "ndcl_plus": 2.0}.items():
+            write_run(tmp_path / "runs" / f"{method}-{i}", method, target, setting=setting, skill=skill)
+    found = read_demo(tmp_path / "runs")
+    scores = method_scores(found.runs.chosen)
+    assert scores["bsoftmax"][1] < scores["ndcl_plus"][1]
+    assert found.rescue.method == "bsoftmax"
+    page = demo_page(found, tmp_path / "index.html", "pacs-features")
+    assert "BSoftmax ranks first" in page.summary[0]
+    html = render_page(page)
+    assert "The picture compares ERM with BSoftmax because BSoftmax has the best average rank of the methods" in html
+    assert f"BSoftmax {found.rescue.ranks['bsoftmax']:.2f} and {scores['bsoftmax'][1]:.1f}%; NDCL-plus" in html
+    assert html.count("so NDCL-plus runs without style mixing, the part that helps it on images.") == 1
+    digits = render_page(demo_page(found, tmp_path / "index.html", "digits"))
+    assert "style mixing" not in digits
+
+
+def test_ranks_are_those_of_the_report() -> None:
+    values = {"erm": (0.2, 0.2, 0.2, 0.2), "bsoftmax": (0.6, 0.6, 0.6, 0.3), "ndcl_plus": (0.5, 0.5, 0.5, 0.9)}
+    made = [row(m, 0, target=x, value=v) for m, own in values.items() for x, v in zip("abcd", own, strict=True)]
+    chosen = choose(as_frame(made))
+    ranks, result = average_ranks(chosen), rank_methods(chosen)
+    assert tuple(ranks) == result.order == ("bsoftmax", "ndcl_plus", "erm")
+    assert result.significance is not None
+    assert ranks == result.significance.test.ranks
 
 
 def test_an_arrow_tells_both_numbers() -> None:

@@ -111,7 +111,7 @@ def test_a_machine_that_keeps_slowing_down_leaves_a_useful_model(slow: Slow, tmp
     def seconds(job: Job) -> float:
         if (job.site, job.config.steps) not in begun:
             begun.append((job.site, job.config.steps))
-        return 0.1 * 2 ** len(begun)
+        return 0.1 * float(2 ** len(begun))
 
     slow(seconds)
     x, y, domains = vectors()

@@ -77,8 +77,11 @@ def test_a_class_of_one_site_is_told_apart_from_a_weak_one() -> None:
     assert [(c.name, c.alone) for c in found] == [("z", "a"), ("y", ""), ("x", "")]
     (weak,) = weak_classes(found)
     assert weak.words() == (
-        "1 of 2 correct (50%; within noise: 16 to 84% with this number of samples), most often misclassified as x"
+        "1 of 2 correct (50%), most often misclassified as x (not clearly weak: 80% interval 16 to 84%, from the "
+        "sample size alone)"
     )
+    assert weak.words() in name_weak([weak])
+    assert replace(weak, unsure=False).words() == "1 of 2 correct (50%), most often misclassified as x"
     assert accuracy_without(("x", "y", "z"), rows, {"z"}) == pytest.approx((9 / 12 + 9 / 10) / 2)
 
 
@@ -116,10 +119,10 @@ def test_no_site_is_the_hardest_if_all_are_alike() -> None:
     assert hardest(rows) == "The hardest site was a: 80% accuracy when held out."
 
 
-def test_the_hardest_site_may_be_within_noise() -> None:
+def test_the_hardest_site_may_not_be_hard() -> None:
     """By the rule of the section on low scores: 15 points below the mean, or below one half."""
     rows = [replace(score("a", 0.45, 0), n=9), score("b", 0.6, 0), score("c", 0.65, 0)]
-    doubt = "within noise: 9 samples cannot show that it is hard"
+    doubt = "not clearly hard: 9 samples are too few to tell"
     assert hardest(rows) == f"The hardest site was a: 45% accuracy when held out ({doubt})."
     rows[0] = replace(rows[0], n=9000)
     assert hardest(rows) == "The hardest site was a: 45% accuracy when held out."

@@ -53,13 +53,13 @@ def test_every_sample_counts_once() -> None:
     assert weak.text == (
         "7 of 12 samples right (80% interval 40 to 74%, from the sample size alone). By domain: a 1 of 3, b 6 of 9. "
         "A run has 2 training samples of it on average, and 6 of the median class. "
-        "Most often misclassified as cat (33%), dog (8%). Within noise: 12 samples cannot show that it is weak."
+        "Most often misclassified as cat (33%), dog (8%). It may not be weak: 12 samples are too few to tell."
     )
 
 
 def test_the_same_samples_in_several_trials_give_no_interval() -> None:
     (weak,) = weak_classes([made_up("a", [[9, 1, 0], [0, 9, 0], [2, 0, 1]])] * 2)
-    assert weak.text.endswith("Within noise: 3 samples cannot show that it is weak.")  # and not 6
+    assert weak.text.endswith("It may not be weak: 3 samples are too few to tell.")  # and not 6
     assert weak.text.startswith("2 of 6 samples right. A run has 2 training samples of it on average")
 
 
@@ -98,7 +98,7 @@ def test_nothing_could_be_learned() -> None:
         (
             [[[9, 0, 0], [0, 9, 0], [1, 0, 1]]],
             [90, 90, 90],
-            "Within noise: 2 samples cannot show that it is weak. Label more samples",
+            "It may not be weak: 2 samples are too few to tell. Label more samples",
         ),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [90, 90, 9], "little to learn it from, so collect more samples"),
         ([[[90, 0, 0], [0, 90, 0], [80, 0, 10]]], [9, 9, 8], "little to learn it from, so collect more samples"),
@@ -132,8 +132,8 @@ def test_what_to_do_about_a_weak_class(tables: list[list[list[int]]], counts: li
     assert (weak.name, weak.title) == ("owl", "Low-scoring class")
     assert advice in weak.text
     assert ("little to learn it from" in weak.text) == (counts[2] < np.median(counts))
-    assert ("cannot show that it is weak" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
-    assert ("What to do" in weak.text) == ("cannot show" not in weak.text)  # nothing to do about what is not shown
+    assert ("too few to tell" in weak.text) == (len(tables) == 1 and tables[0][2] == [1, 0, 1])
+    assert ("What to do" in weak.text) == ("too few to tell" not in weak.text)  # nothing to do about what is not shown
     assert "What to do" not in weak_classes(records)[0].text
 
 
@@ -161,10 +161,41 @@ def test_a_class_that_is_alike_at_all_sites_gets_no_advice_about_one() -> None:
 def test_a_class_that_is_not_shown_to_be_weak_may_be_so_at_one_site() -> None:
     (weak,) = weak_classes(owls(sketch=2, art=18, photo=20), noun="site", advise=True)
     assert (
-        "Within noise: 60 samples cannot show that it is weak except at sketch. Most mistakes are at sketch"
-        in weak.text
+        "It may not be weak: 60 samples are too few to tell. At sketch, it is clearly weaker than at the other sites. "
+        "Most mistakes are at sketch" in weak.text
     )
     assert "Label more" not in weak.text
+
+
+@pytest.mark.parametrize(
+    ("run", "accuracy", "blamed"),
+    [
+        ({"weights": None, "pretrained": False}, 0.59, "network"),
+        ({"weights": None, "pretrained": False}, 0.61, "data"),
+        ({"weights": "resnet18.safetensors", "pretrained": False}, 0.3, "data"),
+        ({"weights": None, "pretrained": True}, 0.3, "data"),
+        ({"weights": None, "pretrained": False, "data": "vectors.npz"}, 0.3, "data"),
+    ],
+)
+@pytest.mark.parametrize("part", ["test", "validation"])
+def test_a_network_without_weights_is_blamed_before_the_data(
+    run: dict[str, Any], accuracy: float, blamed: str, part: str
+) -> None:
+    """If the accuracy is low even on other samples of the training sites, below 60%."""
+    records = [made_up("a", [[90, 0, 0], [0, 90, 0], [80, 0, 10]]), made_up("b", [[0, 99, 0], [0, 9, 90], [9, 90, 0]])]
+    for record in records:
+        record.result["split"]["counts"] = [[90, 90, 90]]
+        record.result["run"] |= run
+        named = {"worst_domain": 0.5, "worst_domain_name": "elsewhere"}
+        record.result["selected"][part] = {"accuracy": accuracy, **named}
+    section = weak_section(records, noun="site", advise=True)
+    texts = [
+        weak.text for weak in (*weak_classes(records, noun="site", advise=True), *weak_domains(records, "site", True))
+    ]
+    first = "No pretrained weights were used. Try --weights FILE.safetensors first."
+    assert (first in section.intro) == (blamed == "network")
+    assert any("What to do" in text for text in texts) == (blamed == "data")
+    assert first not in weak_section(records).intro  # pages of sweeps give no advice
 
 
 def test_the_low_site_is_found_by_fishers_test() -> None:
@@ -225,10 +256,10 @@ def test_the_best_domain_is_not_a_weak_point() -> None:
     assert "mean of 2 runs." in twice[0].text
     (noisy,) = weak_domains([made_up("a", bad), made_up("b", good)], "site", advise=True)
     assert noisy.title == "Low-scoring site"
-    assert noisy.text.endswith("Within noise: 30 samples cannot show that it is hard.")
+    assert noisy.text.endswith("It may not be hard: 30 samples are too few to tell.")
     (hard,) = weak_domains([made_up("a", [[10 * n for n in row] for row in bad]), made_up("b", good)], "site", True)
     assert hard.title == "Low-scoring site"
-    assert "Within noise" not in hard.text
+    assert "may not be hard" not in hard.text
     assert "What to do: find out what is different at a" in hard.text
 
 

@@ -13,6 +13,7 @@ from longshift.report import Line, Record, Section, figure, join_html, line_char
 
 BINS, POINTS = 10, 20
 FEWEST = 10  # predictions in a bin
+RIGHT = 2  # points: mean probability and accuracy that differ by no more are about equal
 
 
 def calibration_section(records: Sequence[Record]) -> list[Section]:
@@ -39,8 +40,24 @@ def calibration_section(records: Sequence[Record]) -> list[Section]:
             "Accuracy against coverage: of the most confident predictions, this share is correct.",
         ),
     )  # fmt: skip
-    intro = "At the held-out sites, with the calibrated probabilities of longshift predict; every sample counts once."
+    measured = held_out_gap(float(confidence.mean()), float(correct.mean()), len(parts))
+    intro = f"Calibrated probabilities of longshift predict; every sample counts once. {measured}"
     return [Section("Calibration at unseen sites", plots, intro, "calibration")]
+
+
+def held_out_gap(confidence: float, accuracy: float, sites: int) -> str:
+    """Whether probabilities were too high or too low at the held-out sites, from their mean and the accuracy there.
+
+    >>> held_out_gap(0.62, 0.69, 3)
+    'At the held-out sites, probabilities were too low by 7 points on average (mean probability 62%, 69% correct).'
+    """
+    probability, correct = round(100 * confidence), round(100 * accuracy)
+    points = probability - correct  # of the printed numbers, so that a reader can check it
+    off = "about right" if abs(points) <= RIGHT else f"too {'high' if points > 0 else 'low'} by {abs(points)} points"
+    return (
+        f"At the held-out site{'s' * (sites > 1)}, probabilities were {off} on average (mean probability "
+        f"{probability}%, {correct}% correct)."
+    )
 
 
 def reliability(confidence: FloatArray, correct: npt.NDArray[np.bool_]) -> tuple[list[float], list[float]]:

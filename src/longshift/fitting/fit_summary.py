@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ from longshift.fitting.site_scores import (
 )
 from longshift.inference import UnseenAccuracy
 from longshift.methods import get_method
+from longshift.report import LEARNED
+from longshift.settings import NO_TARGET
 from longshift.text import agree, counted, decimal, some
 
 NOTEWORTHY = 0.05  # a difference between seen and unseen sites
@@ -92,21 +94,36 @@ def summarize(
     sentences = [f"Accuracy of {title} at a new site: {accuracy.words()}. {averaged}."]
     if meaning := accuracy.meaning():
         sentences.append(meaning)
-    unseen = {"selected": UnseenAccuracy(balanced.mean, len(own), len(look.classes))}
+    validation = final["selected"]["validation"]["accuracy"]
+    alone = [score for score in classes if score.alone]
+    unmeasured = {score.name for score in alone}
+    unseen = {"selected": unseen_accuracy(look.classes, own, unmeasured)}
     warning = unseen["selected"].warning()
+    scratch = look.noun != "vectors" and not (final["run"]["weights"] or final["run"]["pretrained"])
+    first = try_weights(own, validation) if scratch else ""
     if warning:
-        start = "" if look.noun == "vectors" else ", a pretrained backbone (--weights)"
-        sentences.append(f"{warning} More {look.noun} from more sites{start} or more steps (--steps) may help.")
+        left_out = " Classes that only one site has are left out of this number." if alone else ""
+        start = ", a pretrained backbone (--weights)" if scratch else ""
+        hint = first or f"More {look.noun} from more sites{start} or more steps (--steps) may help."
+        sentences.insert(0, f"{warning}{left_out} {hint}")
+    elif first:
+        sentences.append(first)
+    if few_steps := short_training(plan):
+        sentences.insert(0, few_steps)
     if len(own) == 1:
         sentences.append("Run without --target to hold out each site: one does not show how sites differ.")
     else:
         sentences.append(hardest(own))
-    cost = cost_of_a_new_site(own)
+    cost = cost_of_a_new_site(own, advise=not first)
     if cost:
         sentences.append(cost)
-    alone = [score for score in classes if score.alone]
     if alone:
-        sentences.append(unlearned(alone, accuracy_without(look.classes, own, {score.name for score in alone})))
+        sentences.append(unlearned(alone, accuracy_without(look.classes, own, unmeasured)))
+        measured = [score.name for score in classes if not score.alone]
+        if len(measured) == 1:
+            sentences.append(
+                f"Only {measured[0]} was measured, so these numbers do not show how well the model tells classes apart."
+            )
     if weak:
         sentences.append(name_weak(weak))
     else:
@@ -121,7 +138,7 @@ def summarize(
     average = next((name for name in scores if name.startswith(f"{title} + ")), None)
     if average:
         with_average = expect([s.balanced for s in scores[average]], sizes).mean
-        unseen["averaged"] = UnseenAccuracy(with_average, len(own), len(look.classes))
+        unseen["averaged"] = unseen_accuracy(look.classes, scores[average], unmeasured)
         gain = with_average - balanced.mean
         points = decimal(100 * gain, signed=True)
         sentences.append(
@@ -130,7 +147,6 @@ def summarize(
         )
     if plan.style_reason:
         sentences.append(plan.style_reason)
-    validation = final["selected"]["validation"]["accuracy"]
     sentences.append(
         f"The final model is trained on {'both' if len(look.sites) == 2 else f'all {len(look.sites)}'} sites. Its "
         f"accuracy on validation samples from these sites is {100 * validation:.0f}%. Its weights were selected on "
@@ -139,7 +155,51 @@ def summarize(
     return Summary(title, scores, accuracy, balanced, classes, weak, judgment, plan.style_reason, sentences, unseen)
 
 
-def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:
+def unseen_accuracy(classes: Sequence[str], own: Sequence[SiteScore], left_out: Collection[str]) -> UnseenAccuracy:
+    """The accuracy that decides whether the model may be used.
+
+    Classes that only one site has are left out, because no model could learn them while that site was held out. If
+    there are no others, all count. Guessing is among the classes that are left, or among all where only one is left.
+    """
+    sites = [
+        [value for name, value in score.per_class.items() if value is not None and name not in left_out]
+        for score in own
+    ]
+    means = [float(np.mean(values)) for values in sites if values]
+    if not left_out or not means:
+        return UnseenAccuracy(float(np.mean([score.balanced for score in own])), len(own), len(classes))
+    left = len(classes) - len(left_out)
+    return UnseenAccuracy(float(np.mean(means)), len(means), left if left > 1 else len(classes))
+
+
+def try_weights(own: Sequence[SiteScore], validation: float) -> str:
+    """The first hint for a network without pretrained weights whose accuracy is low even at known sites, or "".
+
+    The accuracy at known sites is that on other samples of the training sites, mean over the held-out runs; without
+    such samples, the validation accuracy of the final model.
+    """
+    seen = [score.seen for score in own if score.seen is not None]
+    known = float(np.mean(seen)) if seen else validation
+    if known >= LEARNED:
+        return ""
+    return (
+        "No pretrained weights were used. Try --weights FILE.safetensors first. Accuracy is low even on other samples "
+        f"of the training sites ({100 * known:.0f}%)."
+    )
+
+
+def short_training(plan: Plan) -> str:
+    """The first sentence if time ran so short that the final model has less than half of its planned steps, else ""."""
+    steps = plan.steps_at(NO_TARGET)
+    if 2 * steps >= plan.steps_at_first:
+        return ""
+    return (
+        f"Training was cut short: the final model has only {steps} of the {plan.steps_at_first} planned steps. Fit "
+        "again with more --minutes before you rely on the numbers below."
+    )
+
+
+def cost_of_a_new_site(own: Sequence[SiteScore], advise: bool = True) -> str:
     """What it costs that a site is not among the training sites, measured at the same sites; "" for next to nothing."""
     pairs = same_site_gaps(own)
     if pairs:
@@ -159,7 +219,8 @@ def cost_of_a_new_site(own: Sequence[SiteScore]) -> str:
     if seen - unseen <= NOTEWORTHY:
         return ""
     points = round(100 * seen) - round(100 * unseen)  # of the printed numbers, so that a reader can check it
-    return f"{start}: a new site costs about {points} points. Training samples from the new site would help most."
+    advice = " Training samples from the new site would help most." if advise else ""
+    return f"{start}: a new site costs about {points} points.{advice}"
 
 
 def name_weak(weak: Sequence[ClassScore]) -> str:
@@ -187,5 +248,5 @@ def unlearned(alone: Sequence[ClassScore], without: float | None) -> str:
         f"Not measured: {listed}. No training samples of {it} were left while {its} only site was held out. "
         f"{its.capitalize()} {counted(n, 'sample')} {agree(n, 'counts', 'count')} as misclassified above"
         + ("." if without is None else f"; without {it}, expect {100 * without:.0f}% accuracy.")
-        + f" The final model learns {it} from that site only; samples from a second site would help most."
+        + f" The final model learns {it} from that site only; samples from a second site would help."
     )

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from longshift.data import read_vector_source
 from longshift.files import write_text
+from longshift.fitting.calibration_section import held_out_gap
 from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, hardest_site
+from longshift.inference import FINAL_FOLDER, HeldOutSite, read_knowledge
 from longshift.methods import get_method
 from longshift.report import escape
 from longshift.text import counted
+from longshift.training import RunFolder, read_model_file
 
 
 def write_card(path: Path, look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any]) -> None:
-    """Write MODEL_CARD.md."""
-    write_text(path, card(look, plan, summary, final, path.parent))
+    """Write MODEL_CARD.md, once the final model and what is known about new sites are written."""
+    model = RunFolder(path.parent / FINAL_FOLDER)
+    knowledge = read_knowledge(model.path, read_model_file(model.description).weights, len(look.classes))
+    write_text(path, card(look, plan, summary, final, path.parent, knowledge.held_out if knowledge else ()))
 
 
-def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path) -> str:
-    """The text of the card."""
+def card(
+    look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, Any], folder: Path,
+    held_out: Sequence[HeldOutSite],
+) -> str:  # fmt: skip
+    """The text of the card; without predictions at held-out sites, `held_out` is empty."""
     run = final["run"]
     worst, doubt = hardest_site(summary.own)
     alone = [c for c in summary.classes if c.alone]
@@ -109,12 +117,22 @@ def card(look: DataSummary, plan: Plan, summary: Summary, final: Mapping[str, An
         f"found = longshift.predict({str(folder)!r}, [{look.new_site!r}])",
         "```",
         "",
-        "Probabilities are calibrated for the sites above; at a new site they tend to be too high. Check predictions "
-        "that are marked unsure, and label a few samples from the new site to check the estimate. Where a mistake does "
-        "harm, a person must make the decision.",
+        f"Probabilities are calibrated for the sites above. {calibration(held_out)} Check predictions that are marked "
+        "unsure, and label a few samples from the new site to check the estimate. Where a mistake does harm, a person "
+        "must make the decision.",
         "",
     ]
     return "\n".join(lines)
+
+
+def calibration(held_out: Sequence[HeldOutSite]) -> str:
+    """Whether probabilities were too high or too low at the held-out sites; every sample counts once."""
+    n = sum(site.signals.n for site in held_out)
+    if not n:
+        return "At a new site, they may be too high or too low."
+    confidence = sum(site.signals.n * site.signals.confidence for site in held_out) / n
+    accuracy = sum(site.signals.n * site.accuracy for site in held_out) / n
+    return f"{held_out_gap(confidence, accuracy, len(held_out))} At a new site, this may differ."
 
 
 def _method(name: str) -> str:

@@ -12,7 +12,7 @@ from scipy import stats
 from longshift.analysis import ENOUGH_SITES, LEVEL, one_more_site
 from longshift.metrics import mean_class_accuracy
 from longshift.report import share_interval, weak_below, weak_indices
-from longshift.text import counted, some
+from longshift.text import agree, counted, some
 
 WORTH = 0.005  # half a point
 EQUAL = 1e-9  # differences of accuracies that differ by less are rounding errors
@@ -130,9 +130,12 @@ class ClassScore:
     def words(self) -> str:
         """Such as "4 of 12 correct (33%), most often misclassified as naevus"."""
         taken = f", most often misclassified as {self.taken_for}" if self.taken_for else ""
+        words = f"{self.right} of {self.n} correct ({100 * self.recall:.0f}%){taken}"
+        if not self.unsure:
+            return words
         low, high = (100 * end for end in share_interval(self.recall, self.n))
-        doubt = f"; within noise: {low:.0f} to {high:.0f}% with this number of samples" if self.unsure else ""
-        return f"{self.right} of {self.n} correct ({100 * self.recall:.0f}%{doubt}){taken}"
+        interval = f"{100 * LEVEL:.0f}% interval {low:.0f} to {high:.0f}%, from the sample size alone"
+        return f"{words} (not clearly weak: {interval})"
 
 
 def class_scores(
@@ -163,7 +166,7 @@ def weak_classes(scores: Sequence[ClassScore]) -> list[ClassScore]:
 
 
 def hardest_site(scores: Sequence[SiteScore]) -> tuple[SiteScore, str]:
-    """The site with the lowest accuracy, and "within noise: ..." where its samples cannot show that it is hard.
+    """The site with the lowest accuracy, and a few words where its samples are too few to show that it is hard.
 
     A site is hard by the rule of weak classes.
     """
@@ -172,7 +175,7 @@ def hardest_site(scores: Sequence[SiteScore]) -> tuple[SiteScore, str]:
     hard = any(scores[k] is worst for k in weak_indices(shares))
     if not hard or share_interval(worst.accuracy, worst.n)[1] < weak_below(shares):
         return worst, ""
-    return worst, f"within noise: {counted(worst.n, 'sample')} cannot show that it is hard"
+    return worst, f"not clearly hard: {counted(worst.n, 'sample')} {agree(worst.n, 'is', 'are')} too few to tell"
 
 
 def same_site_gaps(scores: Sequence[SiteScore]) -> dict[str, tuple[float, float]]:

@@ -107,7 +107,7 @@ if TYPE_CHECKING:
         order_methods as order_methods,
         order_settings as order_settings,
     )
-    from longshift.report.weak_page_section import weak_section as weak_section
+    from longshift.report.weak_page_section import LEARNED as LEARNED, weak_section as weak_section
     from longshift.report.weak_rule import (
         share_interval as share_interval,
         weak_below as weak_below,

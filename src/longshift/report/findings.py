@@ -15,6 +15,8 @@ from longshift.report.titles import RULES, is_averaged, method_title
 from longshift.results import averages, per_target
 from longshift.text import counted, decimal
 
+MOST_NAMED = 4  # methods that are listed by name; more would bury the finding
+
 
 def report_findings(runs: ReportRuns, among: RankedRows = "variants", result: Ranking | None = None) -> list[str]:
     """The summary of a report, and whether its runs were too short; nothing without any accuracy on a target.
@@ -84,17 +86,10 @@ def _winner(result: Ranking) -> str:
     if result.level:
         same = [result.winner, *result.level]
         numbers = [f"{method_title(m)} {100 * result.mean[m]:.1f}%" for m in same]
-        shared = [method_title(m) for m in same if _same_rank(result, m)]
-        first = f"{in_words(shared)} share the first rank" if len(shared) > 1 else f"{name} ranks first"
-        whose = f"and {name}'s" if len(shared) > 1 else "but its"
-        once = result.lead is not None and result.lead.stderr is None
-        near = "mean is no higher"
-        if not once:
-            near = "lead is at most one standard error (of the difference or of the other method's mean, whichever is "
-            near += "larger)"
+        titles = in_words([method_title(m) for m in same])
         return (
-            f"{in_words([method_title(m) for m in same])} are tied for the lead among {len(result.order)} methods on "
-            f"unseen domains: {in_words(numbers)} {over}. {first} on average, {whose} {near}."
+            f"{titles} are tied for the lead among {len(result.order)} methods on unseen domains: {in_words(numbers)} "
+            f"{over}{_within(result)}.{_ranks_of_the_tied(result, same)}"
         )
     second = method_title(result.order[1])
     first = ""
@@ -112,20 +107,44 @@ def _winner(result: Ranking) -> str:
     return f"{name} {best} of {len(result.order)} methods on unseen domains: {mean:.1f}% {over}{lead}.{first}"
 
 
-def _same_rank(result: Ranking, method: str) -> bool:
-    """Whether a method's average rank is the winner's; with a single case, whether its mean is."""
-    by = result.mean if result.significance is None else result.significance.test.ranks
-    return math.isclose(by[method], by[result.winner])
+def _within(result: Ranking) -> str:
+    """Why methods count as tied; with one trial their means are equal, so there is nothing to say."""
+    leads = [result.leads[method] for method in result.level]
+    if any(lead.stderr is None for lead in leads):
+        return ""
+    differ = "the difference is" if len(leads) == 1 else f"their differences from {method_title(result.winner)} are"
+    own = all(lead.within_own_error for lead in leads)
+    which = "" if own else " (of the difference or of the other method's mean, whichever is larger)"
+    return f"; {differ} at most one standard error{which}"
+
+
+def _ranks_of_the_tied(result: Ranking, same: Sequence[str]) -> str:
+    """Which of the tied methods has the best average rank; nothing with a single case, which has no average."""
+    if result.significance is None:
+        return ""
+    ranks = result.significance.test.ranks
+    name, best = method_title(result.winner), ranks[result.winner]
+    shared = [m for m in same if math.isclose(ranks[m], best)]
+    rest = [f"{method_title(m)} has {ranks[m]:.2f}" for m in same if m not in shared]
+    if len(shared) > 1:
+        has = f"{in_words([method_title(m) for m in shared])} share the best average rank"
+    else:
+        has = f"{name} has the {'better' if len(same) == 2 else 'best'} average rank"
+    return f" {has}, {best:.2f}{'; ' if rest else ''}{in_words(rest)}."
 
 
 def _how_sure(result: Ranking) -> list[str]:
     if len(result.order) == 1:
         return ["There is only one method, so there is nothing to compare."]
-    name, second = method_title(result.winner), method_title(result.order[1])
+    name, second = method_title(result.winner), method_title(result.rival)
     sentences: list[str] = []
     lead = result.lead
     if lead is not None and lead.stderr is not None:
         judged = "more than chance explains" if lead.sure else "the trials alone do not rule out chance"
+        if lead.within_own_error:
+            judged = "no difference can be seen"
+        elif lead.sure and result.rival in result.level and lead.mean > 0:
+            judged += f", but no more than the standard error of {second}'s mean"
         p_value = "" if lead.p is None else f" (paired t-test over trials: p = {lead.p:.2g})"
         # Two digits: next to means with one digit, a difference of 0.0 could contradict them (55.24% and 55.26%).
         gap = f"{name} minus {second} is {decimal(100 * lead.mean, 2, signed=True)} points"
@@ -153,14 +172,16 @@ def _how_sure(result: Ranking) -> list[str]:
             *sentences,
             f"Over {over} Iman and Davenport's test finds no significant difference between the methods ({p}).",
         ]
-    worse = [method_title(m) for m in found.worse_than(result.winner)]
-    rest = len(found.test.ranks) - 1 - len(worse)
+    behind = found.worse_than(result.winner)
+    worse = [method_title(m) for m in behind]
+    rest = [method_title(m) for m in result.order[1:] if m not in behind]
     better = (
         f"{name} is significantly better than {in_words(worse)}"
         if worse
         else f"{name} is not significantly better than any other method"
     )
-    also = f", not than the other {rest if rest > 1 else ''}".rstrip() if worse and rest else ""
+    named = in_words(rest) if len(rest) <= MOST_NAMED else f"the other {len(rest)}"
+    also = f", but not than {named}" if worse and rest else ""
     return [
         *sentences,
         f"Over {over} the methods differ (Iman and Davenport's test, {p}); by Nemenyi's test {better}{also} "

@@ -15,6 +15,7 @@ from longshift.report.titles import is_averaged, is_variant, order_methods
 from longshift.results import averages, per_target, standard_error
 
 SURE = 0.05
+ROUNDING = 1e-12  # differences of accuracies that only rounding errors make
 PLACE = ["dataset", "setting", "target"]
 RankedRows = Literal["methods", "variants", "all"]  # who is ranked: methods; and their variants; and averaged weights
 RANKED_ROWS: tuple[RankedRows, ...] = get_args(RankedRows)
@@ -57,7 +58,12 @@ class Lead:
     @property
     def within_error(self) -> bool:
         """Whether it is no more than a standard error, of the difference or of the other's number."""
-        return self.mean <= 0 or self.mean <= max(self.stderr or 0.0, self.other_stderr or 0.0)
+        return self.mean <= ROUNDING or self.mean <= max(self.stderr or 0.0, self.other_stderr or 0.0)
+
+    @property
+    def within_own_error(self) -> bool:
+        """Whether the difference, in either direction, is no more than its own standard error."""
+        return self.stderr is not None and abs(self.mean) <= self.stderr + ROUNDING
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Ranking:
     left_out: tuple[str, ...]  # methods that are not ranked: they lack cases or trials
     unranked: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
     cases_left_out: int  # cases that too many methods lack
-    lead: Lead | None  # of the first over the second
+    leads: dict[str, Lead]  # of the first over each other method that has a trial of a case in common with it
     level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
     above: tuple[str, ...]  # methods with a mean above the first by more than a standard error
     significance: Significance | None
@@ -85,6 +91,18 @@ class Ranking:
     def winner(self) -> str:
         """The method with the best average rank."""
         return self.order[0]
+
+    @property
+    def rival(self) -> str:
+        """The method that the first must be compared with: one with a higher mean, else a tied one, else the second."""
+        if self.above:
+            return max(self.above, key=lambda name: self.mean[name])
+        return next(iter(self.level), self.order[min(1, len(self.order) - 1)])
+
+    @property
+    def lead(self) -> Lead | None:
+        """How far the first is ahead of its rival."""
+        return self.leads.get(self.rival)
 
 
 def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Ranking:
@@ -122,7 +140,7 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
     leads = {name: _lead(ranked, order[0], name) for name in order[1:]} if same else {}
     known = {name: lead for name, lead in leads.items() if lead is not None}
     level = tuple(name for name, lead in known.items() if lead.within_error)
-    above = tuple(name for name, lead in known.items() if lead.mean < -(lead.stderr or 0.0))
+    above = tuple(name for name, lead in known.items() if lead.mean < -(lead.stderr or 0.0) - ROUNDING)
     if same or complete.shape[1] < 2:
         found, why = significance(usable if same else complete)
     else:
@@ -130,7 +148,7 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Ranking(
         tuple(order), mean, firsts, comparisons, len(usable), same, left, unranked, len(scores) - len(usable),
-        leads.get(order[1]) if len(order) > 1 else None, level, above, found, why, left_trials if same else (), ranked,
+        known, level, above, found, why, left_trials if same else (), ranked,
     )  # fmt: skip
 
 
@@ -220,7 +238,7 @@ def _lead(ranked: pd.DataFrame, first: str, second: str) -> Lead | None:
     values = by_trial.to_numpy(dtype=float)
     p = None
     if len(values) > 1:  # the limit where all trials differ by the same amount, which a t-test cannot divide by
-        same = float(values.mean() == 0)
+        same = float(abs(values.mean()) <= ROUNDING)
         varies = np.ptp(np.round(values, 12)) > 0  # more than by rounding errors
         p = float_or_none(stats.ttest_1samp(values, 0.0).pvalue) if varies else same
     theirs = other.reindex_like(gap).where(gap.notna()).mean()

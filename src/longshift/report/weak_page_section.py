@@ -11,6 +11,7 @@ from markupsafe import Markup
 from scipy import stats
 
 from longshift.analysis import LEVEL
+from longshift.data import holds_vectors
 from longshift.errors import LongshiftError
 from longshift.report.html_page import Section, fold, fragment, join_html, paragraphs
 from longshift.report.misclassified import Misclassified, load_manifest, misclassified_samples, pictures
@@ -22,6 +23,7 @@ CLASSES, DOMAINS, PICTURES, PLACES = 3, 2, 8, 4
 CLEARLY = 0.05  # p of the test whether a class is weaker at one place than at the others
 Place = tuple[str, int, int]  # target, right, samples
 ENOUGH = 20  # training samples of a class; with fewer, more of them would help in any case
+LEARNED = 0.6  # accuracy at known domains; below it, a network without pretrained weights is blamed before the data
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,14 @@ def weak_section(
     weak_ones = len(weak_indices(learned_accuracy(records)))
     intro = (
         f"Where {records[0].title} has the lowest accuracy on unseen {noun}s. A class is called weak, and a {noun} "
-        f"hard, below {100 * LOW:.0f}% or {100 * BEHIND:.0f} points below the mean. If that may be noise, the text "
-        "says so."
+        f"hard, below {100 * LOW:.0f}% or {100 * BEHIND:.0f} points below the mean. If there are too few "
+        "samples to tell, the text says so."
     )
+    if advise and needs_weights(records):
+        intro += (
+            " No pretrained weights were used. Try --weights FILE.safetensors first. Accuracy is low even on other "
+            f"samples of the training {noun}s, so there is no advice on the data here."
+        )
     if weak_ones > most:
         intro += f" {weak_ones} classes are weak; the lowest {most} {agree(most, 'is', 'are')} shown."
     if samples:
@@ -87,7 +94,7 @@ def weak_classes(
     weak = weak_indices(accuracy)
     lowest = [k for k, value in enumerate(accuracy) if known and value == min(known) < max(known)][:1]
     usual = float(np.median(trained.mean(axis=0)))
-    trials = _trials(records)
+    trials, blame_data = _trials(records), advise and not needs_weights(records)
     found = [_never_learned(classes[k], int(confusion[k].sum()), noun, advise) for k in never[:most]]
     for k in (weak or lowest)[:most]:
         n, right = int(confusion[k].sum()), int(confusion[k, k])
@@ -107,10 +114,10 @@ def weak_classes(
         unsure = bool(weak) and _within_noise(right / n, n / trials, known)
         at = low_place(sites, trials)
         if unsure:
-            where = f" except at {at[0]}" if at else ""
-            number = counted(round(n / trials), "sample")
-            said += f" Within noise: {number} cannot show that it is weak{where}."
-        if advise and weak:
+            said += f" It may not be weak: {_too_few(round(n / trials))}."
+            if at:
+                said += f" At {at[0]}, it is clearly weaker than at the other {noun}s."
+        if blame_data and weak:
             few = counts < ENOUGH
             # A shortage that the other classes share does not explain why this one is weak.
             rare = counts < usual and (few or counts < usual / 2)
@@ -122,6 +129,23 @@ def weak_classes(
                 said += " " + _class_advice(classes[k], rare, few, classes[taken[0]], noun)
         found.append(Weak(classes[k], right / n, said, "Low-scoring class" if weak else "Lowest class, not weak"))
     return found
+
+
+def needs_weights(records: Sequence[Record]) -> bool:
+    """Whether no run had pretrained weights and the accuracy is low even on other samples of the training domains.
+
+    In that case the network is to blame before the data. Without such samples, validation samples count.
+    """
+    runs = [record.result["run"] for record in records]
+    if any(run.get("weights") or run.get("pretrained") or holds_vectors(str(run["data"])) for run in runs):
+        return False
+    found = [record.chosen.get("test") or record.chosen.get("validation") or {} for record in records]
+    known = [float(part["accuracy"]) for part in found if "accuracy" in part]
+    return bool(known) and float(np.mean(known)) < LEARNED
+
+
+def _too_few(n: int) -> str:
+    return f"{counted(n, 'sample')} {agree(n, 'is', 'are')} too few to tell"
 
 
 def _trials(records: Sequence[Record]) -> float:
@@ -231,14 +255,15 @@ def weak_domains(records: Sequence[Record], noun: str = "domain", advise: bool =
     hard = weak_indices(shares)[:DOMAINS]
     lowest = [k for k, value in enumerate(shares) if value == min(shares) < max(shares)][:1]
     only = [0] if len(names) == 1 else []
+    blame_data = advise and not needs_weights(records)
     title = f"The only unseen {noun}" if only else f"Low-scoring {noun}" if hard else f"Lowest {noun}, not hard"
     found = []
     for k in only or hard or lowest:
         runs = targets[names[k]]
         text, n = _domain_text(runs, noun), round(int(sum_confusion(runs).sum()) / len(runs))
         if hard and _within_noise(shares[k], n, shares):
-            text += f" Within noise: {counted(n, 'sample')} cannot show that it is hard."
-        elif hard and advise:
+            text += f" It may not be hard: {_too_few(n)}."
+        elif hard and blame_data:
             text += _domain_advice(names[k], noun)
         found.append(Weak(names[k], shares[k], text, title))
     return found

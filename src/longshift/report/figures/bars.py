@@ -41,7 +41,8 @@ def class_bars(
     """
     methods = list(accuracy)
     order = sorted(range(len(classes)), key=lambda k: (-(counts[k] if counts else 0), k))
-    heads = [i for i, k in enumerate(order) if shots and (i == 0 or shots[k] != shots[order[i - 1]])]
+    grouped = shots is not None and len(set(shots)) > 1  # one group needs no heading
+    heads = [i for i, k in enumerate(order) if shots and grouped and (i == 0 or shots[k] != shots[order[i - 1]])]
     row = 24.0 if len(classes) <= 15 else 17.0
     places = [i + 0.75 * sum(head <= i for head in heads) for i in range(len(order))]
     length = places[-1] + 1
