@@ -173,7 +173,7 @@ def test_prepare_builds_the_store_that_training_opens(run: Run, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("inspect", "nowhere-at-all"), 2, "no dataset at nowhere-at-all"),
+        (("inspect", "nowhere-at-all"), 2, "no file or folder 'nowhere-at-all' in "),
         (("inspect", "vectors.npz"), 2, "Files of vectors are made by longshift embed"),
         (("verify", "digits", "--benchmark", "PAKS"), 2, "did you mean PACS?"),
         (("prepare", "digits", "--size", "0"), 2, "--size"),

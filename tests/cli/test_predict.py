@@ -75,6 +75,25 @@ def test_only_unreadable_inputs_fail(digits_run: Path, folder: Path) -> None:
     assert "bad.png: not an image" in failed.stderr
 
 
+def test_inputs_that_do_not_exist_fail_at_once(digits_run: Path, folder: Path) -> None:
+    def failed(*inputs: str) -> str:
+        found = runner.invoke(app, ["predict", str(digits_run), *inputs, "--device", "cpu"])
+        assert isinstance(found.exception, LongshiftError)
+        assert found.exit_code == 1
+        assert "predicting" not in found.output
+        assert "skipped" not in found.output
+        return str(found.exception)
+
+    place = folder.parent.resolve()
+    assert failed(str(folder.parent / "nwe")) == f"no file or folder 'nwe' in {place}; did you mean new?"
+    assert failed(str(folder.parent / "qqq")) == f"no file or folder 'qqq' in {place}"
+    both = failed(str(folder.parent / "nwe"), str(folder.parent / "qqq"))
+    assert both.startswith("Expected inputs that exist, got none of 2. For the first: no file or folder 'nwe' in ")
+    some_exist = runner.invoke(app, ["predict", str(digits_run), "qqq", str(folder), "-q", "--device", "cpu"])
+    assert some_exist.exit_code == 0
+    assert "skipped qqq: there is no such file or folder" in some_exist.stderr
+
+
 def test_an_empty_folder(digits_run: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     failed = runner.invoke(app, ["predict", str(digits_run), str(tmp_path / "empty")])
@@ -88,21 +107,44 @@ def test_another_kind_of_table_is_refused_before_anything_is_read(tmp_path: Path
     assert "expected a file that ends with .csv or .json, got p.xlsx" in str(failed.exception)
 
 
-def test_the_usual_threshold_comes_with_its_measured_accuracy(digits_run: Path, folder: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model"
+def with_rule(digits_run: Path, model: Path, rule: SureRule) -> Path:
+    """A copy of a run with a threshold, as `fit` writes it."""
     shutil.copytree(digits_run, model)
     found = load_model(model, device="cpu")
     logits, features = found.outputs(torch.zeros(2, found.size, found.size, 3, dtype=torch.uint8))
     reference = make_reference(logits.numpy(), np.zeros(2, np.int64), features.numpy(), ["a", "b"], 1.0)
     held = HeldOutSite("a", 0.5, Signals(9, 0.5, 0.5, 0.5, 0.5, 0.5, {"a": 0.1}, 0.0))
-    rule = SureRule(0.62, 0.71, 0.3)  # no threshold reached 90%
     write_knowledge(model, SiteKnowledge((held,), reference, rule), found.info.weights)
+    return model
+
+
+def test_the_usual_threshold_comes_with_its_measured_accuracy(digits_run: Path, folder: Path, tmp_path: Path) -> None:
+    model = with_rule(digits_run, tmp_path / "model", SureRule(0.62, 0.71, 0.3))  # no threshold reached 90%
     arguments = ["predict", str(model), str(folder), "-q", "--device", "cpu"]
     text = " ".join(runner.invoke(app, arguments).output.split())
     assert "(probability below 0.62; at held-out sites, 71% of the predictions above it were right)" in text
     value = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
     assert (value["unsure_below"], value["sure_accuracy"]) == (0.62, 0.71)
     assert "held-out sites, 71%" not in runner.invoke(app, [*arguments, "--unsure", "0.5"]).output
+
+
+def test_all_predictions_are_unsure_if_no_threshold_is_useful(digits_run: Path, folder: Path, tmp_path: Path) -> None:
+    model, table = with_rule(digits_run, tmp_path / "model", SureRule(0.05, 0.24, 0.1)), tmp_path / "p.csv"
+    arguments = ["predict", str(model), str(folder), "-q", "--device", "cpu"]
+    text = " ".join(runner.invoke(app, [*arguments, "--out", str(table)]).output.split())
+    assert "25 of them unsure, 1 skipped" in text
+    assert (
+        "All predictions are unsure: at held-out sites, no threshold was found above which at least 50% of the "
+        "predictions were right (at best 24%)."
+    ) in text
+    assert set(pd.read_csv(table)["unsure"]) == {"yes"}
+    value = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
+    assert value["unsure_below"] == 1
+    assert value["all_unsure"].startswith("All predictions are unsure")
+    assert "sure_accuracy" not in value
+    asked = runner.invoke(app, [*arguments, "--unsure", "0"]).output
+    assert "0 of them unsure (probability below 0)" in asked
+    assert "All predictions" not in asked
 
 
 def test_warnings_come_before_the_number_and_mark_it(digits_run: Path, folder: Path, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     (folder / "jobs").mkdir()  # somebody went on with the sweep here; the data are gone
     code, again, err = run("report", folder, "--format", "markdown")
     assert (code, again) == (0, table)
-    assert "no dataset at" in err
+    assert "no file or folder 'not-here.zip' in" in err
     assert "cannot be listed" in err
     (folder / "sweep.toml").write_text('settings = ["Dualty"]\n[[datasets]]\npath = "digits"\n')
     code, _, err = run("report", folder)

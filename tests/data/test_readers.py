@@ -291,10 +291,25 @@ def test_hidden_and_macos_entries_of_a_zip_are_skipped(tmp_path: Path) -> None:
 
 def test_a_path_that_does_not_exist_suggests_a_close_one(tmp_path: Path) -> None:
     make_tree(tmp_path / "hospitals")
-    with pytest.raises(UsageError, match="did you mean hospitals"):
+    with pytest.raises(UsageError) as caught:
         load_dataset(tmp_path / "hopsitals")
+    assert str(caught.value) == f"no file or folder 'hopsitals' in {tmp_path.resolve()}; did you mean hospitals?"
     with pytest.raises(UsageError, match="did you mean digits"):
         load_dataset("digit")
+
+
+def test_a_word_that_is_no_path_names_the_built_in_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        load_dataset("pacs")
+    named = "the built-in datasets are digits and pacs-features"
+    assert str(caught.value) == f"no file or folder 'pacs' in {tmp_path.resolve()}; {named}"
+    (tmp_path / "file").touch()
+    for path, part in (("nowhere/pacs", "'nowhere' in"), ("file/pacs", "'pacs' in")):
+        with pytest.raises(UsageError) as caught:
+            load_dataset(path)
+        assert str(caught.value).startswith(f"no file or folder {part} {tmp_path.resolve()}")
+        assert "built-in" not in str(caught.value)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

@@ -386,7 +386,7 @@ CASES: dict[str, tuple[Case, str | None]] = {
     "sweep with an unknown target": (sweep(targets=["nowhere"]), "nowhere"),
     "sweep with too many draws": (sweep(draws=100_000), "draws: expected at most 1000"),
     "sweep with negative trials": (sweep(trials=-1), "trials: expected a number of trials"),
-    "sweep with a dataset that is gone": (sweep(datasets=[{"path": "/nowhere"}]), "/nowhere"),
+    "sweep with a dataset that is gone": (sweep(datasets=[{"path": "/nowhere"}]), "no file or folder 'nowhere' in /"),
     "sweep with text for a table": (sweep('datasets = "digits"\nmethods = ["erm"]\n'), "datasets: expected a valid"),
     # options
     "no steps": (options("--steps", "0"), "steps: expected at least 1, got 0"),
@@ -418,7 +418,7 @@ CASES: dict[str, tuple[Case, str | None]] = {
     # what is predicted, labels, tables of runs
     "archive to predict": (predicted("a.zip", b"PK\x05\x06" + bytes(18)), "0 of 1"),
     "table to predict": (predicted("a.csv", b"path\n"), "0 of 1"),
-    "missing file to predict": (predicted("none.png", None), "0 of 1"),
+    "missing file to predict": (predicted("none.png", None), "no file or folder 'none.png' in "),
     "broken image to predict": (predicted("a.png", b"\x89PNG"), "0 of 1"),
     "vectors for a model of images": (predicted("v.npz", b"PK"), "0 of 1"),
     "vectors of another length": (predicted_vectors(x=np.eye(5, dtype=np.float32)), "vectors of length 4, got 5"),

@@ -76,6 +76,19 @@ def test_data_of_the_training_are_named_as_such(fitted: Path, tmp_path: Path) ->
     assert "north was a training site of this model, by its name. If these are the same samples" in shown.stderr
 
 
+def test_predict_names_data_of_the_training(fitted: Path, tmp_path: Path) -> None:
+    shown = runner.invoke(app, ["predict", str(fitted), str(fitted.parent / "data.npz"), "--device", "cpu", "-q"])
+    assert shown.exit_code == 0, shown.output
+    told = (
+        "warning: north, south, west were training sites of this model, and this is the file that it was trained on: "
+        "expect less at a new site. Accuracy at sites that were held out: "
+    )
+    assert told in shown.stdout
+    assert shown.stdout.index(told) < shown.stdout.index("Expected accuracy here")
+    new = vectors(tmp_path / "new.npz", {"east": 1.5})
+    assert predict(fitted, [new], device="cpu").to_json().get("seen_in_training") is None
+
+
 def test_inside_the_interval_means_inside_the_printed_one(fitted: Path, tmp_path: Path) -> None:
     first, _ = evaluate_site(fitted, vectors(tmp_path / "new.npz", {"east": 1.5, "far": 3.0}), device="cpu")
     assert first.expected is not None
@@ -116,3 +129,27 @@ def test_a_folder_of_classes_is_one_site(fitted: Path, tmp_path: Path) -> None:
         evaluate_site(fitted, tmp_path / "site", device="cpu")
     asked = runner.invoke(app, ["evaluate", str(fitted), str(tmp_path / "site"), "--on", "target"])
     assert "expected no DATA with the sets of a run" in str(asked.exception)
+
+
+def test_images_without_labels_are_for_predict(digits_run: Path, fitted: Path, tmp_path: Path) -> None:
+    for place in ("plain", "site/3", "mixed", "mixed/3"):
+        (tmp_path / place).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / place / "1.png")
+
+    def said(data: Path, model: Path = digits_run) -> str:
+        with pytest.raises(LongshiftError) as caught:
+            evaluate_site(model, data, device="cpu")
+        return str(caught.value)
+
+    plain = said(tmp_path / "plain")
+    assert plain.startswith(
+        f"Expected images arranged as class/image in {tmp_path / 'plain'}, got 1 image in no class folder: 1.png. "
+        "`longshift evaluate` needs labels: put each image into a folder named by its class (0, 1, 2, 3, 4 and 5 more)"
+    )
+    assert plain.endswith(f"Without labels, run: longshift predict {digits_run} {tmp_path / 'plain'}")
+    assert f"longshift predict {fitted} " in said(tmp_path / "plain", fitted)  # not its folder final/
+    assert "got 1 image in no class folder: 1.png" in said(tmp_path / "mixed")
+    assert said(tmp_path / "site" / "3") == (
+        f"Expected images arranged as class/image, got {tmp_path / 'site' / '3'}, the images of one class (3). Give "
+        f"the folder above it: longshift evaluate {digits_run} {tmp_path / 'site'}"
+    )

@@ -7,7 +7,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from longshift.inference import choose_sure
+from longshift.inference import SureRule, choose_sure
 
 
 def test_the_threshold_for_sure_predictions() -> None:
@@ -20,6 +20,14 @@ def test_the_threshold_for_sure_predictions() -> None:
     assert correct[confidence >= rule.threshold - 0.02].mean() < 0.9
     never = choose_sure(confidence, np.zeros(1000))
     assert never.accuracy == 0.0
+    assert rule.useful
+    assert not never.useful
+
+
+def test_a_threshold_is_useful_if_its_predictions_are_right_at_least_as_often_as_wrong() -> None:
+    assert SureRule(0.6, 0.5, 0.3).why_all_unsure() == ""
+    assert "(at best 49%)" in SureRule(0.6, 0.494, 0.3).why_all_unsure()
+    assert SureRule(0.6, 0.496, 0.3).useful  # "at best 50%" would be read as a mistake
 
 
 def test_weights_count_as_repetitions_do() -> None:

@@ -167,7 +167,7 @@ def test_mistakes_are_named() -> None:
         Natural().generate(made.even(3, 2, 9), "d9")
     with pytest.raises(UsageError, match=r"at least 2 domains .* has 1"):
         Natural().generate(made.even(1, 2, 9), "d0")
-    with pytest.raises(UsageError, match="at least 2 classes, but the dataset has 1"):
+    with pytest.raises(UsageError, match=r"at least 2 classes, got 1 \(c0\)\. Add samples of another class"):
         Natural().generate(made.even(2, 1, 9), "d0")
     with pytest.raises(UsageError, match="`validation` to be at least 0, got -1"):
         Natural(validation=-1).generate(made.even(2, 2, 9), "d0")

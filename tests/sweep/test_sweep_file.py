@@ -44,7 +44,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"datasets": []}, "datasets: is required"),
-        ({"datasets": [{"path": "nowhere"}]}, "no dataset at"),
+        ({"datasets": [{"path": "nowhere"}]}, "no file or folder 'nowhere' in "),
         ({"datasets": [{"path": "digits"}, {"path": "digits"}]}, "two datasets have the name 'digits'"),
         ({"datasets": [{"path": "digits", "benchmark": "PACS"}]}, "[[datasets]] digits: "),
         ({"methods": "some"}, 'methods: expected "all" or a list of names'),

@@ -129,7 +129,7 @@ def test_every_mistake_is_reported_at_once(small: str) -> None:
 
 
 def test_a_single_mistake_of_the_data_is_told_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^no dataset at"):
+    with pytest.raises(UsageError, match=r"^no file or folder 'nowhere' in "):
         resolve({"data": str(tmp_path / "nowhere"), "target": "west"})
 
 

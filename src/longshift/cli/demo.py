@@ -26,8 +26,8 @@ def demo(
 ) -> None:
     """Compare ERM, BSoftmax, NDCL and NDCL-plus on embedded features of PACS and write one page of results.
 
-    Two imbalance settings, four unseen domains, three trials: 96 runs, up to 90 seconds on two processors. No download.
-    After an interruption, the same command resumes.
+    Two imbalance settings, four unseen domains, three trials: 96 runs, one to three minutes on two processors. It needs
+    no download. After an interruption, the same command resumes.
 
     Example:
 

@@ -43,7 +43,8 @@ def predict(
             min=0,
             max=1,
             help="Mark predictions whose probability is below this; default: the lowest threshold above which 90% of "
-            "the predictions were right at the sites that `fit` held out, or the best one if none reaches 90%.",
+            "the predictions were right at the sites that `fit` held out, or the best one if none reaches 90%; if none "
+            "reaches 50%, all are unsure.",
         ),
     ] = None,
     page: Annotated[
@@ -69,7 +70,7 @@ def predict(
     """
     from longshift.data import IMAGE_SUFFIXES
     from longshift.files import require_writable, write_json, write_text
-    from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run
+    from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run, require_inputs
     from longshift.text import counted, some
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
@@ -89,6 +90,7 @@ def predict(
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
     loaded = load_model(model, weights, device)
     noun, endings = ("vectors", VECTOR_SUFFIXES) if loaded.info.vectors else ("images", IMAGE_SUFFIXES)
+    require_inputs(items, loaded.info.vectors)
     files = expand_inputs(items, loaded.info.vectors)
     if not files:
         listed = ", ".join(sorted(endings))
@@ -126,13 +128,16 @@ def predict(
             say(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
     counts = ", ".join(f"{name} {n}" for name, n in Counter(p.label for p in found.rows).most_common(10))
     doubtful = sum(p.unsure for p in found.rows)
-    measured = ""
+    measured = "" if found.all_unsure else f" (probability below {found.unsure_below:g})"
     if found.sure_accuracy is not None:
-        measured = f"; at held-out sites, {100 * found.sure_accuracy:.0f}% of the predictions above it were right"
+        right = f"at held-out sites, {100 * found.sure_accuracy:.0f}% of the predictions above it were right"
+        measured = f" (probability below {found.unsure_below:g}; {right})"
     say(
-        f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure (probability below "
-        f"{found.unsure_below:g}{measured}), {len(found.skipped)} skipped" + (f"; written to {out}" if out else "")
+        f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure{measured}, {len(found.skipped)} skipped"
+        + (f"; written to {out}" if out else "")
     )
+    if found.all_unsure:
+        say(found.all_unsure)
     if page is not None:
         say(f"page    {page}")
     for sentence in found.site_warnings:  # next to the number that they make unreliable, also in a file

@@ -38,7 +38,7 @@ def suggest(
     """
     from longshift.files import require_writable, write_text
     from longshift.fitting import choose_samples, site_name, write_site_page
-    from longshift.inference import expand_inputs, load_model, predict
+    from longshift.inference import expand_inputs, load_model, predict, require_inputs
     from longshift.text import counted, csv_cell
 
     if out.suffix.lower() != ".csv":
@@ -49,6 +49,7 @@ def suggest(
     for file in (out, shown):
         require_writable(file)
     loaded = load_model(model, device=device)
+    require_inputs(images, loaded.info.vectors)
     files = expand_inputs(images, loaded.info.vectors)
     with progress("predicting", len(files), quiet) as tick:
         found = predict(loaded, files, tick=tick, keep_outputs=True)

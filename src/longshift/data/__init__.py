@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         vector_file as vector_file,
     )
     from longshift.data.folder_layout import (
+        holds_images as holds_images,
         no_shared_class_warning as no_shared_class_warning,
         split_names_warning as split_names_warning,
     )
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # shared with the other packages of longshift, not public
         is_image as is_image,
         is_other_format as is_other_format,
     )
+    from longshift.data.lost_paths import missing_path as missing_path
     from longshift.data.parallel import cores as cores, ordered_map as ordered_map
     from longshift.data.parquet_file import read_parquet as read_parquet
     from longshift.data.pixels import open_pixels as open_pixels

@@ -10,11 +10,11 @@ from pathlib import Path
 from longshift.data import digits
 from longshift.data.embedded import DIGITS, EMBEDDED, PACS_FEATURES, vector_file
 from longshift.data.folder_reader import read_tree
-from longshift.data.image_suffixes import is_hidden
+from longshift.data.lost_paths import missing_path
 from longshift.data.manifest import Manifest
 from longshift.data.table_reader import read_table
 from longshift.data.vectors import holds_vectors, read_embeddings
-from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_regular
 from longshift.plugins import Registry
 
@@ -113,16 +113,8 @@ def _read(path: Path, name: str | None) -> Manifest:
 
 
 def _nothing_at(path: Path) -> str:
-    """The message for a path that does not exist: the part that does, and similar names there."""
-    wanted, parent = path, path.parent
-    while not parent.is_dir() and parent != parent.parent:
-        path, parent = parent, parent.parent
-    try:
-        there = [entry.name for entry in parent.iterdir() if not is_hidden(entry.name)]
-    except OSError:
-        there = []
-    near = unknown_name("file or folder", path.name, [*there[:1000], *EMBEDDED])
-    if "did you mean" not in near:
-        near = f"no file or folder {path.name!r}"
-    made = ". Files of vectors are made by longshift embed" if wanted.suffix.lower() == ".npz" else ""
-    return f"no dataset at {path}: in {parent.resolve()}: {near}{made}"
+    """The message for a dataset that does not exist."""
+    if path.suffix.lower() == ".npz":
+        said = missing_path(path)
+        return f"{said}{'' if said.endswith('?') else '.'} Files of vectors are made by longshift embed"
+    return missing_path(path, EMBEDDED)

@@ -52,7 +52,8 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
             if found.estimate
             else ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
         ),
-        f"{doubtful} of {counted(len(found.rows), noun)} {agree(doubtful, 'is', 'are')} unsure (probability below "
+        found.all_unsure
+        or f"{doubtful} of {counted(len(found.rows), noun)} {agree(doubtful, 'is', 'are')} unsure (probability below "
         f"{found.unsure_below:g}).",
         *([f"{counted(len(found.skipped), 'file')} could not be read."] if found.skipped else []),
     ]
@@ -139,7 +140,7 @@ def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:
 
 def _sure_words(model: LoadedModel) -> str:
     sure = model.knowledge.sure if model.knowledge else None
-    if sure is None:
+    if sure is None or not sure.useful:
         return ""
     return (
         f"At the held-out sites, {100 * sure.accuracy:.0f}% of the predictions above {100 * sure.threshold:.0f}% "

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from longshift.inference.prediction_inputs import (
         VECTOR_SUFFIXES as VECTOR_SUFFIXES,
         expand_inputs as expand_inputs,
+        require_inputs as require_inputs,
     )
     from longshift.inference.site_doubt import (
         Doubt as Doubt,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,16 +13,17 @@ import numpy as np
 import torch
 
 from longshift.array_types import IntArray
-from longshift.data import Manifest, Row, list_folder, load_dataset, open_store
+from longshift.data import Manifest, Row, holds_images, list_folder, load_dataset, open_store
 from longshift.errors import LongshiftError
 from longshift.inference.batch_outputs import batch_size, map_batches
-from longshift.inference.loading import LoadedModel, Weights, load_model
+from longshift.inference.loading import FINAL_FOLDER, PLAN_FILE, LoadedModel, Weights, load_model
 from longshift.inference.model_outputs import Outputs
 from longshift.inference.prediction import estimate_from
 from longshift.inference.site_estimate import SiteEstimate
+from longshift.inference.training_inputs import held_out_words
 from longshift.metrics import Evaluation, evaluate_predictions, expected_calibration_error
 from longshift.progress import Bar, no_bar
-from longshift.text import agree, some
+from longshift.text import agree, counted, some
 from longshift.training import RunFolder, read_config, read_result
 
 Seen = Literal["", "site", "data"]
@@ -88,13 +91,14 @@ def evaluate_site(
         One result per site.
 
     Raises:
-        LongshiftError: If the data have classes that the model does not know, or cannot be read.
+        LongshiftError: If the data have no labels or classes that the model does not know, or cannot be read.
 
     Example:
         >>> for result in evaluate_site("fits/hospitals", "labeled_site/"):  # doctest: +SKIP
         ...     print(result.sentence())
     """
     loaded = model if isinstance(model, LoadedModel) else load_model(model, weights, device)
+    _require_labels(loaded, Path(data))
     manifest = labeled_data(data)
     unknown = [name for name in manifest.classes if name not in loaded.classes]
     if unknown:
@@ -145,11 +149,30 @@ def seen_words(model: LoadedModel, results: Sequence[SiteResult]) -> str:
             f"{names} {were} of this model, by {agree(len(seen), 'its name', 'their names')}. If these are the same "
             "samples, expect less at a new site."
         )
-    held = model.knowledge.held_out if model.knowledge else ()
-    if not held:
-        return f"{first} Evaluate on data of a site that was not used in training."
-    listed = some([f"{site.site} {100 * site.accuracy:.0f}%" for site in held])
-    return f"{first} Accuracy at sites that were held out: {listed}."
+    return first + (held_out_words(model) or " Evaluate on data of a site that was not used in training.")
+
+
+def _require_labels(model: LoadedModel, path: Path) -> None:
+    """Raise for a folder whose images lie in no folder of a class."""
+    if not path.is_dir() or not holds_images(path):
+        return
+    images = list_folder(path).images
+    loose = sorted(name for name in images if "/" not in name)
+    if not loose or any(name.count("/") > 1 for name in images):  # the latter is a dataset with misplaced images
+        return
+    of_fit = model.folder.name == FINAL_FOLDER and (model.folder.parent / PLAN_FILE).exists()
+    called = shlex.quote(str(model.folder.parent if of_fit else model.folder))
+    name = path.resolve().name
+    if name in model.classes and len(loose) == len(images):
+        raise LongshiftError(
+            f"Expected images arranged as class/image, got {path}, the images of one class ({name}). Give the folder "
+            f"above it: longshift evaluate {called} {shlex.quote(os.path.normpath(path / os.pardir))}"
+        )
+    raise LongshiftError(
+        f"Expected images arranged as class/image in {path}, got {counted(len(loose), 'image')} in no class folder: "
+        f"{some(loose, 3)}. `longshift evaluate` needs labels: put each image into a folder named by its class "
+        f"({some(model.classes)}). Without labels, run: longshift predict {called} {shlex.quote(str(path))}"
+    )
 
 
 def labeled_data(data: str | Path) -> Manifest:

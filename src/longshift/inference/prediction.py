@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -22,10 +23,12 @@ from longshift.inference.prediction_inputs import expand_inputs, listed_paths
 from longshift.inference.site_doubt import class_excess
 from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, no_estimate, odd_mix
 from longshift.inference.site_signals import read_signals
+from longshift.inference.training_inputs import training_words
 from longshift.progress import Tick, silent
 from longshift.text import csv_cell
 
 UNSURE = 0.5
+ALL = 1.0  # the threshold that is told if all predictions are unsure
 
 
 @dataclass(frozen=True)
@@ -69,12 +72,14 @@ class Predictions:
     estimate: SiteEstimate | None = None  # the accuracy to expect at this site
     no_estimate: str = ""  # why there is none, if one could be expected
     odd_mix: str = ""  # on a class that is predicted far more often than it occurs at any training site
+    seen: str = ""  # on inputs that the model was trained on
+    all_unsure: str = ""  # why no threshold of the fit is used and all predictions are unsure
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
     @property
     def site_warnings(self) -> list[str]:
         """Why the estimate for this site is unreliable, in sentences; none for a usual site."""
-        return [*filter(None, (self.estimate.warning() if self.estimate else "", self.odd_mix))]
+        return [*filter(None, (self.seen, self.estimate.warning() if self.estimate else "", self.odd_mix))]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -83,7 +88,9 @@ class Predictions:
             **({"site": self.estimate.to_json()} if self.estimate else {}),
             **({"no_estimate": self.no_estimate} if self.no_estimate else {}),
             **({"odd_class_mix": self.odd_mix} if self.odd_mix else {}),
+            **({"seen_in_training": self.seen} if self.seen else {}),
             "unsure_below": self.unsure_below,
+            **({"all_unsure": self.all_unsure} if self.all_unsure else {}),
             **({"sure_accuracy": self.sure_accuracy} if self.sure_accuracy is not None else {}),
             "predictions": [row.to_json() for row in self.rows],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
@@ -126,8 +133,9 @@ def predict(
             (N, height, width, 3) of type uint8.
         top_k: Number of classes per prediction.
         unsure: A prediction is unsure if its calibrated probability is below this. By default, it is the lowest one
-            above which 90% were right at the sites that `fit` held out or, if none reaches that, the best one; 0.5
-            for a model without held-out sites.
+            above which 90% were right at the sites that `fit` held out or, if none reaches that, the best one; if
+            not even half of the predictions above the best one were right, all are unsure. It is 0.5 for a model
+            without held-out sites.
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
         threads: Batches that are computed at the same time on the CPU; 0: one for vectors, one per processor for
             images. The predictions do not depend on it.
@@ -136,9 +144,10 @@ def predict(
 
     Returns:
         The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; in `warning` whether the
-        model was no better than guessing at unseen sites; and for a model of `fit`, in `estimate` the accuracy to
-        expect at this site, from the predictions alone (in `no_estimate` why there is none), and in `sure_accuracy`
-        the share of predictions above the default of `unsure` that were right at the held-out sites.
+        model was no better than guessing at unseen sites; in `seen` whether the inputs lie in the folder that it was
+        trained on; and for a model of `fit`, in `estimate` the accuracy to expect at this site, from the predictions
+        alone (in `no_estimate` why there is none), and in `sure_accuracy` the share of predictions above the default
+        of `unsure` that were right at the held-out sites (in `all_unsure` why all predictions are unsure).
 
     Raises:
         LongshiftError: If the model cannot be loaded, or vectors are of another network than those of its training.
@@ -156,20 +165,26 @@ def predict(
     if loaded.warning and loaded is not model:  # otherwise the caller has it in `model.warning`
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
     features = keep_outputs or loaded.knowledge is not None  # which compares them with those of the held-out sites
+    seen = ""
     if isinstance(inputs, np.ndarray):
         outputs = array_outputs(loaded, inputs, threads, features)
     else:
         files = expand_inputs(listed_paths(inputs), loaded.info.vectors)
+        seen = training_words(loaded, files)
         outputs = collect_outputs(loaded, files, tick, threads, features)
     rule = loaded.knowledge.sure if loaded.knowledge and unsure is None else None
-    below = rule.threshold if rule else UNSURE if unsure is None else unsure
-    rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, below)
+    doubted = rule.why_all_unsure() if rule else ""
+    if doubted:
+        rule = None
+    below = ALL if doubted else rule.threshold if rule else UNSURE if unsure is None else unsure
+    least = math.inf if doubted else below  # a probability of 1 is unsure then, too
+    rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, least)
     most = class_excess(loaded.info.counts, outputs.logits.argmax(1).numpy())
     odd = odd_mix(loaded.classes, most, len(outputs.names))
     return Predictions(
         tuple(rows), outputs.skipped, loaded.warning, below, rule.accuracy if rule else None,
         estimate_from(loaded, outputs), no_estimate(loaded.knowledge, loaded.info.adapted, len(outputs.names)), odd,
-        outputs if keep_outputs else None,
+        seen, doubted, outputs if keep_outputs else None,
     )  # fmt: skip
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from longshift.data import PACS_FEATURES, is_hidden, is_image, list_folder, vector_file
+from longshift.data import PACS_FEATURES, is_hidden, is_image, list_folder, missing_path, vector_file
+from longshift.errors import LongshiftError
 
 VECTOR_SUFFIXES = (".npz", ".parquet")
 
@@ -28,6 +29,21 @@ def expand_inputs(items: Iterable[str | os.PathLike[str]], vectors: bool = False
         else:
             found.append(text)
     return list(dict.fromkeys(found))
+
+
+def require_inputs(items: Sequence[str | os.PathLike[str]], vectors: bool = False) -> None:
+    """Raise if none of the given inputs exists; patterns that match nothing are left to `expand_inputs`."""
+    if not items or any(_may_exist(item, vectors) for item in items):
+        return
+    first = missing_path(items[0])
+    if len(items) > 1:
+        raise LongshiftError(f"Expected inputs that exist, got none of {len(items)}. For the first: {first}")
+    raise LongshiftError(first)
+
+
+def _may_exist(item: str | os.PathLike[str], vectors: bool) -> bool:
+    text = os.fspath(item)
+    return os.path.lexists(text) or glob.has_magic(text) or (vectors and item == PACS_FEATURES)
 
 
 def _image_files(folder: str) -> list[str]:

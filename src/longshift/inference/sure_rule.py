@@ -11,6 +11,7 @@ from longshift.metrics import Array
 
 WANTED = 0.9  # share of right predictions above the probability
 FEWEST = 0.05  # of all predictions
+LEAST = 0.5  # share of right predictions: with less, those above the probability are wrong more often than right
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,33 @@ class SureRule:
     accuracy: float
     coverage: float  # share of the predictions above it
 
+    @property
+    def useful(self) -> bool:
+        """Whether at least `LEAST` of the predictions above the probability were right, in whole percent."""
+        return round(100 * self.accuracy) >= 100 * LEAST
+
+    def why_all_unsure(self) -> str:
+        """Why no prediction counts as sure, in a sentence; "" if some may.
+
+        >>> SureRule(0.63, 0.24, 0.1).why_all_unsure()
+        'All predictions are unsure: at held-out sites, no threshold was found above which at least 50% of the \
+predictions were right (at best 24%).'
+        >>> SureRule(0.63, 0.92, 0.5).why_all_unsure()
+        ''
+        """
+        if self.useful:
+            return ""
+        return (
+            f"All predictions are unsure: at held-out sites, no threshold was found above which at least "
+            f"{100 * LEAST:.0f}% of the predictions were right (at best {100 * self.accuracy:.0f}%)."
+        )
+
 
 def choose_sure(confidence: FloatArray, correct: Array, weights: FloatArray | None = None) -> SureRule:
     """Choose the lowest probability above which at least `WANTED` of the predictions at held-out sites are right.
 
-    If none is that good, choose the one with the highest accuracy above it. Predictions count by their `weights` (by
-    default all the same), and those above must have at least a share of `FEWEST`.
+    If none is that good, choose the one with the highest accuracy above it, which may not be `useful`. Predictions
+    count by their `weights` (by default all the same), and those above must have at least a share of `FEWEST`.
     """
     grid = np.round(np.arange(0.3, 0.995, 0.01), 2)
     weight = np.ones(len(confidence)) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -13,6 +13,7 @@ from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.plugins import Registry
 from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 from longshift.settings.shots import terciles
+from longshift.text import some
 
 
 @runtime_checkable
@@ -125,7 +126,11 @@ class CountsGenerator(ABC):
         if not sources:
             raise UsageError("Expected at least 2 domains (1 source and the target), but the dataset has 1.")
         if len(classes) < 2:
-            raise UsageError(f"Expected at least 2 classes, but the dataset has {len(classes)}.")
+            named = f" ({some(classes)})" if classes else ""
+            raise UsageError(
+                f"Expected at least 2 classes, got {len(classes)}{named}. Add samples of another class; the layout is "
+                "domain/class/image.jpg. See what is read: longshift data inspect DATA"
+            )
         table = np.array([[totals[s].get(k, 0) for k in classes] for s in sources], dtype=np.int64)
         spare = np.maximum(table - held_for_validation(table, self.validation, self.third), 0)
         room = np.where(table > 0, spare * (1 - self.test), np.nan)
