@@ -142,6 +142,10 @@ def test_all_predictions_are_unsure_if_no_threshold_is_useful(digits_run: Path, 
     assert value["unsure_below"] == 1
     assert value["all_unsure"].startswith("All predictions are unsure")
     assert "sure_accuracy" not in value
+    page = tmp_path / "site.html"
+    assert runner.invoke(app, [*arguments, "--page", str(page)]).exit_code == 0
+    assert "All predictions are unsure" in page.read_text(encoding="utf-8")
+    assert "of the predictions above" not in page.read_text(encoding="utf-8")
     asked = runner.invoke(app, [*arguments, "--unsure", "0"]).output
     assert "0 of them unsure (probability below 0)" in asked
     assert "All predictions" not in asked

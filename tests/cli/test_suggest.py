@@ -56,6 +56,15 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+def test_a_folder_to_suggest_from_that_does_not_exist_is_named(fitted: Path, tmp_path: Path) -> None:
+    images(tmp_path / "new_site", 40, 1, flat=True)
+    lost = ["suggest", str(fitted / "fit"), str(tmp_path / "new_sit"), "--out", str(tmp_path / "labels.csv"), "-q"]
+    error = runner.invoke(app, lost).exception
+    assert isinstance(error, LongshiftError)
+    assert str(error) == f"no file or folder 'new_sit' in {tmp_path}; did you mean new_site?"
+
+
+@pytest.mark.slow
 def test_the_page_of_a_site(fitted: Path, tmp_path: Path) -> None:
     site = images(tmp_path / "new <site>", 40, 10, flat=True)
     (site / "broken.png").write_bytes(b"no image")
