@@ -100,7 +100,7 @@ VANISHED: dict[tuple[str, tuple[str, ...]], str | None] = {
         {
             ("sites", ("fit", "sites", *FIT, "--out", "fit")): "sites",
             ("sites", ("train", "--data", "sites", *TRAIN, "--out", "again")): "sites",
-            ("sites", ("predict", "fit", "sites", "-q")): "see the reasons above",
+            ("sites", ("predict", "fit", "sites", "-q")): "no file or folder 'sites' in ",
             ("sites", ("export", "fit", "--format", "torch", "--out", "m.pt2")): None,
             ("cache", ("fit", "sites", *FIT, "--out", "fit")): None,
             ("fit/sites", ("predict", "fit", "sites", "-q", "--device", "cpu")): None,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from longshift.errors import LongshiftError
 from longshift.files import write_text
+from longshift.locks import locked
 from longshift.paper.chosen_runs import Results, read_results
 from longshift.paper.output_files import write_output, write_overview
 from longshift.paper.published_tables import paper_rows
@@ -55,7 +56,9 @@ def reproduce(
     made = ReproduceResult(failed_runs=failed_runs(workspace, recipes))
     with bar("tables and figures", len(recipes)) as tick:
         for recipe in recipes:
-            _make(workspace, recipe, made, raw)
+            # Runs are read while nobody else writes: of two commands at once, the last to write has all runs.
+            with locked(workspace.out / ".lock"):
+                _make(workspace, recipe, made, raw)
             tick(1, recipe.name)
     write_overview(
         all_recipes(),
