@@ -35,43 +35,8 @@ The losses and the methods by themselves (`longshift.create_method` creates one 
 ['ndcl', 'ndcl_plus']
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from longshift.lazy_exports import lazy_exports
+import lazy_loader
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from longshift import (
-        data as data,
-        losses as losses,
-        methods as methods,
-        metrics as metrics,
-        settings as settings,
-    )
-    from longshift.data import (
-        Manifest as Manifest,
-        Store as Store,
-        load_dataset as load_dataset,
-        open_store as open_store,
-    )
-    from longshift.fitting import DomainClassifier as DomainClassifier, fit as fit
-    from longshift.inference import (
-        LoadedModel as LoadedModel,
-        evaluate as evaluate,
-        export as export,
-        load_model as load_model,
-        predict as predict,
-    )
-    from longshift.methods import create_method as create_method, list_methods as list_methods
-    from longshift.settings import make_split as make_split, setting_for as setting_for
-    from longshift.training import (
-        RunConfig as RunConfig,
-        Runtime as Runtime,
-        resolve as resolve,
-        train as train,
-    )
-
-__all__, __getattr__, __dir__ = lazy_exports(__name__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,48 +1,5 @@
 """Analysis of trained models and runs: discrepancies, the terms of the bound, correlations, significance tests."""
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from longshift.lazy_exports import lazy_exports
-
-if TYPE_CHECKING:
-    from longshift.analysis.bound import Bound as Bound, generalization_bound as generalization_bound
-    from longshift.analysis.correlation import (
-        Relation as Relation,
-        correlate as correlate,
-        relate as relate,
-        relate_within as relate_within,
-    )
-    from longshift.analysis.domains import (
-        DomainOutputs as DomainOutputs,
-        by_domain as by_domain,
-        domain_outputs as domain_outputs,
-    )
-    from longshift.analysis.margins import margin_summary as margin_summary
-    from longshift.analysis.posteriors import posterior_discrepancy as posterior_discrepancy
-    from longshift.analysis.prior import (
-        centroid_distances as centroid_distances,
-        prior_discrepancy as prior_discrepancy,
-        wasserstein as wasserstein,
-    )
-    from longshift.analysis.significance import (
-        Friedman as Friedman,
-        friedman as friedman,
-        nemenyi_critical_difference as nemenyi_critical_difference,
-        rank_groups as rank_groups,
-        rank_table as rank_table,
-        wilcoxon_holm as wilcoxon_holm,
-    )
-    from longshift.analysis.site_intervals import (
-        ENOUGH_SITES as ENOUGH_SITES,
-        LEVEL as LEVEL,
-        Evidence as Evidence,
-        LogitRange as LogitRange,
-        Range as Range,
-        corrected_estimate as corrected_estimate,
-        logit_share as logit_share,
-        one_more_site as one_more_site,
-    )
-
-__all__, __getattr__, __dir__ = lazy_exports(__name__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

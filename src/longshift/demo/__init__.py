@@ -1,16 +1,5 @@
 """The comparison that `longshift demo` runs."""
 
-from __future__ import annotations
+import lazy_loader
 
-from typing import TYPE_CHECKING
-
-from longshift.lazy_exports import lazy_exports
-
-if TYPE_CHECKING:
-    from longshift.demo.demo_report import (
-        demo_page as demo_page,
-        demo_sweep as demo_sweep,
-        read_demo as read_demo,
-    )
-
-__all__, __getattr__, __dir__ = lazy_exports(__name__)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

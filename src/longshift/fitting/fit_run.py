@@ -26,9 +26,9 @@ from longshift.fitting.style_trial import trial_sentence
 from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import FINAL_FOLDER, PLAN_FILE
 from longshift.locks import lock_folder
-from longshift.progress import Tick
+from longshift.progress import Bar, Tick, no_bar
 from longshift.text import agree, counted, duration
-from longshift.training import Bar, Interrupted, OpenDataset, RunFolder, Runtime, no_bar, read_result, resolve_device
+from longshift.training import Interrupted, OpenDataset, RunFolder, Runtime, read_result, resolve_device
 
 SPARE_BYTES = 200 * 2**20
 

@@ -14,11 +14,10 @@ from longshift.errors import LongshiftError
 from longshift.fitting.plan import Job, Plan, lengths
 from longshift.fitting.time_limit import TimeLimit
 from longshift.locks import lock_folder
-from longshift.progress import Tick
+from longshift.progress import Bar, Tick, no_bar
 from longshift.settings import NO_TARGET
 from longshift.text import any_of
 from longshift.training import (
-    Bar,
     Interrupted,
     OpenDataset,
     ResolvedRun,
@@ -29,7 +28,6 @@ from longshift.training import (
     checkpoint,
     inputs_key,
     make_task,
-    no_bar,
     read_model_file,
     read_result,
     training_threads,

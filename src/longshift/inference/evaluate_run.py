@@ -10,10 +10,10 @@ from typing import Any
 from longshift.data import DataChanged, load_dataset
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.inference.loading import Weights, frozen_network, model_folder, weights_file
+from longshift.progress import Bar, no_bar
 from longshift.settings import NO_TARGET, load_split
 from longshift.training import (
     SETS,
-    Bar,
     EvaluationSource,
     Evaluator,
     Runtime,
@@ -23,7 +23,6 @@ from longshift.training import (
     checkpoint,
     evaluate_set,
     host_tensor,
-    no_bar,
     open_inputs,
     read_config,
     read_model_file,

@@ -24,9 +24,10 @@ from longshift.paper.recipe_runs import (
 )
 from longshift.paper.recipe_status import read_ledger, write_ledger
 from longshift.paper.workspace import Workspace
+from longshift.progress import Bar, no_bar
 from longshift.sweep import Slot, SweepStopped, clear_failures, read_failure
 from longshift.text import counted
-from longshift.training import Bar, Runtime, no_bar
+from longshift.training import Runtime
 
 
 @dataclass

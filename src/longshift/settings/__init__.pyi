@@ -1,0 +1,70 @@
+from .generator_base import CountsGenerator as CountsGenerator, Generator as Generator, Pool as Pool
+
+# Used by the other packages of longshift; not public.
+from .generators import (
+    GENERATORS as GENERATORS,
+    Balanced as Balanced,
+    Cross as Cross,
+    Duality as Duality,
+    Natural as Natural,
+    TailGenerator as TailGenerator,
+    TotalHeavyTail as TotalHeavyTail,
+    canonical_setting as canonical_setting,
+    register_generator as register_generator,
+    setting_names as setting_names,
+)
+from .imbalance_ratios import Ratios as Ratios, ratios as ratios
+from .lookup import (
+    copies_to_keep_together as copies_to_keep_together,
+    find_target as find_target,
+    recognize as recognize,
+    setting_for as setting_for,
+)
+from .own_counts import explicit_setting as explicit_setting
+from .published_counts import (
+    paper_generator as paper_generator,
+    published as published,
+    published_settings as published_settings,
+)
+from .setting import NO_TARGET as NO_TARGET, Setting as Setting
+from .shots import SHOTS as SHOTS, shot_groups as shot_groups
+from .split import (
+    Split as Split,
+    load_split as load_split,
+    make_split as make_split,
+    recipe_of as recipe_of,
+    save_split as save_split,
+)
+from .split_file import (
+    DamagedRecipe as DamagedRecipe,
+    SplitRecipe as SplitRecipe,
+    is_split_file as is_split_file,
+    read_recipe as read_recipe,
+)
+from .usable_samples import usable_counts as usable_counts
+
+__all__ = [
+    "Balanced",
+    "CountsGenerator",
+    "Cross",
+    "Duality",
+    "Generator",
+    "Natural",
+    "Pool",
+    "Ratios",
+    "Setting",
+    "Split",
+    "TailGenerator",
+    "TotalHeavyTail",
+    "explicit_setting",
+    "load_split",
+    "make_split",
+    "published",
+    "published_settings",
+    "ratios",
+    "register_generator",
+    "save_split",
+    "setting_for",
+    "setting_names",
+    "shot_groups",
+]

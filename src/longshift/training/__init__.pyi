@@ -1,0 +1,64 @@
+from . import checkpoint as checkpoint
+from .augmentation import register_augmentation as register_augmentation
+from .batch_source import EvaluationSource as EvaluationSource, host_tensor as host_tensor
+from .batches import Inputs as Inputs, channel_tensor as channel_tensor, normalize_pixels as normalize_pixels
+from .build_parts import build_method as build_method
+from .checkpoint import load_resume as load_resume
+from .device import resolve_device as resolve_device, training_threads as training_threads, use_threads as use_threads
+from .feature_cache import (
+    FeatureRequest as FeatureRequest,
+    FrozenNetwork as FrozenNetwork,
+    features_missing as features_missing,
+    frozen_module as frozen_module,
+    open_features as open_features,
+    require_readable as require_readable,
+    unreadable as unreadable,
+    usable_rows as usable_rows,
+)
+from .interrupt import (
+    ENDINGS as ENDINGS,
+    Interrupted as Interrupted,
+    graceful_stop as graceful_stop,
+    ignore_signals as ignore_signals,
+    outlive_repeated_signals as outlive_repeated_signals,
+)
+from .model_file import ModelFile as ModelFile, read_model_file as read_model_file
+from .resolve_run import (
+    OpenDataset as OpenDataset,
+    ResolvedRun as ResolvedRun,
+    require_version as require_version,
+    resolve as resolve,
+)
+from .run_config import (
+    SMALL_IMAGE as SMALL_IMAGE,
+    RunConfig as RunConfig,
+    Runtime as Runtime,
+    expected_and_got as expected_and_got,
+    parse_run_config as parse_run_config,
+    parse_runtime as parse_runtime,
+)
+from .run_folder import (
+    RunFolder as RunFolder,
+    read_config as read_config,
+    read_metrics as read_metrics,
+    read_predictions as read_predictions,
+    read_result as read_result,
+    write_result as write_result,
+)
+from .score_sets import (
+    SETS as SETS,
+    Evaluator as Evaluator,
+    calibration_scores as calibration_scores,
+    evaluate_set as evaluate_set,
+)
+from .step_timer import StepTimer as StepTimer, Stopwatch as Stopwatch
+from .task import (
+    Task as Task,
+    TaskCache as TaskCache,
+    inputs_key as inputs_key,
+    make_task as make_task,
+    open_inputs as open_inputs,
+)
+from .trackers import TrackerKind as TrackerKind, open_tracker as open_tracker, tracker_kind as tracker_kind
+from .train_run import TrainedRun as TrainedRun, train as train
+from .trainer import Trainer as Trainer
