@@ -144,6 +144,14 @@ def test_a_stopped_run_goes_on_to_the_same_weights(task: Task, tmp_path: Path, s
     assert _measured(tmp_path / "whole") == _measured(tmp_path / "broken")
 
 
+def test_a_run_out_of_time_ends_with_its_best_weights(task: Task, tmp_path: Path) -> None:
+    trainer = Trainer(config(steps=1000, eval_every=2), task, tmp_path, CPU, out_of_time=lambda step: step >= 3)
+    result = trainer.run()
+    assert (result["status"], result["steps_done"], result["last"]["step"]) == ("done", 3, 3)
+    assert result["selected"]["step"] in (2, 3)
+    assert [row["step"] for row in read_metrics(RunFolder(tmp_path))] == [2, 3]
+
+
 @pytest.mark.parametrize("method", ["bsoftmax", "ndcl_plus"])
 def test_the_first_steps_of_a_longer_run_are_those_of_a_shorter_one(method: str, task: Task, tmp_path: Path) -> None:
     # Both have no schedules. Runs of different lengths can then be compared step by step.

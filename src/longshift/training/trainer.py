@@ -36,6 +36,7 @@ class Progress:
     rows: list[dict[str, Any]] = field(default_factory=list)  # one per evaluation
     seconds: float = 0.0  # of training, without the first step and without evaluations
     diverged_at: int = 0
+    out_of_time: bool = False  # the run ends before its planned steps
 
     def note(self) -> str:
         """Text next to the progress bar."""
@@ -63,6 +64,7 @@ class Trainer:
         runtime: Device, precision and what to keep.
         stop: Asked after each step whether to stop.
         on_row: Called with each evaluation; trackers listen here.
+        out_of_time: Asked after each step, with the steps done, whether the run ends here with its best weights.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class Trainer:
         runtime: Runtime | None = None,
         stop: Callable[[], bool] = lambda: False,
         on_row: Callable[[dict[str, Any]], None] = lambda row: None,
+        out_of_time: Callable[[int], bool] = lambda step: False,
     ) -> None:
         self.config, self.task, self.stop, self.on_row = config, task, stop, on_row
+        self.out_of_time = out_of_time
         self.runtime = runtime or Runtime()
         self.device = resolve_device(self.runtime.device)
         self.method, self.inputs = build_method(config, task, self.runtime, self.device)
@@ -105,13 +109,14 @@ class Trainer:
             tick(0, Stage("compiling: the first step takes up to a minute"))
         watch = Stopwatch(self.device)
         try:
-            while self.progress.step < self.config.steps and not self.progress.diverged_at:
+            while not (self._last_step() or self.progress.diverged_at):
                 self.step(self.progress.step)
                 self.progress.step += 1
                 if not self.first_step_seconds:
                     self.first_step_seconds = watch.lap()  # with compilation and the choice of kernels
                 tick(1, self.progress.note())
-                stopping = self.stop() and self.progress.step < self.config.steps
+                self.progress.out_of_time = self.out_of_time(self.progress.step)
+                stopping = self.stop() and not self._last_step()
                 if stopping or self._evaluation_due() or self._checkpoint_due():
                     self._evaluate_and_save(watch)
                 if stopping:
@@ -140,9 +145,11 @@ class Trainer:
         d = torch.as_tensor(self.task.training_domains(train, self.config.pooled), device=self.device)
         self.method.receive_features(features, y, d)
 
+    def _last_step(self) -> bool:
+        return self.progress.step >= self.config.steps or self.progress.out_of_time
+
     def _evaluation_due(self) -> bool:
-        step = self.progress.step
-        return step % self.config.eval_every == 0 or step == self.config.steps
+        return self.progress.step % self.config.eval_every == 0 or self._last_step()
 
     def _checkpoint_due(self) -> bool:
         every = self.runtime.checkpoint_every
