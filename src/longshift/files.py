@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,18 @@ def require_writable(path: Path) -> None:
             pass
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def refuse_overwrite(out: Path, inputs: Iterable[Path | str]) -> None:
+    """Raise if a file to be written is an input, or a file by which an input folder is a model, run, sweep or table."""
+    if not out.exists():
+        return
+    table = out.name in ("runs.csv", "runs.parquet")
+    own = table or out.suffix.lower() in (".json", ".toml", ".safetensors")
+    for path in map(Path, inputs):
+        inside = own and path.is_dir() and out.resolve().is_relative_to(path.resolve())
+        if inside or (path.exists() and path.samefile(out)):
+            raise LongshiftError(f"{out} is an input of this command and would be overwritten. Choose another file.")
 
 
 def remove_parts(folder: Path) -> None:

@@ -54,12 +54,13 @@ def embed(
             "Expected --pretrained or --weights FILE.safetensors, got neither; random weights give useless vectors"
         )
     from longshift.data import load_dataset
-    from longshift.files import require_writable
+    from longshift.files import refuse_overwrite, require_writable
     from longshift.inference import embed as vectors_of, require_table, write_table
     from longshift.nn import check_backbone, make_backbone, require_network_of
     from longshift.training import FrozenNetwork, Interrupted, graceful_stop, parse_runtime
 
     require_table(out)
+    refuse_overwrite(out, [data, *([weights] if weights else [])])
     require_writable(out)
     runtime = parse_runtime(execution)
     name = backbone or (require_network_of(weights) if weights else "resnet50")

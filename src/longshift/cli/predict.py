@@ -69,7 +69,7 @@ def predict(
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
     from longshift.data import IMAGE_SUFFIXES
-    from longshift.files import require_writable, write_json, write_text
+    from longshift.files import refuse_overwrite, require_writable, write_json, write_text
     from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run, require_inputs
     from longshift.text import counted, some
 
@@ -92,6 +92,8 @@ def predict(
     noun, endings = ("vectors", VECTOR_SUFFIXES) if loaded.info.vectors else ("images", IMAGE_SUFFIXES)
     require_inputs(items, loaded.info.vectors)
     files = expand_inputs(items, loaded.info.vectors)
+    for file in filter(None, (out, page)):
+        refuse_overwrite(file, [model, *files])
     if not files:
         listed = ", ".join(sorted(endings))
         raise LongshiftError(f"Expected {noun} (files that end with {listed}) in {some(items, 3)} or below, got none")

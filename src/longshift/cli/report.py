@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 
 from longshift.cli.common import JsonFlag, RawFlag, caution, console, print_json, say, tell
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.files import require_writable
+from longshift.files import refuse_overwrite, require_writable
 from longshift.text import printable
 
 if TYPE_CHECKING:
@@ -131,6 +131,9 @@ def report(
     for file in (html, out / "tables" if out else None):
         if file is not None:
             require_writable(file)
+    for file in (html, out / "runs.csv" if out else None):
+        if file is not None:
+            refuse_overwrite(file, paths)
     for path in paths:
         _no_fit(path)
     frame = filter_runs(join_runs([_runs(path) for path in paths]), setting or (), draws)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from longshift.cli.common import JsonFlag, print_json, print_table, say
 from longshift.cli.run_options import run_fields, with_options
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
-from longshift.files import require_writable
+from longshift.files import refuse_overwrite, require_writable
 from longshift.settings import (
     SHOTS,
     Split,
@@ -71,6 +72,7 @@ def make(
 
         longshift split make my/images -s counts.csv -t hospital_b           # a table domain,class,count
     """
+    refuse_overwrite(out, [path for path in (data, options.get("setting", "")) if os.path.isfile(path)])
     require_writable(out)
     manifest = load_dataset(data)
     split = _make(manifest, options)
@@ -124,6 +126,7 @@ def plot(
     """
     from longshift.report import split_panels  # matplotlib takes a second to import
 
+    refuse_overwrite(out, [path for path in (data, options.get("setting", "")) if os.path.isfile(path)])
     require_writable(out)
     if is_split_file(Path(data)):
         recipes = [_saved(data, options)]

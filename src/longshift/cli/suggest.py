@@ -36,7 +36,7 @@ def suggest(
 
         longshift suggest fits/mysites new_site/ --n 50 --out labels.csv
     """
-    from longshift.files import require_writable, write_text
+    from longshift.files import refuse_overwrite, require_writable, write_text
     from longshift.fitting import choose_samples, site_name, write_site_page
     from longshift.inference import expand_inputs, load_model, predict, require_inputs
     from longshift.text import counted, csv_cell
@@ -51,6 +51,7 @@ def suggest(
     loaded = load_model(model, device=device)
     require_inputs(images, loaded.info.vectors)
     files = expand_inputs(images, loaded.info.vectors)
+    refuse_overwrite(shown, [model, *files])
     with progress("predicting", len(files), quiet) as tick:
         found = predict(loaded, files, tick=tick, keep_outputs=True)
     outputs = found.outputs
