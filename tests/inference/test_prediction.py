@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from PIL import Image
 
 from longshift.errors import LongshiftError, UsageError
+from longshift.inference import HeldOutSite, SiteKnowledge, make_reference
 from longshift.inference.loading import LoadedModel, load_model
 from longshift.inference.prediction import Predictions, predict
 from longshift.inference.prediction_inputs import expand_inputs
@@ -22,6 +26,7 @@ from longshift.nn import Network
 from longshift.training.run_config import RunConfig
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
+from tests.inference.site_outputs import signals
 from tests.training.runs import CPU
 
 
@@ -138,13 +143,42 @@ def test_csv_reads_back(digits_run: Path, pictures: Path) -> None:
     assert Predictions((), ()).to_csv() == "path,class,probability,unsure\n"
 
 
-def test_vectors(tmp_path: Path) -> None:
+def vector_run(folder: Path) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Train a model of vectors in `folder`/run; gives its data."""
     rng = np.random.default_rng(0)
     y, d = np.arange(90) % 3, np.arange(90) // 3 % 3
     x = rng.normal(size=(90, 5)) + 4 * np.eye(5)[y]
-    np.savez(tmp_path / "train.npz", x=x, label=y, domain=d)
-    config = RunConfig(data=str(tmp_path / "train.npz"), setting="Natural", target="2", steps=40, eval_every=40)
-    Trainer(config, make_task(config), tmp_path / "run", CPU).run()
+    np.savez(folder / "train.npz", x=x, label=y, domain=d)
+    config = RunConfig(data=str(folder / "train.npz"), setting="Natural", target="2", steps=40, eval_every=40)
+    Trainer(config, make_task(config), folder / "run", CPU).run()
+    return x, y
+
+
+def test_outputs_that_are_not_finite_are_skipped(tmp_path: Path) -> None:
+    x, y = vector_run(tmp_path)
+    x[4] = 3e38  # finite in float32, but not after the first layer
+    np.savez(tmp_path / "new.npz", x=x[:40])
+    plain = load_model(tmp_path / "run", device="cpu")
+    logits, features = plain.outputs(torch.from_numpy(np.delete(x, 4, 0).astype(np.float32)))
+    reference = make_reference(logits.numpy(), np.delete(y, 4), features.numpy(), ["a", "b"] * 44 + ["a"], 1.0)
+    fitted = replace(plain, knowledge=SiteKnowledge((HeldOutSite("a", 0.8, signals(0.3)),), reference))
+    for model in (plain, fitted):
+        found = predict(model, [tmp_path / "new.npz"])
+        assert len(found.rows) == 39
+        assert all(np.isfinite(row.probability) for row in found.rows)
+        (skipped,) = found.skipped
+        assert skipped[1].endswith("new.npz#04")
+        assert len(predict(model, x[:40]).rows) == 39
+        json.dumps(found.to_json(), allow_nan=False)
+    assert predict(fitted, [tmp_path / "new.npz"]).estimate is not None
+    head = [part for part in plain.predictor.modules() if isinstance(part, torch.nn.Linear)][-1]
+    torch.nn.init.constant_(head.bias, np.nan)
+    assert predict(plain, x[:9]).rows == ()
+    assert [name for name, _ in predict(plain, x[:2]).skipped] == ["0", "1"]
+
+
+def test_vectors(tmp_path: Path) -> None:
+    x, y = vector_run(tmp_path)
     np.savez(tmp_path / "new.npz", x=x[:10], id=np.array([f"p{i}" for i in range(10)]))
     np.savez(tmp_path / "short.npz", x=x[:, :2])
     found = predict(tmp_path / "run", [tmp_path / "new.npz", tmp_path / "short.npz", "image.png"], device="cpu")

@@ -37,6 +37,7 @@ TOLD = {  # common inputs that are not images
     ".csv": "a table: give the images themselves, or their paths, one per line, on standard input (-)",
     ".txt": "a text: give the images themselves, or their paths, one per line, on standard input (-)",
 }
+NOT_FINITE = "the model's outputs are NaN or infinite"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +77,9 @@ def array_outputs(model: LoadedModel, array: npt.NDArray[Any], threads: int, fea
             raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
         stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
     made = _Collected(model)
-    made.add(
-        [str(row) for row in range(len(stored))], rows_in_batches(model, torch.from_numpy(stored), features, threads)
-    )
+    names = [str(row) for row in range(len(stored))]
+    bad = made.add(names, rows_in_batches(model, torch.from_numpy(stored), features, threads))
+    made.skipped.extend((name, NOT_FINITE) for name in bad)
     return made.outputs()
 
 
@@ -110,7 +111,7 @@ def _image_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads: 
     for (names, skipped), logits in map_batches(model, read, parts, features, threads):
         made.skipped.extend(skipped)
         if logits is not None:
-            made.add(names, logits)
+            made.skipped.extend((name, NOT_FINITE) for name in made.add(names, logits))
         tick(len(names) + len(skipped))
 
 
@@ -135,7 +136,8 @@ def _vector_outputs(made: _Collected, files: Sequence[str], tick: Tick, threads:
             made.skipped.append((file, what))
         if len(x):
             found = rows_in_batches(model, torch.from_numpy(x), features, threads)
-            made.add([f"{file}#{name}" for name in ids], found)
+            if bad := made.add([f"{file}#{name}" for name in ids], found):
+                made.skipped.append((file, f"{NOT_FINITE} for {counted(len(bad), 'vector')}: {some(bad)}"))
         tick(1)
 
 
@@ -149,12 +151,16 @@ class _Collected:
         self.logits: list[Tensor] = []
         self.features: list[Tensor] = []
 
-    def add(self, names: Sequence[str], found: Logits) -> None:
-        """Keep the outputs of these inputs."""
-        self.names.extend(names)
-        self.logits.append(found[0])
-        if found[1] is not None:
-            self.features.append(found[1])
+    def add(self, names: Sequence[str], found: Logits) -> list[str]:
+        """Keep the outputs of these inputs; those that are not finite are left out, and their names returned."""
+        logits, features = found
+        good = logits.isfinite().all(1)
+        if features is not None:
+            good &= features.isfinite().all(1)
+            self.features.append(features[good])
+        self.logits.append(logits[good])
+        self.names.extend(name for name, kept in zip(names, good.tolist(), strict=True) if kept)
+        return [name for name, kept in zip(names, good.tolist(), strict=True) if not kept]
 
     def outputs(self) -> Outputs:
         """All of them."""
