@@ -16,9 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from longshift.cli.log_progress import Lines
 from longshift.progress import Stage, Tick, silent
-from longshift.text import printable, printable_json
+from longshift.text import about, counted, duration, printable, printable_json
 
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder of a fit, of an adapted model or of a run.")
@@ -102,6 +101,34 @@ def _cell(value: object) -> Text:
     return Text(printable(f"{value:.4g}" if isinstance(value, float) else str(value)))
 
 
+class LogLines:
+    """Progress without a terminal: a line per tenth of the work, but none within a second and one after a minute."""
+
+    def __init__(self, label: str, total: int, begun: float) -> None:
+        self.label, self.total, self.begun = label, total, begun
+        self.done, self.tenth, self.printed = 0, 0, begun
+        self.first, self.first_at = 0, begun
+
+    def after(self, pieces: int, now: float, note: str = "") -> str:
+        """The line to print at time `now` after some more pieces, or ""; a `Stage` is always printed."""
+        if pieces and not self.done:
+            self.first, self.first_at = pieces, now
+        self.done += pieces
+        tenth, since = 10 * self.done // max(self.total, 1), now - self.printed
+        over = pieces > 0 and self.done >= self.total
+        due = since >= 60 or (since >= 1 and tenth > self.tenth)
+        if not (over or due or isinstance(note, Stage)):
+            return ""
+        self.tenth, self.printed = tenth, now
+        count, time = f"{self.label}: {self.done}/{self.total}", ""
+        if over:
+            count += f" in {duration(now - self.begun)}"
+        elif self.done > self.first:  # the first pieces may be those of an earlier command, or include compilation
+            each = (now - self.first_at) / (self.done - self.first)
+            time = f"{about(each * (self.total - self.done))} remaining"
+        return ", ".join(part for part in (count, time, note) if part)
+
+
 @contextmanager
 def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
     """Show a progress bar with the remaining time; without a terminal, plain lines; nothing if quiet."""
@@ -123,10 +150,18 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
 
             yield show
     else:
-        lines = Lines(label, total, time.monotonic())
+        lines = LogLines(label, total, time.monotonic())
 
         def tick(done: int = 1, note: str = "") -> None:
             if line := lines.after(done, time.monotonic(), note):
                 tell(line)
 
         yield tick
+
+
+def opening(total: int, word: str, left: int, devices: Sequence[str] = ()) -> str:
+    """The first line of many jobs: "48 jobs, 40 remaining, 2 at a time on cpu"; `devices` has one per job at a time."""
+    rest = "" if left == total else f", {left} remaining"
+    places = devices[:left]
+    pace = f", {len(places)} at a time on {', '.join(dict.fromkeys(places))}" if places else ""
+    return f"{counted(total, word)}{rest}{pace}"

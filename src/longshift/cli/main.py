@@ -6,8 +6,12 @@ A verb's module is imported when the verb is used: `longshift --help` imports no
 from __future__ import annotations
 
 import importlib
+import io
+import logging
 import os
 import sys
+import traceback
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,12 +21,9 @@ from typer.main import get_group
 
 import longshift
 from longshift.cli.common import tell
-from longshift.cli.help_values import describe, plain_values
-from longshift.cli.output_streams import lost_result, use_forgiving_streams
-from longshift.cli.safe_messages import escape_usage_errors, escape_warnings_and_logs, print_traceback
-from longshift.cli.unexpected_errors import in_words
 from longshift.errors import LongshiftError
-from longshift.plugins import use_plugin
+from longshift.plugins import plugin_files, use_plugin
+from longshift.text import printable
 from longshift.training import ignore_signals, outlive_repeated_signals
 
 # Verb -> its line in the list of verbs. The module longshift.cli.VERB has a function VERB, whose docstring is the help
@@ -58,29 +59,12 @@ class Verbs(TyperGroup):
         else:
             app.command(verb, cls=getattr(module, "Command", None))(getattr(module, verb))
         self.commands[verb] = get_group(app).commands[verb]
-        plain_values(self.commands[verb])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Load the verb that is called."""
         if args and args[0] in VERBS:
             self.load(args[0])
         return super().resolve_command(ctx, args)
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options, described in plain words."""
-        found = super().get_params(ctx)
-        describe(found, ctx)
-        return found
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Parse the options; names in error messages cannot control the terminal."""
-        with escape_usage_errors():
-            return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the verb; names in error messages cannot control the terminal."""
-        with escape_usage_errors():
-            return super().invoke(ctx)
 
 
 def american(token: str) -> str:
@@ -107,7 +91,6 @@ for _verb, _summary in VERBS.items():
     app.command(_verb, help=_summary)(lambda: None)
 
 INTERRUPTED = 130
-LEAST_MEMORY = 160 << 20  # bytes; with less, NumPy crashes while it is imported, at some limits without an error
 
 
 def _version(value: bool) -> None:
@@ -135,56 +118,61 @@ def _options(
         use_plugin(file)
 
 
-def _require_current_folder() -> None:
-    """Raise if the current folder was removed: paths mean nothing there, and numeric libraries abort the process."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        raise LongshiftError(
-            "the current folder does not exist any more. Change to another one, then run again"
-        ) from None
+class _PrintableLines(logging.Handler):
+    """Prints the lines of loggers that have no handler of their own, with control characters escaped."""
 
-
-def _require_memory() -> None:
-    """Raise if the limit on memory is so low that no command can work."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if 0 <= limit < LEAST_MEMORY:  # no limit is -1
-        raise LongshiftError(
-            f"the limit on memory (`ulimit -v`) is {limit >> 20} MiB: too little memory for any command. Raise it"
-        )
+    def emit(self, record: logging.LogRecord) -> None:
+        tell(record.getMessage())
 
 
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
-    output = use_forgiving_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name in any script must not stop a command
+    warnings.formatwarning = lambda message, *_: printable(f"warning: {message}\n")
+    logging.lastResort = _PrintableLines(logging.WARNING)
     outlive_repeated_signals()
-    escape_warnings_and_logs()
     try:
-        _require_current_folder()
-        _require_memory()
-        app()
-    except SystemExit as end:
-        if not end.code and (why := lost_result(output)):
-            tell(f"error: {why}", style="red")
-            sys.exit(1)
-        raise
-    except LongshiftError as error:
-        if os.environ.get("LONGSHIFT_DEBUG") == "1":
-            print_traceback()
-            sys.exit(error.exit_code)
-        stopped = error.exit_code == INTERRUPTED  # as requested, not an error
-        text, style = (str(error), "yellow") if stopped else (f"error: {error}", "red")
-        tell(text, style=style)
-        if stopped:
-            ignore_signals()
-        sys.exit(error.exit_code)
+        code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader wanted no more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except typer.Abort:
+        code = INTERRUPTED
     except Exception as error:
-        if os.environ.get("LONGSHIFT_DEBUG") == "1":
-            print_traceback()
-        else:
-            tell(f"error: {in_words(error)}", style="red")
-        sys.exit(1)
+        code = _report(error)
+    sys.exit(code)
+
+
+def _report(error: Exception) -> int:
+    """Print an error in one line, or with its traceback where it was asked for; return the exit code."""
+    code = getattr(error, "exit_code", 1)
+    if os.environ.get("LONGSHIFT_DEBUG") == "1":
+        tell(traceback.format_exc())
+    elif code == INTERRUPTED:  # as requested, not an error
+        tell(str(error), style="yellow")
+        ignore_signals()
+    elif message := _message(error):
+        tell(f"error: {message}", style="red")
+    return code
+
+
+def _message(error: Exception) -> str:
+    """What happened and what to do about it."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, LongshiftError):
+        return str(error)
+    if hasattr(error, "format_message"):  # of click, which Typer has under a name of its own; "" after a help text
+        context, said = getattr(error, "ctx", None), str(error.format_message())
+        return f"{said} See `{context.command_path} --help`." if context and said else said
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text:
+        return f"too little memory ({text}). Use fewer --workers, a smaller --image-size or --set batch_size=..."
+    files = plugin_files()
+    lines = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) in files]
+    if lines:
+        return f"{lines[-1].filename}, line {lines[-1].lineno}: {text}. `longshift --debug ...` shows the traceback."
+    return f"{text}. This is a bug in longshift: please report it with the traceback of `longshift --debug ...`."

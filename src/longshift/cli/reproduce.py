@@ -16,12 +16,12 @@ from longshift.cli.common import (
     ThreadsOption,
     WorkersOption,
     announce_stop,
+    opening,
     print_json,
     progress,
     say,
     tell,
 )
-from longshift.cli.log_progress import opening
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_writable

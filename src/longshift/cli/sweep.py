@@ -21,13 +21,13 @@ from longshift.cli.common import (
     WorkersOption,
     announce_stop,
     caution,
+    opening,
     print_json,
     print_table,
     progress,
     say,
     tell,
 )
-from longshift.cli.log_progress import opening
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_writable
 from longshift.text import about, agree, counted
