@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
 from itertools import pairwise
@@ -223,3 +226,26 @@ def test_threads_may_draw_at_the_same_time() -> None:
 def test_names_are_text_and_never_formulas() -> None:
     svg = confusion_map(["$5_$10", "_b"], [[3, 1], [0, 2]]).svg()
     assert ">$5_$10<" in svg
+
+
+def test_settings_of_the_current_folder_are_not_used(tmp_path: Path) -> None:
+    """A stranger's folder may hold a `matplotlibrc` that starts LaTeX and changes every figure."""
+    started = tmp_path / "started"
+    for name in ("latex", "dvipng", "dvisvgm"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\ntouch {started}\n", encoding="utf-8")
+        program.chmod(0o755)
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 40\naxes.grid: True\n", encoding="utf-8")
+    code = (
+        "from longshift.report import Line, line_chart\n"
+        "drawing = line_chart([Line('A', [0, 1], [0.1, 0.5])], 'step', 'accuracy')\n"
+        "print(drawing.svg()); drawing.save('out.png')"
+    )
+    path = os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]])
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PATH": path}, text=True, check=True,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert done.stdout.strip() == str(line_chart([Line("A", [0, 1], [0.1, 0.5])], "step", "accuracy").svg())
+    assert not started.exists()

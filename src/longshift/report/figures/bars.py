@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import blended_transform_factory
 
 from longshift.array_types import IntArray
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import (
     FAINT,
     INK,
@@ -29,6 +29,7 @@ from longshift.report.figures.drawing_style import (
 WIDTH = 520.0
 
 
+@draws
 def class_bars(
     classes: Sequence[str],
     accuracy: Mapping[str, Sequence[float | None]],
@@ -94,6 +95,7 @@ def _mark(index: int) -> dict[str, Any]:
     return {"marker": MARKS[(index - 1) % len(MARKS)], "color": color, "ms": 8, "mec": PAPER, "mew": 1, "linestyle": ""}
 
 
+@draws
 def negative_bars(classes: Sequence[str], positives: IntArray, negatives: IntArray, heading: str) -> Drawing:
     """Draw two panels with one class axis: samples of each class, and samples of all other classes."""
     width = max(470.0, min(860.0, 180 + 32 * len(classes)))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.transforms import blended_transform_factory
 
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import FAINT, INK, LINE, PALETTE, PAPER, legend, plain, short
 from longshift.text import decimal
 
@@ -32,6 +32,7 @@ class ClassChange:
         return 100 * (self.after - self.before)
 
 
+@draws
 def class_changes(panels: Mapping[str, Sequence[ClassChange]], before: str, after: str) -> Drawing:
     """Draw an arrow for each class from the accuracy with `before` to that with `after`; one panel per title.
 

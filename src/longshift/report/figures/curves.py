@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from longshift.array_types import FloatArray
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import BELOW, FAINT, INK, class_axis, headline, legend, plain, series_style
 
 WIDTH, HEIGHT = 560.0, 310.0
@@ -30,6 +30,7 @@ class Line:
     spread: Sequence[float] = ()
 
 
+@draws
 def line_chart(
     lines: Sequence[Line], x_label: str, y_label: str, y_range: tuple[float, float] | None = None
 ) -> Drawing:
@@ -92,6 +93,7 @@ def _names(axes: Axes, lines: Sequence[Line], heights: Sequence[float]) -> None:
         axes.text(1.06, y, lines[i].name, transform=axes.transAxes, va="center", fontsize=12.5, color=INK)
 
 
+@draws
 def class_curves(
     classes: Mapping[str, Sequence[str]],
     panels: Mapping[str, Mapping[str, Mapping[str, FloatArray]]],
@@ -123,6 +125,7 @@ def class_curves(
     return drawing
 
 
+@draws
 def parameter_curves(
     x: Sequence[float], panels: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]], x_label: str, heading: str
 ) -> Drawing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import io
 import re
@@ -10,10 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-import matplotlib as mpl
+import matplotlib.style
 from markupsafe import Markup
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
@@ -28,7 +30,31 @@ PAGE_COLORS = {color.lower(): f"var(--c{index})" for index, color in enumerate(P
 }  # fmt: skip
 DRAWN = ("path", "use", "text", "image")
 # matplotlib keeps its fonts and settings in global state, which threads must not change at the same time.
-_RENDERING = threading.Lock()
+_DRAWING = threading.RLock()
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+
+@contextlib.contextmanager
+def _own_settings(**more: Any) -> Iterator[None]:
+    """Draw with matplotlib's own defaults, whatever is in a `matplotlibrc`, then with the settings of before.
+
+    matplotlib reads that file from the current folder, which may be a stranger's; it could start LaTeX
+    (`text.usetex`). Names are drawn as text, never as formulas: a class may be called "$5_$10".
+    """
+    with _DRAWING, matplotlib.style.context(["default", {"text.usetex": False, "text.parse_math": False, **more}]):
+        yield
+
+
+def draws(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Decorate a function that makes a figure: it draws with matplotlib's defaults."""
+
+    @functools.wraps(function)
+    def drawn(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with _own_settings():
+            return function(*args, **kwargs)
+
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +78,7 @@ class Drawing:
     def svg(self) -> Markup:
         """Return the `svg` element of a page: colors and font are those of the page, all names are escaped."""
         raw = io.BytesIO()
-        with _RENDERING, self._names_as_text(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "longshift"}):
+        with self._rendering(**{"svg.fonttype": "none"}):
             self.figure.patch.set_visible(False)
             self.figure.savefig(raw, format="svg", metadata={"Date": None})
             self.figure.patch.set_visible(True)
@@ -68,19 +94,13 @@ class Drawing:
         """Write a PNG or SVG file, by the ending of its name; the same drawing gives the same bytes."""
         path = Path(path)
         kind = path.suffix.lstrip(".")
-        with (
-            _RENDERING,
-            self._names_as_text(),
-            replacing(path) as temporary,
-            mpl.rc_context({"svg.hashsalt": "longshift"}),
-        ):
+        with self._rendering(), replacing(path) as temporary:
             metadata = {"Date": None} if kind == "svg" else {}
             self.figure.savefig(temporary, format=kind, dpi=dpi, facecolor="white", metadata=metadata)
 
     @contextlib.contextmanager
-    def _names_as_text(self) -> Iterator[None]:
-        """Draw names as text, never as formulas: a class may be called "$5_$10"."""
-        with mpl.rc_context({"text.parse_math": False}):  # for labels of ticks, which are made while drawing
+    def _rendering(self, **more: Any) -> Iterator[None]:
+        with _own_settings(**{"svg.hashsalt": "longshift"}, **more):
             for text in self.figure.findobj(Text):
                 text.set_parse_math(False)
             yield

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from longshift.array_types import FloatArray
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import (
     BELOW,
     FAINT,
@@ -39,6 +39,7 @@ class Misalignment:
     between_heads: float
 
 
+@draws
 def misalignment_panels(rows: Mapping[str, Misalignment], classes: Sequence[str], heading: str) -> Drawing:
     """Draw one row per method: ROC curves of each domain, then distances of classes to their domain's centroid."""
     domains = list(next(iter(rows.values())).rates)
@@ -92,6 +93,7 @@ class Absorption:
     distances: FloatArray
 
 
+@draws
 def absorption_panels(rows: Mapping[str, Absorption], roles: Mapping[str, str], heading: str) -> Drawing:
     """Draw one row per method: validation loss of each source along training, and distances between domains."""
     drawing = new_drawing(756, 65 + 198 * len(rows), heading)

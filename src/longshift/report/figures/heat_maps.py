@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from longshift.array_types import FloatArray
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import FAINT, INK, LINE, PALETTE, PAPER, headline, plain, short
 from longshift.report.table import DASH
 
@@ -20,6 +20,7 @@ MOST_NUMBERS = 16  # classes; beyond, cells hold no numbers
 MAP = "cividis"  # even in gray and for every kind of color blindness
 
 
+@draws
 def confusion_map(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Drawing:
     """Draw `counts[true][predicted]` as shares of the true class, correct ones in one hue, mistakes in another."""
     n = len(classes)
@@ -64,6 +65,7 @@ def confusion_map(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Dr
     return drawing
 
 
+@draws
 def accuracy_grids(exponents: Sequence[int], panels: Mapping[str, Mapping[str, FloatArray]], heading: str) -> Drawing:
     """Draw `panels[setting][group]`: accuracy (%) by alpha (rows, upwards) and beta (columns), axes in log10."""
     groups = list(dict.fromkeys(group for found in panels.values() for group in found))

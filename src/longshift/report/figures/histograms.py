@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import FAINT, INK, PALETTE, plain
 
 WIDTH, HEIGHT, BINS = 520.0, 240.0, 20
 
 
+@draws
 def confidence_histogram(values: Sequence[float], threshold: float) -> Drawing:
     """Draw the number of predictions by probability, and a line at the threshold below which they are unsure."""
     drawing = new_drawing(WIDTH, HEIGHT, f"Probability of the predicted class of {len(values)} samples")

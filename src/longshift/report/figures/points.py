@@ -9,7 +9,7 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import FAINT, LINE, MARKS, PALETTE, PAPER, legend, plain
 
 WIDTH, HEIGHT = 560.0, 350.0
@@ -27,6 +27,7 @@ class Points:
     kind: int  # color and shape
 
 
+@draws
 def scatter(groups: Sequence[Points], x_label: str, y_label: str) -> Drawing:
     """Draw the points; y is a share of one, shown in percent."""
     drawn = [group for group in groups if len(group.x)]

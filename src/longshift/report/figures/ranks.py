@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import FAINT, INK, LETTER, LINE, PALETTE, short
 
 AXIS, SIDE, ROW, BAR = 420.0, 130.0, 16.0, 7.0  # points
 LONGEST = 30  # letters of a name that are shown; all of it on hover
 
 
+@draws
 def rank_diagram(
     ranks: Mapping[str, float], difference: float, groups: Sequence[Sequence[str]], cases: int, heading: str = "",
     marked: str = "",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.lines import Line2D
 
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import BELOW, FAINT, LINE, PALETTE, legend, plain, short
 
 WIDTH, ROW, EDGE = 620.0, 30.0, 96.0
@@ -23,6 +23,7 @@ class SiteDots:
     known: float | None = None
 
 
+@draws
 def site_dots(sites: Sequence[SiteDots], expected: tuple[float, float] | None = None) -> Drawing:
     """Draw a row per site, the lowest first; `expected` is the range at a new site, in the last row."""
     ordered = sorted(sites, key=lambda site: site.unseen)

@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from longshift.array_types import FloatArray, IntArray
-from longshift.report.figures.drawing import Drawing, new_drawing
+from longshift.report.figures.drawing import Drawing, draws, new_drawing
 from longshift.report.figures.drawing_style import (
     BELOW,
     FAINT,
@@ -54,6 +54,7 @@ class TrainingSet:
         return sorted(range(len(self.classes)), key=lambda k: (-int(totals[k]), k))
 
 
+@draws
 def split_bars(given: TrainingSet) -> Drawing:
     """Draw one training set for a page; the title is left to the caption."""
     label = f"Training samples of {len(given.classes)} classes from {', '.join(given.sources)}"
@@ -67,6 +68,7 @@ def split_bars(given: TrainingSet) -> Drawing:
     return drawing
 
 
+@draws
 def split_panels(recipes: Sequence[SplitRecipe]) -> Drawing:
     """Draw one panel per recipe, usually the targets of one dataset, two side by side."""
     columns = 1 if len(recipes) == 1 else 2
