@@ -265,13 +265,14 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     assert "Expected a table of runs" in err
 
 
-def test_the_folder_of_a_fit_has_its_own_report(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "my fit"
-    (folder / "sites").mkdir(parents=True)
-    (folder / "plan.json").write_text("{}")
-    code, out, err = run("report", folder)
-    assert (code, out) == (2, "")
-    assert "is a fit that is not finished. Make tables of its runs" in err
-    assert f"longshift report '{folder / 'sites'}'" in err
-    (folder / "report.html").write_text("")
-    assert f"is a fit; its report is {folder / 'report.html'}." in run("report", folder)[2]
+def test_folders_with_runs_further_down_are_refused_with_their_place(run: Run, tmp_path: Path) -> None:
+    fit, reproduced = tmp_path / "my fit", tmp_path / "reproduce"
+    (fit / "sites").mkdir(parents=True)
+    (fit / "plan.json").write_text("{}")
+    (reproduced / "store" / "jobs").mkdir(parents=True)
+    for folder, runs in ((fit, fit / "sites"), (reproduced, reproduced / "store" / "jobs")):
+        code, out, err = run("report", folder)
+        assert (code, out) == (2, "")
+        assert str(runs) in err
+    (fit / "report.html").write_text("")
+    assert str(fit / "report.html") in run("report", fit)[2]

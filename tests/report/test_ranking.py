@@ -15,7 +15,7 @@ from longshift.report.figure_sections import rank_section
 from longshift.report.findings import summarize
 from longshift.report.missing_runs import find_missing
 from longshift.report.ranking import RANKED_ROWS, RankedRows, rank_methods
-from longshift.report.titles import is_averaged, is_variant
+from longshift.report.titles import is_averaged, is_variant, method_title
 from longshift.results import as_frame
 from longshift.results.selection import choose
 from tests.report.fake import row
@@ -188,3 +188,10 @@ def test_a_variant_with_fewer_trials_does_not_cost_the_methods_any() -> None:
     result = rank_methods(choose(as_frame(made)))
     assert (result.left_out, result.trials_left_out) == (("ndcl_plus",), ())
     assert result.order == ("ndcl", "boda", "erm")
+
+
+def test_only_a_kind_of_average_after_a_plus_is_one() -> None:
+    assert [is_averaged(name) for name in ("ndcl+ema", "a + b+swa", "a + b", "+ema", "ndcl")] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
+    assert [method_title(name) for name in ("ndcl+ema", "erm+mixup")] == ["NDCL + EMA", "erm+mixup"]

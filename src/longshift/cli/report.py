@@ -135,7 +135,7 @@ def report(
         if file is not None:
             refuse_overwrite(file, paths)
     for path in paths:
-        _no_fit(path)
+        _check_path(path)
     frame = filter_runs(join_runs([_runs(path) for path in paths]), setting or (), draws)
     if data_version:
         frame = of_version(frame, data_version)
@@ -190,8 +190,16 @@ def report(
         tell(f"written: {written}")
 
 
-def _no_fit(path: Path) -> None:
-    """Refuse the folder of a fit: it has its own report, and the model directly in it has seen all sites."""
+def _check_path(path: Path) -> None:
+    """Refuse the folder of a fit: it has its own report, and the model directly in it has seen all sites.
+
+    The folder of `longshift reproduce` has its runs further down.
+    """
+    jobs = path / "store" / "jobs"
+    if jobs.is_dir() and not any((path / name).exists() for name in ("sweep.toml", "runs.parquet", "runs.csv")):
+        raise UsageError(
+            f"{path} has no runs of its own. Make tables of those in it: longshift report {shlex.quote(str(jobs))}"
+        )
     if not (path / "sites").is_dir():
         return
     from longshift.inference import PLAN_FILE

@@ -34,7 +34,8 @@ def bound_of(record: Record) -> Bound | None:
     if arrays is None or "target_features" not in arrays:
         return None
     sources, target = domain_predictions(arrays, record.folder.name)
-    return generalization_bound(sources, target)
+    # The tables show no intervals: draws for them would take minutes.
+    return generalization_bound(sources, target, bootstrap=1)
 
 
 def bound_tables(runs: ReportRuns) -> list[Table]:

@@ -13,6 +13,7 @@ from longshift.settings import setting_names
 if TYPE_CHECKING:
     import pandas as pd
 
+AVERAGES = ("ema", "swa")  # kinds of averaged weights, the end of a row's name
 PROPOSED = "ndcl"  # the paper's own method: its tables rule it off from the other methods
 FAMILIES = METHOD_FAMILIES | {PROPOSED: "negatives-dominant contrastive learning", "other": "other methods"}
 GROUPS = {"accuracy": "Average", "many": "Many", "medium": "Medium", "few": "Few"}
@@ -29,10 +30,16 @@ def _known() -> dict[str, MethodInfo]:
 
 def method_title(name: str) -> str:
     """The printed name of a method; "ndcl+ema" is "NDCL + EMA", and an unknown method keeps its name."""
-    base, plus, average = name.partition("+")
-    info = _known().get(base)
-    title = info.title if info else base
-    return f"{title} + {average.upper()}" if plus else title
+    own, average = split_average(name)
+    info = _known().get(own)
+    title = info.title if info else own
+    return f"{title} + {average.upper()}" if average else title
+
+
+def split_average(name: str) -> tuple[str, str]:
+    """The name of a row without its kind of averaged weights, and that kind: ("ndcl", "ema") for "ndcl+ema"."""
+    own, _, average = name.rpartition("+")
+    return (own, average) if own and average in AVERAGES else (name, "")
 
 
 def family(name: str) -> str:
@@ -46,7 +53,7 @@ def family(name: str) -> str:
 
 def base_method(name: str) -> str:
     """The method that a row belongs to by its name: "ndcl" for "ndcl+ema", "ndcl_prior" and "NDCL, no mixup"."""
-    base = name.partition("+")[0]
+    base, _ = split_average(name)
     methods = {info.name for info in method_infos() if not info.preset_of}
     first = re.split(r"[^A-Za-z0-9]", base, maxsplit=1)[0].casefold()
     return first if base not in methods and first in methods else base
@@ -54,12 +61,12 @@ def base_method(name: str) -> str:
 
 def is_averaged(name: str) -> bool:
     """Whether a row is about averaged weights ("ndcl+ema"), other weights of the runs of another row."""
-    return "+" in name
+    return bool(split_average(name)[1])
 
 
 def is_variant(name: str) -> bool:
     """Whether a row is about a known method with other values: "ndcl_prior", "NDCL, no mixup"."""
-    return base_method(name) != name.partition("+")[0]
+    return base_method(name) != split_average(name)[0]
 
 
 def order_methods(names: Iterable[str]) -> list[str]:
@@ -67,7 +74,7 @@ def order_methods(names: Iterable[str]) -> list[str]:
     known, families = _known(), list(FAMILIES)
 
     def key(name: str) -> tuple[object, ...]:
-        own, _, average = name.partition("+")
+        own, average = split_average(name)
         base = base_method(name)
         row = known[base].row if base in known else 0
         preset = own in known and own != base

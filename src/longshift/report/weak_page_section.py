@@ -11,7 +11,7 @@ from markupsafe import Markup
 from scipy import stats
 
 from longshift.analysis import LEVEL
-from longshift.data import holds_vectors
+from longshift.data import Manifest, holds_vectors
 from longshift.errors import LongshiftError
 from longshift.report.html_page import Section, fold, fragment, join_html, paragraphs
 from longshift.report.misclassified import Misclassified, load_manifest, misclassified_samples, pictures
@@ -48,8 +48,7 @@ def weak_section(
 
     `data` says where the images are now, `noun` what a domain is; `advise` adds what its owner could do.
     """
-    samples, why = _samples(records, data)
-    manifest_of = data or str(records[0].result["run"]["data"])
+    manifest, samples, why = _samples(records, data)
     parts: list[Markup] = []
     for of_class, found in (
         (True, weak_classes(records, most, noun, advise)),
@@ -57,7 +56,7 @@ def weak_section(
     ):
         for weak in found:
             own = [s for s in samples if (s.true if of_class else s.domain) == weak.name]
-            parts.append(_part(weak, own, bool(why), manifest_of))
+            parts.append(_part(weak, own, manifest))
     if why:
         parts.append(paragraphs(why))
     weak_ones = len(weak_indices(learned_accuracy(records)))
@@ -297,27 +296,30 @@ def _domain_text(runs: Sequence[Record], noun: str) -> str:
     return much
 
 
-def _samples(records: Sequence[Record], data: str | None) -> tuple[list[Misclassified], str]:
-    """Misclassified samples of the first trial of each target (trials would repeat them), or why there are none."""
+def _samples(records: Sequence[Record], data: str | None) -> tuple[Manifest | None, list[Misclassified], str]:
+    """The dataset and the misclassified samples of the first trial of each target (trials would repeat them).
+
+    Or no dataset, and why there are no samples.
+    """
     first = {record.target: record for record in sorted(records, key=lambda r: -r.trial)}
     with_predictions = [r for r in first.values() if r.predictions() is not None]
     if not with_predictions:
-        return [], "No examples: the runs kept no predictions (train with --save-predictions)."
+        return None, [], "No examples: the runs kept no predictions (train with --save-predictions)."
     try:
         manifest = load_manifest(data or str(records[0].result["run"]["data"]))
         samples = [s for r in with_predictions for s in misclassified_samples(r, manifest)]
     except LongshiftError as error:
-        return [], f"No examples: {error}."
-    return sorted(samples, key=lambda s: -s.confidence), ""
+        return None, [], f"No examples: {error}."
+    return manifest, sorted(samples, key=lambda s: -s.confidence), ""
 
 
-def _part(weak: Weak, samples: Sequence[Misclassified], unknown: bool, data: str) -> Markup:
+def _part(weak: Weak, samples: Sequence[Misclassified], manifest: Manifest | None) -> Markup:
     title = f"{weak.title}: {weak.name}" + ("" if weak.accuracy is None else f" ({100 * weak.accuracy:.1f}%)")
     body = paragraphs(weak.text)
-    if samples:
-        shown = pictures(_varied(samples), load_manifest(data))
+    if samples and manifest is not None:
+        shown = pictures(_varied(samples), manifest)
         body = join_html(body, fragment("misclassified.html.j2", pictures=shown))
-    elif not unknown:
+    elif manifest is not None:
         body = join_html(
             body, paragraphs("No examples: no sample of it was misclassified in the runs with predictions.")
         )
