@@ -23,7 +23,7 @@ from longshift.report.figures import (
     Line,
     Points,
     SiteDots,
-    TrainingSet,
+    SplitCounts,
     class_bars,
     confusion_map,
     line_chart,
@@ -32,7 +32,7 @@ from longshift.report.figures import (
     site_dots,
     split_bars,
 )
-from longshift.report.figures.drawing_style import PALETTE, short
+from longshift.report.figures.drawing import PALETTE, short
 
 WILD = "<script>\"&'</script>"
 
@@ -165,7 +165,7 @@ def test_site_dots_name_both_accuracies_and_the_range() -> None:
         rank_diagram({WILD: 1.0, "b": 2.0}, 0.5, [], 3),
         scatter([Points(WILD, [0.1], [0.2], [WILD], 0)], WILD, WILD),
         site_dots([SiteDots(WILD, 0.5, 0.7)], (0.2, 0.9)),
-        split_bars(TrainingSet(WILD, [WILD], [WILD], np.array([[3]]), ["few"])),
+        split_bars(SplitCounts(WILD, [WILD], [WILD], np.array([[3]]), ["few"])),
     ],
     ids=lambda drawing: drawing.label[:12],
 )

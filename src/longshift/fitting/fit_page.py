@@ -24,8 +24,8 @@ from longshift.report import (
     Row,
     Section,
     SiteDots,
+    SplitCounts,
     Table,
-    TrainingSet,
     class_section,
     confusion_section,
     confusions_by_target,
@@ -65,7 +65,7 @@ def fit_page(
     groups: dict[str, list[Record]] = {}
     for record in records:
         groups.setdefault(record.method, []).append(record)
-    data = split_section([TrainingSet("All sites", look.classes, look.sites, look.counts)], "data")
+    data = split_section([SplitCounts("All sites", look.classes, look.sites, look.counts)], "data")
     warnings = look.warnings()
     seen = paragraphs(*look.sentences(), *warnings)
     sections = [

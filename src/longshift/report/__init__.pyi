@@ -18,7 +18,7 @@ from .figures import (
     Line as Line,
     Misalignment as Misalignment,
     SiteDots as SiteDots,
-    TrainingSet as TrainingSet,
+    SplitCounts as SplitCounts,
     absorption_panels as absorption_panels,
     accuracy_grids as accuracy_grids,
     class_changes as class_changes,

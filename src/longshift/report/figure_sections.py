@@ -14,7 +14,7 @@ from longshift.report.figures import (
     Drawing,
     Line,
     Points,
-    TrainingSet,
+    SplitCounts,
     class_bars,
     confusion_map,
     line_chart,
@@ -186,7 +186,7 @@ def rank_section(result: Ranking) -> Section:
     return Section("Ranks", figure(drawing, caption), name="ranks")
 
 
-def split_section(splits: Sequence[TrainingSet], name: str = "") -> Section:
+def split_section(splits: Sequence[SplitCounts], name: str = "") -> Section:
     """One bar chart per training set."""
     drawn = [figure(split_bars(split), f"{split.title}: {split.counts.sum()} samples.") for split in splits]
     body = _grid(drawn[:SHOWN])

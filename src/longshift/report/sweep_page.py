@@ -18,7 +18,7 @@ from longshift.report.figure_sections import (
     theory_section,
     validation_section,
 )  # fmt: skip
-from longshift.report.figures import TrainingSet
+from longshift.report.figures import SplitCounts
 from longshift.report.findings import report_findings
 from longshift.report.html_page import Page, Section, paragraphs, run_section, table_section
 from longshift.report.ranking import RankedRows, Ranking, rank_methods
@@ -125,11 +125,11 @@ def setting_section(
     return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
 
 
-def training_sets(records: Sequence[Record]) -> list[TrainingSet]:
+def training_sets(records: Sequence[Record]) -> list[SplitCounts]:
     """One per target, of its first trial."""
     first = {r.target: r.result["split"] for r in sorted(records, key=lambda r: (r.target, -r.trial))}
     return [
-        TrainingSet(f"Unseen domain {target}", s["classes"], s["sources"], np.asarray(s["counts"]), s["shots"])
+        SplitCounts(f"Unseen domain {target}", s["classes"], s["sources"], np.asarray(s["counts"]), s["shots"])
         for target, s in first.items()
     ]
 

@@ -1,9 +1,10 @@
-"""Curves: validation accuracy over steps, margins, quantities of classes, accuracy over a parameter."""
+"""Curves, points and ranks: accuracy over steps or a parameter, quantities of classes, one point per run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,8 +12,25 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from longshift.array_types import FloatArray
-from longshift.report.figures.drawing import Drawing, draws, new_drawing
-from longshift.report.figures.drawing_style import BELOW, FAINT, INK, class_axis, headline, legend, plain, series_style
+from longshift.report.figures.drawing import (
+    BELOW,
+    FAINT,
+    INK,
+    LETTER,
+    LINE,
+    MARKS,
+    PALETTE,
+    PAPER,
+    Drawing,
+    class_axis,
+    draws,
+    headline,
+    legend,
+    new_drawing,
+    plain,
+    series_style,
+    short,
+)
 
 WIDTH, HEIGHT = 560.0, 310.0
 MOST_TIPS = 60  # points of a curve that show their value on hover
@@ -158,3 +176,105 @@ def _finish(drawing: Drawing, names: Sequence[str], heading: str) -> None:
     handles = [Line2D([], [], lw=1.6, ms=5, label=name, **series_style(i)) for i, name in enumerate(names)]
     legend(drawing.figure, handles, 72 * drawing.figure.get_figwidth(), place=BELOW)
     headline(drawing.figure, heading)
+
+
+POINTS_WIDTH, POINTS_HEIGHT = 560.0, 350.0
+MOST_NAMED_POINTS = 1500  # points that show their name on hover
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of one family; `names` are shown on hover."""
+
+    title: str
+    x: Sequence[float]
+    y: Sequence[float]
+    names: Sequence[str]
+    kind: int  # color and shape
+
+
+@draws
+def scatter(groups: Sequence[Points], x_label: str, y_label: str) -> Drawing:
+    """Draw the points; y is a share of one, shown in percent."""
+    drawn = [group for group in groups if len(group.x)]
+    count = sum(len(group.x) for group in drawn)
+    drawing = new_drawing(POINTS_WIDTH, POINTS_HEIGHT, f"{y_label} over {x_label} of {count} runs")
+    axes = drawing.figure.add_subplot()
+    plain(axes, "", x_label, size=12)
+    axes.grid(axis="x", color=LINE, lw=0.8)
+    axes.margins(0.04)
+    axes.set_title(f"{y_label} (%)", loc="left", fontsize=12.5, color=FAINT)
+    axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    handles = []
+    for group in drawn:
+        style: dict[str, Any] = {
+            "marker": MARKS[group.kind % len(MARKS)], "color": PALETTE[group.kind % len(PALETTE)], "linestyle": "",
+            "mec": PAPER, "mew": 0.6,
+        }  # fmt: skip
+        (points,) = axes.plot(group.x, [100 * y for y in group.y], ms=6.5, alpha=0.7, clip_on=False, **style)
+        handles.append(Line2D([], [], ms=8, label=group.title, **style))
+        if count <= MOST_NAMED_POINTS:
+            values = zip(group.names, group.x, group.y, strict=True)
+            drawing.tip(points, *(f"{name}: {x_label} {x:.3g}, {100 * y:.1f}%" for name, x, y in values))
+    legend(drawing.figure, handles, POINTS_WIDTH, 12)
+    return drawing
+
+
+RANK_AXIS, RANK_SIDE, RANK_ROW, RANK_BAR = 420.0, 130.0, 16.0, 7.0  # points
+LONGEST_NAME = 30  # letters of a name that are shown; all of it on hover
+
+
+@draws
+def rank_diagram(
+    ranks: Mapping[str, float], difference: float, groups: Sequence[Sequence[str]], cases: int, heading: str = "",
+    marked: str = "",
+) -> Drawing:  # fmt: skip
+    """Draw average ranks (1 is the best) with the groups of `analysis.rank_groups`; the name `marked` stands out."""
+    names = sorted(ranks, key=lambda name: ranks[name])
+    count, half = len(names), (len(names) + 1) // 2
+    # Room for the longest name, its rank and the gap to the axis.
+    side = max(RANK_SIDE, LETTER * 11 * max(len(short(name, LONGEST_NAME)) for name in names) + 50)
+    width, top = RANK_AXIS + 2 * side, 58.0 + 22 * bool(heading)
+    bars = 14 + RANK_BAR * len(groups)
+    height = top + bars + RANK_ROW * half + 12
+    drawing = new_drawing(width, height, f"Average ranks of {count} methods over {cases} cases", 560)
+    # One unit is one point; y is zero at the axis and grows downward.
+    axes = drawing.figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height - top, -top))
+    drawing.figure.set_layout_engine("none")
+    axes.set_axis_off()
+
+    def px(rank: float) -> float:
+        return side + (rank - 1) / max(count - 1, 1) * RANK_AXIS
+
+    if heading:
+        axes.text(8, 16 - top, heading, fontsize=12, color=INK, va="center")
+    shown = min(difference, count - 1.0)
+    axes.plot([px(1), px(1 + shown)], [-38, -38], color=INK, lw=2, marker="|", ms=10, mew=2)
+    more = "" if shown == difference else " (wider than the axis)"
+    axes.text(px(1), -47, f"critical difference {difference:.2f}{more}", fontsize=11, color=INK)
+    axes.plot([px(1), px(max(count, 2))], [0, 0], color=INK, lw=1)
+    for rank in range(1, count + 1, 1 if count <= 13 else 2):
+        axes.plot([px(rank)] * 2, [-5, 0], color=INK, lw=1)
+        axes.text(px(rank), -9, str(rank), ha="center", fontsize=10, color=FAINT)
+    for i, group in enumerate(groups):
+        ends = [px(min(ranks[m] for m in group)) - 3, px(max(ranks[m] for m in group)) + 3]
+        (bar,) = axes.plot(ends, [10 + RANK_BAR * i] * 2, color=PALETTE[1], lw=4, solid_capstyle="round", zorder=4)
+        drawing.tip(bar, f"no significant difference: {', '.join(group)}")
+    for i, name in enumerate(names):
+        left = i < half
+        y = bars + RANK_ROW * ((i if left else count - 1 - i) + 0.5)
+        x, edge = px(ranks[name]), side - 8 if left else width - side + 8
+        axes.plot([x, x, edge], [0, y, y], color=LINE, lw=1, zorder=1)
+        (dot,) = axes.plot(x, 0, "o", ms=7, color=PALETTE[0], mew=0, zorder=5)
+        drawing.tip(dot, f"{name}: average rank {ranks[name]:.2f}")
+        text = (
+            f"{short(name, LONGEST_NAME)} {ranks[name]:.2f}"
+            if left
+            else f"{ranks[name]:.2f} {short(name, LONGEST_NAME)}"
+        )
+        axes.text(
+            edge + (-4 if left else 4), y, text, ha="right" if left else "left", va="center", fontsize=11, color=INK,
+            fontweight="bold" if name == marked else "normal",
+        )  # fmt: skip
+    return drawing

@@ -13,17 +13,19 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from longshift.array_types import FloatArray, IntArray
-from longshift.report.figures.drawing import Drawing, draws, new_drawing
-from longshift.report.figures.drawing_style import (
+from longshift.report.figures.drawing import (
     BELOW,
     FAINT,
     INK,
     LINE,
     PALETTE,
     PAPER,
+    Drawing,
     class_axis,
+    draws,
     headline,
     legend,
+    new_drawing,
     plain,
     short,
 )  # fmt: skip
@@ -38,7 +40,7 @@ PAGE_WIDTH, PAGE_HEIGHT = 560.0, 250.0
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingSet:
+class SplitCounts:
     """`counts[source, class]` samples; `shots` names the group (many, medium, few) of each class, if known."""
 
     title: str
@@ -55,7 +57,7 @@ class TrainingSet:
 
 
 @draws
-def split_bars(given: TrainingSet) -> Drawing:
+def split_bars(given: SplitCounts) -> Drawing:
     """Draw one training set for a page; the title is left to the caption."""
     label = f"Training samples of {len(given.classes)} classes from {', '.join(given.sources)}"
     tall = 12.0 * len(given.sources) if len(given.sources) > MOST_COLORS else 0.0
@@ -86,7 +88,7 @@ def split_panels(recipes: Sequence[SplitRecipe]) -> Drawing:
     for axes, recipe in zip(panels, recipes, strict=False):
         found = ratios(recipe.counts, recipe.sources)
         title = f"target: {recipe.target}   (CR {found.cr:.4g}, DR {found.dr:.4g})"
-        given = TrainingSet(title, recipe.classes, recipe.sources, recipe.counts, recipe.shots)
+        given = SplitCounts(title, recipe.classes, recipe.sources, recipe.counts, recipe.shots)
         _panel(drawing, axes, given, colors, largest, width / columns - 50, 8)
         axes.set_title(title, loc="left", fontsize=10, color=INK)
     for axes in panels[len(recipes) :]:
@@ -99,7 +101,7 @@ def split_panels(recipes: Sequence[SplitRecipe]) -> Drawing:
 
 
 def _panel(
-    drawing: Drawing, axes: Axes, given: TrainingSet, colors: Mapping[str, str], largest: int, room: float, size: float
+    drawing: Drawing, axes: Axes, given: SplitCounts, colors: Mapping[str, str], largest: int, room: float, size: float
 ) -> None:  # fmt: skip
     order = given.order
     counts, names = given.counts[:, order], [given.classes[k] for k in order]
@@ -136,7 +138,7 @@ def _bars(
             )  # fmt: skip
 
 
-def _map(drawing: Drawing, axes: Axes, given: TrainingSet, counts: IntArray) -> None:
+def _map(drawing: Drawing, axes: Axes, given: SplitCounts, counts: IntArray) -> None:
     shown = np.ma.masked_less(counts.astype(float), 1)
     image = axes.imshow(
         shown, aspect="auto", cmap="cividis", norm=LogNorm(1, max(2, int(counts.max()))), interpolation="nearest"

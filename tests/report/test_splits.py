@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from PIL import Image
 
-from longshift.report.figures import TrainingSet, split_bars, split_panels
+from longshift.report.figures import SplitCounts, split_bars, split_panels
 from longshift.settings import SplitRecipe, TotalHeavyTail, published
 from tests.settings import made
 
@@ -103,7 +103,7 @@ def test_every_panel_has_room_for_the_largest_count() -> None:
 
 def test_a_page_shows_the_count_of_every_bar_on_hover() -> None:
     counts = np.array([[10, 0], [30, 4]])
-    drawing = split_bars(TrainingSet("t", ["a", "b"], ["photo", "art"], counts, ["many", "few"]))
+    drawing = split_bars(SplitCounts("t", ["a", "b"], ["photo", "art"], counts, ["many", "few"]))
     bars = [bar for container in bar_groups(drawing.figure.axes[0]) for bar in container.patches]
     assert [bar.get_height() for bar in bars] == [10, 0, 30, 4]
     assert [text for (text,) in drawing.tips.values()] == [
