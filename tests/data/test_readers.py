@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import sys
 import zipfile
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from longshift.data import load_dataset, open_store
+from longshift.data import load_dataset, open_source, open_store, ordered_map
 from longshift.errors import LongshiftError, UsageError
 from tests.data.trees import encoded, make_tree, picture, zip_tree
 
@@ -54,6 +55,25 @@ def test_a_zip_is_the_same_dataset_as_the_folder_it_unpacks_to(tmp_path: Path, p
     assert manifest.counts() == EXPECTED
     assert manifest.fingerprint() == load_dataset(folder).fingerprint()
     assert manifest.prefix == prefix
+
+
+def test_threads_read_one_archive_with_extra_fields(tmp_path: Path) -> None:
+    """As the command `zip` writes them; on Python 3.12 and 3.13, readers in several threads move each other."""
+    path, expected = tmp_path / "data.zip", {}
+    with zipfile.ZipFile(path, "w") as archive:
+        for number in range(800):
+            entry = zipfile.ZipInfo(f"north/cat/{number}.png")
+            entry.extra = b"UT\x05\x00\x03" + number.to_bytes(4, "little")  # time stamps
+            expected[entry.filename] = number.to_bytes(2, "little") * 500
+            archive.writestr(entry, expected[entry.filename])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with open_source(load_dataset(path)) as source:
+            found = list(ordered_map(source.read, [*expected] * 5, threads=16))
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == [*expected.values()] * 5
 
 
 def test_a_wrapping_folder_is_skipped_also_on_disk(tmp_path: Path) -> None:

@@ -221,7 +221,7 @@ def test_an_image_that_cannot_be_read_has_no_features(photos: Path) -> None:
     (photos / "north" / "cat" / "05.png").write_bytes(b"no image")
     found = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
     assert np.isnan(found.inputs).any(axis=1).sum() == 1
-    assert unreadable(found) == {"north/cat/05.png": "not an image"}
+    assert unreadable(found)["north/cat/05.png"].startswith("not an image: ")
     with pytest.raises(LongshiftError, match=r"1 of the 84 images of photos cannot be read: north/cat/05.png"):
         require_readable(found)
 

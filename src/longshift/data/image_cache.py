@@ -245,7 +245,7 @@ def _decoded(manifest: Manifest, size: int, source: ImageSource, tick: Tick) -> 
 
     for path, result in zip(manifest.paths, ordered_map(work, manifest.paths), strict=True):
         if isinstance(result, BadImage):
-            bad.append(f"{path} ({result.kind})")
+            bad.append(f"{path} ({result.kind})" if bad else f"{path} ({result.kind}: {result.detail})")
         else:
             yield result
         tick(1)

@@ -195,7 +195,7 @@ def unreadable(store: Store) -> dict[str, str]:
                 # An image that could not be read when its features were computed has none at all.
                 found[path] = "unreadable" if np.isnan(store.inputs[index]).all() else "the network gives NaN for it"
             except BadImage as bad:
-                found[path] = bad.kind
+                found[path] = f"{bad.kind}: {bad.detail}"
     return found
 
 
