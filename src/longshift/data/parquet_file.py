@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +31,11 @@ def read_parquet(path: Path, needed: Collection[str] | None = None) -> pa.Table:
     from pyarrow import parquet, types
 
     require_regular(path)
-    about = parquet.read_metadata(path)
-    groups = [about.row_group(number) for number in range(about.num_row_groups)]
-    chunks = [group.column(place) for group in groups for place in range(group.num_columns)]
-    stated = sum(max(8 * chunk.num_values, chunk.total_uncompressed_size) for chunk in chunks)
-    refuse_bomb(path, max(stated, 8 * about.num_rows * about.num_columns))
-    schema = parquet.read_schema(path)
+    about, schema = parquet.read_metadata(path), parquet.read_schema(path)
+    packed = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+    refuse_bomb(path, max(packed, 8 * about.num_rows * about.num_columns))
+    if any(types.is_nested(field.type) for field in schema):  # a row of a list may hold any number of values
+        refuse_bomb(path, 8 * _number_of_values(path))
     nested = [field.name for field in schema if types.is_nested(field.type) and not _is_list_of_numbers(field.type)]
     if refused := [name for name in nested if needed is None or name in needed]:
         kind = schema.field(refused[0]).type
@@ -49,6 +51,30 @@ def read_parquet(path: Path, needed: Collection[str] | None = None) -> pa.Table:
         place = table.column_names.index(name)
         table = table.set_column(place, schema.field(name), table.column(name).cast(schema.field(name).type))
     return table
+
+
+COUNT_VALUES = """
+import sys
+sys.path[:] = sys.argv[2:]
+from pyarrow import parquet
+about = parquet.read_metadata(sys.argv[1])
+groups = [about.row_group(i) for i in range(about.num_row_groups)]
+print(sum(group.column(i).num_values for group in groups for i in range(group.num_columns)))
+"""
+
+
+def _number_of_values(path: Path) -> int:
+    """The number of values in all columns, as stated in the file.
+
+    It is asked for in a child process (0.1 s): pyarrow aborts the process if the statistics of a column do not fit its
+    type (as of 26.0: the C++ method behind `RowGroupMetaData.column` is declared as one that raises nothing).
+    """
+    command = [sys.executable, "-I", "-c", COUNT_VALUES, os.path.abspath(path), *sys.path]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].strip()
+        raise LongshiftError(f"cannot read {path}, its metadata are damaged: {reason}")
+    return int(done.stdout)
 
 
 def _length(column: pa.ChunkedArray) -> int:
