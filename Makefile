@@ -3,7 +3,7 @@
 #   make test-fast   install, then run the tests that are not marked slow, for use while you edit
 #   make test        install, then lint, types and all tests: what continuous integration runs
 #   make test-gpu    install, then run the tests that need a CUDA GPU
-#   make faults      install, then try faults (kills, damage, full disks, strangers' files) and write their table
+#   make fuzz        install, then look for new counterexamples: the tests with random examples, 1,000 of each
 #   make tables      install, then write the tables on the pages from the runs in results/
 #   make docs        install, then run the tutorials and build the documentation site strictly into site/
 #   make dist        install, then build the wheel and the source archive into dist/ and check them
@@ -26,7 +26,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 TYPES  := $(VENV)/types.log
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-fast test-gpu faults tables docs serve pictures dist lint types schemas install install-cpu clean
+.PHONY: demo test test-fast test-gpu fuzz tables docs serve pictures dist lint types schemas install install-cpu clean
 
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
@@ -45,10 +45,9 @@ test-fast: $(STAMP)
 test-gpu: $(STAMP)
 	$(PYTEST) -m gpu
 
-# The table of faults that are tried and survived. FAULTS=--short leaves out slow tests and writes nothing.
-faults: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.faults --jobs $(JOBS) $(FAULTS)
-	$(BIN)/python -m results.docs_tables
+# `make test` has the same examples each time.
+fuzz: $(STAMP)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m hypothesis --hypothesis-profile explore
 
 tables: $(STAMP)
 	$(BIN)/python -m results.docs_tables

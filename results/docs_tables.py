@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.fault_rows import FAULT_ROWS
 from longshift.report import method_title
 from longshift.results import run_columns
 from results import fine_tuned_tables, frozen_tables, new_site, plus_tables, theory_tables, variant_tables
@@ -97,18 +96,6 @@ def runs() -> str:
     return markdown(["folder", "runs", "rows", "settings", "targets", "trials", "steps", "commits", "device"], rows)
 
 
-def faults() -> str:
-    """Faults that were tried, and how many were survived."""
-    with (RESULTS / "faults.csv").open(encoding="utf-8", newline="") as file:
-        counts = {row["fault"]: row for row in csv.DictReader(file)}
-    rows = [
-        [row.fault, counts[row.fault]["tried"], counts[row.fault]["survived"], row.seen]
-        for row in FAULT_ROWS
-        if row.fault in counts
-    ]
-    return markdown(["fault", "tried", "survived", "what you see"], rows)
-
-
 def load() -> str:
     """CPU seconds and peak memory of commands on 1x, 2x and 4x of a load, and how both grow."""
     with (RESULTS / "load.csv").open(encoding="utf-8", newline="") as file:
@@ -130,7 +117,6 @@ def _series(values: Sequence[float]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "faults": faults,
     "load": load,
     "new-site-coverage": new_site.coverage_table,
     "new-site-errors": new_site.error_table,

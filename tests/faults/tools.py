@@ -1,16 +1,14 @@
-"""Commands in this process, ways to damage files, and disks that are full or read-only."""
+"""Commands in this process, small images, and two faults: a kill and a full disk, each at a given write."""
 
 from __future__ import annotations
 
-import ctypes
-import functools
+import errno
 import os
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,47 +17,20 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
-from tests.commands import Command
 
-T = TypeVar("T")
-LONG = os.environ.get("LONGSHIFT_FAULTS") == "long"  # set by `make faults`; otherwise a few cases of each kind
 FIT = (
     "--method", "erm", "--steps", "4", "--set", "batch_size=4", "--backbone", "small_conv", "--image-size", "16",
     "--device", "cpu", "-q",
 )  # fmt: skip
-PROGRAM = "from longshift.cli.main import main; main()"
-
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda raw: b"",
-    "half": lambda raw: raw[: 2 * len(raw) // 5],
-    "zeros": lambda raw: bytes(len(raw)),
-    "text": lambda raw: b"[1, 2]\n",
-    "object": lambda raw: b"{}\n",
-    "not UTF-8": lambda raw: b"\xff\xfe" + raw,
-}
 
 
-def flipped(raw: bytes, place: int) -> bytes:
-    """One bit is another."""
-    place %= len(raw)
-    return raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
-
-
-def outcome(*arguments: str) -> LongshiftError | None:
+def outcome(*arguments: object) -> LongshiftError | None:
     """Run a command in this process: its error, None if it went well. Any other exception is a failure of the test."""
-    found = CliRunner().invoke(app, list(arguments))
+    found = CliRunner().invoke(app, list(map(str, arguments)))
     if found.exception is None:
         return None
     assert isinstance(found.exception, LongshiftError), "".join(map(repr, found.exc_info or ())) + found.output
     return found.exception
-
-
-def loaded_or_error(load: Callable[[], T]) -> T | LongshiftError:
-    """What it loads, or how it is refused."""
-    try:
-        return load()
-    except LongshiftError as error:
-        return error
 
 
 def leftovers(folder: Path) -> list[Path]:
@@ -67,54 +38,39 @@ def leftovers(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.name.endswith(".part")]
 
 
-def need_own_mounts() -> None:
-    """Skip the test where a process cannot have mounts of its own."""
-    if not shutil.which("unshare") or subprocess.run(["unshare", "-Urm", "true"], check=False).returncode:
-        pytest.skip("needs a mount name space (unshare -Urm)")
-
-
-def own_mounts(*mounts: tuple[str, ...]) -> None:
-    """Mount, for this process and its children alone; what `unshare -Urm` does."""
-    user, group = os.getuid(), os.getgid()
-    if ctypes.CDLL(None, use_errno=True).unshare(0x10000000 | 0x00020000):  # CLONE_NEWUSER | CLONE_NEWNS
-        raise OSError(ctypes.get_errno(), "unshare")
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"0 {user} 1")
-    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
-    for words in (("--make-rprivate", "/"), *mounts):
-        subprocess.run(["mount", *words], check=True)
-
-
 @contextmanager
-def small_disk(folder: Path, kib: int, before: Path | None, after: Path) -> Iterator[None]:
-    """`folder` is a disk of its own with the files of `before`; what is there at the end comes to `after`."""
-    from longshift.fitting import fit_run
+def _at_write(name: str, number: int, fault: Callable[[], None]) -> Iterator[None]:
+    """Call `fault` before a file called `name` appears for the `number`-th time, and at each later one."""
+    replace, seen = os.replace, 0
 
-    fit_run.SPARE_BYTES = 0  # a fit asks for more free space than this disk has
-    own_mounts(("-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)))
-    if before is not None:
-        shutil.copytree(before, folder, dirs_exist_ok=True)
-    try:
+    def counted(source: Any, target: Any) -> None:
+        nonlocal seen
+        seen += Path(target).name == name
+        if seen >= number and Path(target).name == name:
+            fault()
+        replace(source, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "replace", counted)
         yield
-    finally:
-        shutil.copytree(folder, after)
-
-
-def on_small_disk(folder: Path, kib: int, before: Path | None, after: Path, words: Sequence[str]) -> tuple[int, str]:
-    """Run a command with `folder` on a disk of its own, see `small_disk`: its exit code and standard error."""
-    need_own_mounts()
-    folder.mkdir()
-    process = Command(*words, around=functools.partial(small_disk, folder, kib, before, after))
-    _, text = process.communicate()
-    assert process.returncode is not None
-    return process.returncode, text
 
 
 @contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    """Nothing below `folder` can be written."""
-    own_mounts(("--bind", str(folder), str(folder)), ("-o", "remount,bind,ro", str(folder)))
-    yield
+def killed_at_write(name: str, number: int = 1) -> Iterator[None]:
+    """For a `Command`: SIGKILL for it and its workers."""
+    with _at_write(name, number, lambda: os.killpg(0, signal.SIGKILL)):
+        yield
+
+
+@contextmanager
+def full_disk_at_write(name: str, number: int = 1) -> Iterator[None]:
+    """From then on, such a file does not fit on the disk."""
+
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with _at_write(name, number, full):
+        yield
 
 
 def tiny_sites(root: Path, names: tuple[str, ...] = ("red", "blue"), each: int = 3) -> Path:

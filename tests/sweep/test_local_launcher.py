@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -20,11 +21,9 @@ from longshift.sweep.job_queue import JobQueue, make_queue
 from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import make_plan
 from longshift.sweep.local_launcher import Slot, make_slots, run_local
-from longshift.sweep.run_job import execute
 from longshift.training import load_resume
-from longshift.training.task import TaskCache
 from tests.commands import Command, wait_for
-from tests.faults.tools import on_small_disk
+from tests.faults.tools import full_disk_at_write, outcome
 from tests.registries import restore_registries
 from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes, write_sweep
 
@@ -204,22 +203,20 @@ def _stillborn(*arguments: object) -> None:
     sys.exit(3)
 
 
-def test_a_full_disk_stops_with_a_message_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_disk_fails_no_job_and_loses_nothing(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"targets": ["ink"], "run": {"steps": 6, "eval_every": 2, "hparams": SMALL}}
-    source, disk, after = tmp_path / "source", tmp_path / "disk", tmp_path / "after"
-    begun = small_plan(source, **changes)
-    assert execute(begun.jobs[0], begun.folder.store, RUNTIME, TaskCache()) == Outcome("done")
-    code, text = on_small_disk(disk, 500, source, after, words(disk, "--workers", "1"))
-    assert code == 1, text
-    assert "the disk is full" in text
-    assert not list(after.glob("jobs/*/failure.json"))
-    kept = results(after)
-    plan = make_plan(after)[1]
-    assert (len(kept), len(plan.jobs)) == (1, 2)
-    assert execute(plan.jobs[1], plan.folder.store, RUNTIME, TaskCache()) == Outcome("done")
-    assert {name: value for name, value in results(after).items() if name in kept} == kept
+    folder = write_sweep(tmp_path / "s", **changes)
+    process = Command(*words(folder, "--workers", "1"), around=functools.partial(full_disk_at_write, "result.json", 2))
+    _, said = process.communicate()
+    assert process.returncode == 1, said
+    assert "disk is full" in said
+    assert not list(folder.glob("jobs/*/failure.json"))
+    kept = results(folder)
+    assert len(kept) == 1
+    assert outcome(*words(folder, "--workers", "1")) is None
+    assert {name: value for name, value in results(folder).items() if name in kept} == kept
     run_here(small_plan(tmp_path / "calm", **changes))
-    assert table_bytes(after) == table_bytes(tmp_path / "calm")
+    assert table_bytes(folder) == table_bytes(tmp_path / "calm")
 
 
 def test_slots_respect_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:

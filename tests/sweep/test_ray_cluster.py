@@ -14,7 +14,6 @@ from longshift.sweep.ray_launcher import node_store, run_ray
 from longshift.sweep.run_job import execute
 from longshift.training.task import TaskCache
 from tests.commands import wait_for
-from tests.faults.tools import LONG
 from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
@@ -58,7 +57,7 @@ def four_alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return _undisturbed(tmp_path_factory.mktemp("alone"), **FOUR)
 
 
-@pytest.mark.parametrize("shared", [True, False] if LONG else [False])
+@pytest.mark.parametrize("shared", [False])
 def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, four_alone: bytes, shared: bool) -> None:
     second = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()

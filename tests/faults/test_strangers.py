@@ -1,4 +1,4 @@
-"""Folders of strangers with Python files in them and named in them: no verb runs a line of those files.
+"""Files of strangers: no verb runs their code, unpickles them or follows a path out of the folder; names are only text.
 
 Every kind of folder that people hand over is filled with a file that leaves a trace, and its own files name that file
 in every way in which a name could be taken for code. Then every verb is called on it.
@@ -7,33 +7,35 @@ in every way in which a name could be taken for code. Then every verb is called 
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import os
+import pickle
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from PIL import Image
 from typer.testing import CliRunner
 
+import longshift
 from longshift.cli.main import VERBS, app
 from longshift.data import load_dataset, verify
 from longshift.errors import LongshiftError
-from longshift.files import sealed
 from longshift.plugins import VARIABLE, use_plugin
-from longshift.sweep import collect
-from longshift.sweep.job_claims import is_held
-from longshift.sweep.run_job import execute
-from longshift.training import Runtime, TaskCache
-from tests.faults.tools import tiny_sites
+from tests.faults.tools import FIT, outcome, tiny_sites
 from tests.registries import restore_registries
-from tests.sweep.small import small_plan, write_sweep
+from tests.sweep.small import write_sweep
 
 # Also under names that Python or its tools import by themselves when they find them.
 NAMES = ("evil.py", "conftest.py", "sitecustomize.py", "usercustomize.py", "__init__.py", "torch.py", "longshift.py")
@@ -68,12 +70,9 @@ def replaced(value: Any, old: str, new: str) -> Any:
 
 
 def rename_method(folder: Path, spelling: str) -> None:
-    """Let every JSON file of a folder say that its method is the file; checksums are made to fit."""
+    """Let every JSON file of a folder say that its method is the file."""
     for file in folder.rglob("*.json"):
-        value = replaced(json.loads(file.read_text()), "erm", spelling)
-        if isinstance(value, dict) and "checksum" in value:
-            value = sealed({**value, "predictor": "method"} if file.name == "model.json" else value)
-        file.write_text(json.dumps(value))
+        file.write_text(json.dumps(replaced(json.loads(file.read_text()), "erm", spelling)))
 
 
 def call(*arguments: str | Path) -> None:
@@ -209,25 +208,6 @@ def test_workers_import_nothing_from_the_current_folder(tmp_path: Path, trace: P
     assert not trace.exists()
 
 
-def test_links_in_a_sweep_lead_to_no_other_file(tmp_path: Path) -> None:
-    """`sweep run` writes claims, locks and the index; a link in their place must not give it another file to write."""
-    plan = small_plan(tmp_path / "s", draws=1, targets=["ink"])
-    job, store, victim = plan.jobs[0], plan.folder.store, tmp_path / "victim"
-    claim = store.claim(job.fingerprint)
-    names = (
-        claim, claim.with_name(f"{claim.name}.lock"), store.index, store.index.with_name(".index.lock"),
-        store.job(job.fingerprint) / ".lock", store.job(job.fingerprint) / "split.json",
-    )  # fmt: skip
-    victim.write_text("precious")
-    for link in names:
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(victim)
-    assert not is_held(claim)
-    assert execute(job, store, Runtime(device="cpu", keep_model=False), TaskCache()).kind == "done"
-    assert victim.read_text() == "precious"
-    assert len(collect(plan.folder.path)) == 1
-
-
 def test_a_file_that_the_user_names_does_run(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the tests above would prove nothing."""
     folder = tmp_path / "mine"
@@ -236,3 +216,83 @@ def test_a_file_that_the_user_names_does_run(tmp_path: Path, trace: Path, monkey
     restore_registries(monkeypatch)
     use_plugin(folder / "evil.py")
     assert trace.exists()
+
+
+class Bomb:
+    """Unpickled, it would make a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.path,))
+
+
+def test_a_pickle_does_not_run(tmp_path: Path, trace: Path, digits_run: Path) -> None:
+    bomb, run = Bomb(trace), Path(shutil.copytree(digits_run, tmp_path / "run"))
+    torch.save({"best": bomb}, tmp_path / "resume.pt")
+    array = np.array([bomb], dtype=object)
+    np.savez(tmp_path / "v.npz", x=np.eye(2), label=array, domain=array)
+    assert "v.npz" in str(outcome("data", "inspect", tmp_path / "v.npz"))
+    for name in ("model.safetensors", "predictions.npz"):
+        (run / name).write_bytes(pickle.dumps(bomb))
+    assert "model.safetensors" in str(outcome("evaluate", run, "--device", "cpu", "-q"))
+    (run / "result.json").unlink()
+    for raw in (pickle.dumps(bomb), (tmp_path / "resume.pt").read_bytes()):
+        (run / "resume.pt").write_bytes(raw)
+        assert "resume.pt" in str(outcome("train", "--resume", run, "--device", "cpu", "-q"))
+    assert not trace.exists()
+    pickle.loads(pickle.dumps(bomb))
+    assert trace.exists()  # the bomb is a real one
+
+
+NASTY = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "$(touch x)\"; touch y; '`touch z`",
+    "[b](javascript:c)|*d*",
+)
+
+
+class Page(HTMLParser):
+    """The tags, attributes and links of a page."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.links: list[str] = []
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, tuple(name for name, _ in attrs)))
+        self.links += [str(value) for name, value in attrs if name in ("href", "src")]
+
+
+def test_names_in_pages_are_only_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes called like markup, scripts and shell commands."""
+    monkeypatch.chdir(tmp_path)
+    tiny_sites(tmp_path / "sites", tuple(f"class{k}" for k in range(len(NASTY))))
+    with (tmp_path / "sites" / "t.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["path", "label", "domain"])
+        for path in sorted((tmp_path / "sites").rglob("*.png")):
+            site, label, name = path.parts[-3:]
+            writer.writerow([f"{site}/{label}/{name}", NASTY[int(label[-1])], site])
+    assert outcome("fit", "sites/t.csv", *FIT, "--compare", "--out", "fit") is None
+    assert outcome("predict", "fit", "sites", "--page", "page.html", "-q") is None
+    for page in (Page(tmp_path / "fit" / "report.html"), Page(tmp_path / "page.html")):
+        assert ("img", ("src", "onerror")) not in page.tags
+        assert not any(name.startswith("on") for _, names in page.tags for name in names)
+        assert not any(link.startswith("javascript:") for link in page.links)
+    for page_file in ("fit/report.html", "page.html", "fit/MODEL_CARD.md"):
+        assert "<script>alert" not in (tmp_path / page_file).read_text(encoding="utf-8")
+    assert {path.name for path in tmp_path.iterdir()} == {"sites", "fit", "page.html"}  # no x, y, z
+
+
+def test_no_shell_and_no_pickle_anywhere_in_the_source() -> None:
+    forbidden = re.compile(
+        r"shell\s*=\s*True|os\.(system|popen)\b|getoutput|\bpickle\.loads?\b|weights_only\s*=\s*False|"
+        r"allow_pickle\s*=\s*True|(?<![.`\w])(eval|exec)\(|yaml\.load\b"
+    )
+    texts = {path: path.read_text(encoding="utf-8") for path in Path(longshift.__file__).parent.rglob("*.py")}
+    assert [f"{path}: {match[0]}" for path, text in texts.items() for match in forbidden.finditer(text)] == []
