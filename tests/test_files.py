@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.files import _sync, replacing, replacing_folder
+from longshift.files import _sync, replacing, replacing_folder, write_text
 
 
 @pytest.mark.parametrize("other", ["folder", "file"])
@@ -74,3 +74,13 @@ def test_a_failure_leaves_nothing(tmp_path: Path, write: Callable[[Path], Abstra
     with pytest.raises(ValueError, match="odd"), write(tmp_path / "out"):
         raise ValueError("odd")
     assert not list(tmp_path.iterdir())
+
+
+def test_writing_leaves_the_mode_of_other_threads_files_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(mask: int) -> int:
+        raise AssertionError("the umask belongs to the whole process")
+
+    monkeypatch.setattr(os, "umask", refuse)
+    write_text(tmp_path / "a.txt", "a")
+    (tmp_path / "b.txt").write_text("b")
+    assert (tmp_path / "a.txt").stat().st_mode == (tmp_path / "b.txt").stat().st_mode

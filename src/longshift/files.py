@@ -21,6 +21,16 @@ MOST_TEXT = 1 << 28  # bytes of a JSON or TOML file
 CHECKSUM = "checksum"  # key of a sealed JSON file
 
 
+def _read_umask() -> int:
+    """The mode bits that new files lack. They can only be read by setting them, for all threads of the process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+_UMASK = _read_umask()  # at import, before any thread writes a file
+
+
 class FileIn:
     """A path in a folder, as an attribute of the class that describes the folder by its `path`."""
 
@@ -46,7 +56,7 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         # mkstemp makes files private; the result gets the mode an ordinary open() would have given it.
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_UMASK)
         os.replace(temporary, path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
@@ -72,7 +82,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         yield temporary
         for path in (*temporary.rglob("*"), temporary):
             _sync(path)
-        temporary.chmod(0o777 & ~_umask())
+        temporary.chmod(0o777 & ~_UMASK)
         os.rename(temporary, folder)
         _sync(folder.parent)
     except OSError as error:
@@ -100,12 +110,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def cannot_write(path: Path | str, error: OSError) -> LongshiftError:

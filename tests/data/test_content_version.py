@@ -29,6 +29,19 @@ def test_a_copy_and_an_archive_are_the_same_version(tmp_path: Path) -> None:
     assert data_version(load_dataset("digits"), cache) == ""
 
 
+def test_a_changed_split_column_is_another_version(tmp_path: Path) -> None:
+    table, cache, found = make_tree(tmp_path / "data") / "t.csv", tmp_path / "cache", []
+    for marks in (("", ""), ("train", "test"), ("test", "train")):
+        rows = [f"{site}/cat/0.png,cat,{site},{mark}" for site, mark in zip(("paint", "photo"), marks, strict=True)]
+        table.write_text("\n".join(["path,label,domain,split", *rows]))
+        found.append((load_dataset(table).fingerprint(), version(table, cache)))
+    assert len({fingerprint for fingerprint, _ in found}) == len({version for _, version in found}) == 3
+    table.write_text("path,label,domain\npaint/cat/0.png,cat,paint\nphoto/cat/0.png,cat,photo\n")
+    assert (load_dataset(table).fingerprint(), version(table, cache)) == found[0]  # data without the column keep theirs
+    known = "ae15b2b973ba8d5d"
+    assert load_dataset("digits").fingerprint().startswith(known)
+
+
 ON_WINDOWS = pytest.mark.skipif(os.name == "nt", reason="Windows keeps no time of the last change that cannot be set")
 
 

@@ -219,8 +219,28 @@ def test_rows_with_empty_cells_are_named(tmp_path: Path) -> None:
 
 def test_a_path_listed_twice_is_refused(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "t.csv", "path,label,domain", "1.png,a,d", "./1.png,b,d")
-    with pytest.raises(LongshiftError, match=r"1 paths more than once: 1\.png"):
+    with pytest.raises(LongshiftError, match=r"1 path more than once: 1\.png"):
         load_dataset(table)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "name"),
+    [
+        ("path,label,domain", "2.png,a,d,extra", "line 3"),
+        ("path,label,domain,split", "2.png,a, b,d,train", "line 3"),
+        ("path,label,domain,label", "2.png,a,d,b", "label"),
+        ("path,label,domain,Split,split", "2.png,a,d,,test", "split"),
+    ],
+)
+def test_rows_that_would_shift_and_columns_that_would_hide_are_refused(
+    tmp_path: Path, header: str, row: str, name: str
+) -> None:
+    good = "1.png,a,d,b,c"[: 2 * header.count(",") + 5]
+    with pytest.raises(LongshiftError, match=name):
+        load_dataset(write_csv(tmp_path / "t.csv", header, good, row))
+    if "line" in name:  # also if all rows have one field too many
+        with pytest.raises(LongshiftError, match="line 2"):
+            load_dataset(write_csv(tmp_path / "t.csv", header, row, row))
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"path,label,domain\n", b'path,label,domain\n"a'])

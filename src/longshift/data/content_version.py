@@ -235,7 +235,7 @@ def what_changed(before: str, now: str, cache: Path | None = None) -> str:
         _listed([path for path in old if path not in new], "removed"),
         _listed([path for path in new if path not in old], "added"),
     ]
-    return "; ".join(filter(None, parts)) or "other classes or domains of the same files"
+    return "; ".join(filter(None, parts)) or "other classes, domains or splits of the same files"
 
 
 def _list_of(folder: Path, version: str) -> Mapping[str, str]:

@@ -168,9 +168,11 @@ class Manifest:
         return np.flatnonzero(mask)
 
     def fingerprint(self) -> str:
-        """SHA-256 over names, paths, labels and domains (not over the pixels)."""
+        """SHA-256 over names, paths, labels, domains and the split column if there is one (not over the pixels)."""
         digest = hashlib.sha256()
         for text in (*self.classes, "", *self.domain_names, "", *self.paths):
             digest.update(text.encode("utf-8", "surrogateescape") + b"\0")
         digest.update(self.labels.astype("<i8").tobytes() + self.domains.astype("<i8").tobytes())
+        for split in self.splits or ():
+            digest.update(split.encode("utf-8", "surrogateescape") + b"\0")
         return digest.hexdigest()

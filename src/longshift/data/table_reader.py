@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections import Counter
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING
 
 from longshift.data.manifest import Manifest, Row
 from longshift.data.parquet_file import read_parquet
@@ -13,77 +13,69 @@ from longshift.errors import LongshiftError
 from longshift.files import require_regular
 from longshift.text import agree, counted, some
 
-if TYPE_CHECKING:  # takes a fifth of a second to import; only tables need it
-    import pandas as pd
-
 REQUIRED = ("path", "label", "domain")
+COLUMNS = (*REQUIRED, "split")
 
 
 def read_table(source: Path, name: str) -> Manifest:
     """The manifest of a table; its paths are relative to the folder of the table and stay inside it."""
-    frame = _small_letters(_read(source))
-    missing = [column for column in REQUIRED if column not in frame.columns]
+    try:
+        header, columns = _read_parquet(source) if source.suffix.lower() == ".parquet" else _read_csv(source)
+    except UnicodeDecodeError as error:
+        raise LongshiftError(f"{source} is not UTF-8 ({error}). Save it as UTF-8.") from error
+    except (OSError, ValueError, csv.Error) as error:  # a damaged Parquet file is a ValueError
+        raise LongshiftError(f"cannot read the table {source}: {error}") from error
+    known = [column.strip().lower() for column in header]  # also Path and LABEL
+    twice = [column for column in COLUMNS if known.count(column) > 1]
+    missing = [column for column in REQUIRED if column not in known]
+    if twice:
+        raise LongshiftError(f"{source} has the column {twice[0]} more than once. Remove or rename one.")
     if missing:
         raise LongshiftError(
             f"{source} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}: expected "
-            f"{', '.join(REQUIRED)} and optionally split, got {', '.join(map(str, frame.columns)) or 'none'}"
+            f"{', '.join(REQUIRED)} and optionally split, got {', '.join(header) or 'none'}"
         )
-    if frame.empty:
+    values = [columns[known.index(column)] if column in known else [""] * len(columns[0]) for column in COLUMNS]
+    paths, labels, domains, splits = values
+    if not paths:
         raise LongshiftError(f"{source} has no rows below its header")
-    columns = {column: _texts(frame, column) for column in REQUIRED}
-    blank = [i for i in range(len(frame)) if not all(columns[column][i] for column in REQUIRED)]
+    blank = [i for i, cells in enumerate(zip(paths, labels, domains, strict=True)) if not all(cells)]
     if blank:
         rows = f"{agree(len(blank), 'row', 'rows')} {some([str(i + 1) for i in blank])}"
-        number = counted(len(blank), "row")
-        raise LongshiftError(f"{source} has {number} with an empty path, label or domain: {rows}")
-    paths = _inside(source, columns["path"])
-    splits = _texts(frame, "split") if "split" in frame.columns else [""] * len(frame)
-    twice = sorted(path for path, times in Counter(paths).items() if times > 1)
-    if twice:
-        raise LongshiftError(f"{source} lists {len(twice)} paths more than once: {some(twice)}")
-    every = zip(columns["domain"], columns["label"], paths, splits, strict=True)
-    return Manifest.from_rows(name, source.parent, [Row(*values) for values in every])
+        raise LongshiftError(f"{source} has {counted(len(blank), 'row')} with an empty path, label or domain: {rows}")
+    paths = _inside(source, paths)
+    repeated = sorted(path for path, times in Counter(paths).items() if times > 1)
+    if repeated:
+        raise LongshiftError(f"{source} lists {counted(len(repeated), 'path')} more than once: {some(repeated)}")
+    return Manifest.from_rows(name, source.parent, map(Row, domains, labels, paths, splits))
 
 
-def _read(source: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        if source.suffix.lower() == ".parquet":
-            # Other columns may be anything, such as lists of tags.
-            frame: pd.DataFrame = read_parquet(source, needed=()).to_pandas()
-            return frame
-        require_regular(source)
-        # Texts stay texts: a class may be called "NA", "007" or "1.0".
-        return pd.read_csv(
-            source, dtype=str, keep_default_na=False, encoding="utf-8-sig", skipinitialspace=True,
-            sep=_separator(source),
-        )  # fmt: skip
-    except UnicodeDecodeError as error:
-        raise LongshiftError(f"{source} is not UTF-8 ({error}). Save it as UTF-8.") from error
-    except (OSError, ValueError) as error:  # the parsers of both formats raise ValueErrors
-        raise LongshiftError(f"cannot read the table {source}: {error}") from error
+def _read_parquet(source: Path) -> tuple[list[str], list[list[str]]]:
+    table = read_parquet(source, needed=())  # other columns may be anything, such as lists of tags
+    columns = (column.to_pylist() for column in table.columns)
+    return table.column_names, [["" if v is None or v != v else str(v) for v in values] for values in columns]
 
 
-def _separator(source: Path) -> str:
-    """What the header is separated by; spreadsheets write semicolons where the comma is a decimal point."""
-    with source.open(encoding="utf-8-sig") as file:
-        header = file.readline()
-    found = (mark for mark in ",;\t" if header.count(mark) >= len(REQUIRED) - 1)
-    return next(found, ",")
-
-
-def _small_letters(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns that are called Path or LABEL are meant too, unless that gives one name twice."""
-    plain = [str(column).strip().lower() for column in frame.columns]
-    names = {column: name for column, name in zip(frame.columns, plain, strict=True) if plain.count(name) == 1}
-    return frame.rename(columns=names)
-
-
-def _texts(frame: pd.DataFrame, column: str) -> list[str]:
-    import pandas as pd
-
-    return ["" if pd.isna(value) else str(value) for value in frame[column].tolist()]
+def _read_csv(source: Path) -> tuple[list[str], list[list[str]]]:
+    """Header and columns. Texts stay texts: a class may be called "NA", "007" or "1.0"."""
+    require_regular(source)
+    csv.field_size_limit(1 << 28)  # a column that is not needed may hold anything
+    with source.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        file.seek(0)
+        # Spreadsheets write semicolons where the comma is a decimal point.
+        mark = next((mark for mark in ",;\t" if first.count(mark) >= len(REQUIRED) - 1), ",")
+        reader = csv.reader(file, delimiter=mark, skipinitialspace=True, strict=True)
+        header, rows = next(reader, []), []
+        for row in reader:
+            if len(row) > len(header):
+                raise LongshiftError(
+                    f"{source}, line {reader.line_num}: expected {counted(len(header), 'field')}, got {len(row)}. "
+                    "Quote a text that contains the separator."
+                )
+            if row:
+                rows.append(row + [""] * (len(header) - len(row)))
+    return header, [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in header]
 
 
 def _inside(source: Path, paths: list[str]) -> list[str]:
