@@ -65,7 +65,7 @@ class Command:
         """End it at once."""
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, timeout: float = 200) -> tuple[str, str]:
+    def communicate(self, timeout: float = 600) -> tuple[str, str]:
         """Wait for the end; what it wrote to standard output and standard error."""
         self._process.join(timeout)
         if self.poll() is None:
@@ -158,7 +158,7 @@ def import_all() -> None:
         __import__(name)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 120, pause: float = 0.05) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 600, pause: float = 0.05) -> None:
     """Wait until the condition holds, at most `seconds`; look again after each `pause`."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,6 +64,17 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish() -> None:
     """Let the interpreter free everything at its end; libraries complain about objects that are left."""
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers() -> None:
+    """Those of a test do not depend on the tests that ran before it in its process."""
+    import numpy as np
+    import torch
+
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -64,7 +64,7 @@ def test_no_process_enters_while_another_removes_the_file(tmp_path: Path) -> Non
     (tmp_path / "number").write_text("0")
     processes = [start(COUNT, tmp_path) for _ in range(3)]
     for process in processes:
-        process.communicate(timeout=120)
+        process.communicate(timeout=600)
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert (tmp_path / "number").read_text() == "120"
     assert [path.name for path in tmp_path.iterdir()] == ["number"]

@@ -186,8 +186,8 @@ def test_two_processes_one_builds_both_open(tmp_path: Path) -> None:
     assert second.stdout is not None
     assert second.stdout.readline() == "tick 0 waiting for the process that builds this store\n"
     (tmp_path / "gate").touch()
-    out_first, _ = first.communicate(timeout=60)
-    out_second, _ = second.communicate(timeout=60)
+    out_first, _ = first.communicate(timeout=600)
+    out_second, _ = second.communicate(timeout=600)
     assert out_first.count("tick 1") == 12 - 5
     assert out_second.count("tick") == 0
     assert out_first.splitlines()[-1] == out_second.splitlines()[-1]

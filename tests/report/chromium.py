@@ -31,5 +31,5 @@ def open_page(page: Path, profile: Path, *flags: str) -> tuple[str, list[str]]:
     program = browser()
     assert program is not None
     command = [program, *FLAGS, f"--user-data-dir={profile}", *flags, "--dump-dom", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
