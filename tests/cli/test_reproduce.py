@@ -12,20 +12,9 @@ from longshift.cli.main import app
 from longshift.errors import LongshiftError, UsageError
 
 SMALL = (
-    "--quick",
-    "--steps",
-    "2",
-    "--trials",
-    "1",
-    "--method",
-    "bsoftmax",
-    "--method",
-    "erm",
-    "--target",
-    "ink",
-    "--workers",
-    "1",
-)
+    "--quick", "--steps", "2", "--trials", "1", "--method", "bsoftmax", "--method", "erm", "--target", "ink",
+    "--workers", "1",
+)  # fmt: skip
 
 
 def call(*arguments: str) -> Result:
@@ -46,12 +35,10 @@ def test_list_says_what_each_recipe_needs(tmp_path: Path) -> None:
     assert recipes["duality"]["missing"] == 2
     assert recipes["duality"]["hours"] is None  # nothing was measured
     assert not (tmp_path / "o").exists()  # a list writes nothing
-    text = call("--list", *SMALL, "--out", str(tmp_path / "o")).stdout
-    assert "Tab. 4     ablation" in text
-    assert "--measure estimates the time" in text
-    # Not every row of a failure study has every setting: what is named must not multiply to more than its runs.
-    needs = "digits: 2 runs of 2 rows, 2 settings, 1 target, 1 trial, 1 draw"
-    assert recipes["failure-misaligned"]["needs"] == recipes["failure-absorbed"]["needs"] == needs
+    # Not every row of a failure study has every setting.
+    shape = {"row": 2, "setting": 2, "target": 1, "trial": 1, "draw": 1}
+    assert recipes["failure-misaligned"]["shape"] == recipes["failure-absorbed"]["shape"] == shape
+    assert call("--list", *SMALL, "--out", str(tmp_path / "o")).exit_code == 0
 
 
 def test_list_measures(tmp_path: Path) -> None:
@@ -67,7 +54,6 @@ def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
     result = call("Tab. 2", "--dry-run", *SMALL, "--out", str(tmp_path))
     assert result.exit_code == 0
     assert "bsoftmax on digits/TotalHeavyTail/ink, trial 0, draw 0" in result.stdout
-    assert "missing: 2 of 2 runs; nothing was run" in result.stdout
     assert not list(tmp_path.iterdir())
     listed = json.loads(call("totalheavytail", "--dry-run", "--json", *SMALL, "--out", str(tmp_path)).stdout)
     assert {item["run"]["steps"] for item in listed} == {2}
@@ -78,7 +64,6 @@ def test_a_small_run_twice(tmp_path: Path) -> None:
     arguments = ("resampling", "settings-duality", *SMALL, "--set", "lr=0.002", "--out", str(tmp_path))
     first = call(*arguments)
     assert first.exit_code == 0, first.output
-    assert first.stderr.startswith("4 runs, 1 at a time on cpu\n")
     assert {p.name for p in tmp_path.glob("resampling.*")} == {"resampling.md", "resampling.csv", "resampling.tex"}
     assert {p.suffix for p in tmp_path.glob("settings-duality.*")} == {".png", ".svg", ".csv", ".md"}
     results = sorted(tmp_path.glob("store/jobs/*/result.json"))
@@ -101,23 +86,23 @@ def test_one_method_has_no_test(tmp_path: Path) -> None:
     few = tuple(value if value != "bsoftmax" else "erm" for value in SMALL)
     result = call("friedman", *few, "--out", str(tmp_path))
     assert isinstance(result.exception, LongshiftError)
-    assert "at least 2 methods, found 1" in str(result.exception)
+    assert "friedman" in str(result.exception)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "named"),
     [
-        ((), "expected the name of a recipe, --all or --list"),
-        (("--all", "rho"), "either names or --all"),
-        (("tab. 99",), "unknown recipe"),
-        (("rho", "--set", "steps"), "expected NAME=VALUE"),
-        (("rho", "--method", "ndlc"), "did you mean ndcl"),
+        ((), "--list"),
+        (("--all", "rho"), "--all"),
+        (("tab. 99",), "tab. 99"),
+        (("rho", "--set", "steps"), "NAME=VALUE"),
+        (("rho", "--method", "ndlc"), "ndcl"),
         (("rho", "--target", "inc"), "ink"),
-        (("rho", "--dry-run", "--set", "alfa=3"), "unknown hyper-parameter 'alfa'"),
-        (("rho", "--dry-run", "--average", "mean"), "average: expected 'none', 'ema' or 'swa', got 'mean'"),
+        (("rho", "--dry-run", "--set", "alfa=3"), "alfa"),
+        (("rho", "--dry-run", "--average", "mean"), "average"),
     ],
 )
-def test_bad_requests(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+def test_bad_requests(arguments: tuple[str, ...], named: str, tmp_path: Path) -> None:
     result = call(*arguments, "--out", str(tmp_path))
     assert isinstance(result.exception, UsageError)
-    assert words in str(result.exception)
+    assert named in str(result.exception)

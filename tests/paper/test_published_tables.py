@@ -11,31 +11,9 @@ from longshift.errors import UsageError
 from longshift.paper.published_tables import list_tables, missing_tables, overall_results, paper_table
 
 METHODS = [
-    "erm",
-    "irm",
-    "groupdro",
-    "mixup",
-    "mldg",
-    "coral",
-    "mmd",
-    "dann",
-    "sagnet",
-    "vrex",
-    "fish",
-    "fishr",
-    "eqrm",
-    "rdm",
-    "pgrad",
-    "tcri",
-    "focal",
-    "reweight",
-    "bsoftmax",
-    "ldam",
-    "ginidg",
-    "boda",
-    "samaltdg",
-    "ndcl",
-]
+    "erm", "irm", "groupdro", "mixup", "mldg", "coral", "mmd", "dann", "sagnet", "vrex", "fish", "fishr", "eqrm", "rdm",
+    "pgrad", "tcri", "focal", "reweight", "bsoftmax", "ldam", "ginidg", "boda", "samaltdg", "ndcl",
+]  # fmt: skip
 
 ROWS = {
     "ginidg_average": 24 * 2 * 4,
@@ -159,5 +137,5 @@ def test_numbers_are_possible() -> None:
 
 
 def test_an_unknown_table_names_the_close_ones() -> None:
-    with pytest.raises(UsageError, match="did you mean worst_domain"):
+    with pytest.raises(UsageError, match="worst_domain"):
         paper_table("worst-domain")

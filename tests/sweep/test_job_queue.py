@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from longshift.paper import recipe_runs as running
+from longshift.paper import reproducing as running
 from longshift.sweep.job_queue import make_queue
 from longshift.sweep.job_store import Outcome
 from longshift.sweep.local_launcher import Pool, Slot, Worker

@@ -15,8 +15,7 @@ import longshift
 from longshift.cli.main import app
 from longshift.files import read_json
 from longshift.fitting.plan import Plan
-from longshift.paper.protocol_size import Scale
-from longshift.paper.workspace import open_workspace
+from longshift.paper.workspace import Scale, open_workspace
 from longshift.sweep.run_job import execute
 from longshift.training import OpenDataset, RunConfig, Runtime, TaskCache
 from tests.sweep.small import small_plan

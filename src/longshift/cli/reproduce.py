@@ -25,7 +25,7 @@ from longshift.cli.common import (
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.files import require_writable
-from longshift.text import about, agree, counted, duration
+from longshift.text import agree, counted
 
 if TYPE_CHECKING:
     from longshift.paper import Recipe, ReproduceResult, Workspace
@@ -125,50 +125,31 @@ def _list(
 ) -> None:  # fmt: skip
     from longshift.paper import (
         cost_group,
+        hours_of,
         known_costs,
         measure_costs,
         read_results,
         status_of,
-        stored_costs,
         unfinished_jobs,
         without_repeats,
     )
+    from longshift.templates import render
 
     jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
-    costs = known_costs(jobs, read_results(workspace, jobs).entries)
-    costs = {**stored_costs(workspace.out / "costs.json"), **costs}
+    costs = known_costs(workspace, jobs, read_results(workspace, jobs).entries)
     unknown = {cost_group(job) for job in jobs} - set(costs)
     if measure and unknown:
         with progress("measuring", len(unknown), quiet) as tick:
             costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
     found = [status_of(workspace, recipe, costs, len(slots)) for recipe in recipes]
     left = unfinished_jobs(workspace, jobs)
-    known = all(cost_group(job) in costs for job in left)
-    total = sum(costs[cost_group(job)] for job in left) / 3600 / len(slots) if known else None
+    hours = hours_of(left, costs, len(slots))
+    totals = {"slots": len(slots), "runs": len(jobs), "missing": len(left), "hours": hours}
     if as_json:
-        value: dict[str, Any] = {
-            "data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name, "slots": len(slots),
-            "runs": len(jobs), "missing": len(left), "hours": None if total is None else round(total, 4),
-            "recipes": [item.to_dict() for item in found],
-        }  # fmt: skip
-        print_json(value)
-        return
-    say(f"{workspace.name}, {workspace.scale.name} scale, results in {workspace.out}\n")
-    for item in found:
-        runs = f"{item.done} of {counted(item.runs, 'run')} done" if item.runs else "no runs needed"
-        failed = f", {item.failed} failed" if item.failed else ""
-        rest = f", {_time(item.hours)} remaining" if item.hours and item.runs > item.done + item.failed else ""
-        say(f"{item.label:<11}{item.name:<24}{item.words:<10}{runs}{failed}{rest}")
-        say(f"{'':<11}{item.title} ({item.needs})", style="dim")
-    say("")
-    shared = f"{counted(len(jobs), 'different run')} (recipes share them), missing: {len(left)}"
-    estimate = f"; {about(3600 * total)} with {len(slots)} at a time" if left and total is not None else ""
-    hint = "" if known else "; --measure estimates the time"
-    say(f"{shared}{estimate}{hint}")
-
-
-def _time(hours: float | None) -> str:
-    return "?" if hours is None else duration(3600 * hours) if hours else "-"
+        place = {"data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name}
+        print_json({**place, **totals, "recipes": [item.to_dict() for item in found]})
+    else:
+        say(render("longshift.paper", "status.txt.j2", workspace=workspace, recipes=found, **totals))
 
 
 def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> None:

@@ -1,23 +1,28 @@
-"""What a recipe is: a name, the result of the paper it stands for, the runs it needs, and how to make it from them."""
+"""What a recipe is: a result of the paper, the runs it needs, and how to make it from them once they are finished."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy.typing as npt
 import pandas as pd
 
+from longshift.analysis import DomainOutputs
 from longshift.errors import LongshiftError
-from longshift.paper.chosen_runs import Results
 from longshift.paper.workspace import Workspace
-from longshift.report import Table
-from longshift.sweep import Job
+from longshift.report import Missing, Table, domain_predictions, find_missing
+from longshift.results import as_frame, choose, unfinished_row
+from longshift.sweep import FINISHED, Entry, Job, scan_jobs
+from longshift.templates import render
+from longshift.text import counted
+from longshift.training import RunFolder, read_metrics, read_predictions, read_result
 
 if TYPE_CHECKING:
     from longshift.report import Drawing  # matplotlib takes a second to import
-
-Kind = Literal["table", "figure"]
 
 
 class Impossible(LongshiftError):
@@ -38,6 +43,81 @@ class Picture:
 Output: TypeAlias = Table | Picture
 
 
+@dataclass(frozen=True, eq=False)
+class Results:
+    """The runs of one recipe: the table of all, the chosen ones, and their predictions."""
+
+    workspace: Workspace
+    jobs: tuple[Job, ...]
+    entries: dict[str, Entry]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All runs, also those without numbers; `method` is the row they stand in."""
+        return as_frame(self._row(job) for job in self.jobs)
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Runs without numbers."""
+        return find_missing(self.frame)
+
+    @cached_property
+    def chosen(self) -> pd.DataFrame:
+        """The best draw of each trial, by validation."""
+        if not len(self.frame) or not (self.frame["status"] == "done").any():
+            raise LongshiftError(f"none of its {counted(len(self.jobs), 'run')} is finished with a number")
+        return choose(self.frame)
+
+    def _row(self, job: Job) -> dict[str, Any]:
+        entry = self.entries[job.fingerprint]
+        place = {"dataset": job.dataset, "method": job.method, "trial": job.trial, "draw": job.draw}
+        # A file of counts goes by its name, not by where it lies.
+        setting = str(job.run["setting"])
+        place["setting"] = Path(setting).stem if setting.endswith(".json") else setting
+        if entry.state in FINISHED:
+            return {**entry.row(), **place}
+        return {**unfinished_row(job.run, job.fingerprint, entry.state), **place}
+
+    def name(self, fingerprint: str) -> str:
+        """A description of a run, with the name of its folder."""
+        job = next(job for job in self.jobs if job.fingerprint == fingerprint)
+        return f"{job} ({job.id})"
+
+    def result(self, fingerprint: str) -> dict[str, Any]:
+        """Its result.json."""
+        return read_result(RunFolder(self.workspace.store.job(fingerprint)), fingerprint)
+
+    def metrics(self, fingerprint: str) -> list[dict[str, Any]]:
+        """Its evaluations along the way."""
+        return read_metrics(RunFolder(self.workspace.store.job(fingerprint)))
+
+    def predictions(self, fingerprint: str) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of a run's predictions.npz."""
+        path = predictions_file(self.workspace, fingerprint)
+        if path is None:
+            raise LongshiftError(f"{self.name(fingerprint)}: its predictions were not kept")
+        return read_predictions(path)
+
+    def outputs(
+        self, fingerprint: str, parts: Sequence[str] = ("validation", "test")
+    ) -> tuple[tuple[DomainOutputs, ...], DomainOutputs]:
+        """What the model says on the held-out samples of each source, and on the target."""
+        names = self.workspace.manifest.domain_names
+        return domain_predictions(self.predictions(fingerprint), self.name(fingerprint), names, parts)
+
+
+def read_results(workspace: Workspace, jobs: Iterable[Job]) -> Results:
+    """Look the runs up in the store."""
+    listed = tuple(jobs)
+    return Results(workspace, listed, scan_jobs(workspace.store, [job.fingerprint for job in listed]))
+
+
+def predictions_file(workspace: Workspace, fingerprint: str) -> Path | None:
+    """Where the predictions of a run are, if they were kept."""
+    paths = [RunFolder(store.job(fingerprint)).predictions for store in (workspace.store, workspace.again)]
+    return next(filter(Path.exists, paths), None)
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A result of the paper. `jobs` lists the runs, `make` turns finished ones into tables and figures."""
@@ -45,7 +125,7 @@ class Recipe:
     name: str
     label: str  # the paper's: "Tab. 1"
     title: str
-    kind: Kind
+    kind: Literal["table", "figure"]
     jobs: Callable[[Workspace], Sequence[Job]]
     make: Callable[[Results], Sequence[Output]]
     predictions: bool = False  # whether it looks at single predictions and embeddings of the chosen runs
@@ -59,6 +139,8 @@ def require_methods(results: Results, methods: Iterable[str]) -> None:
         raise Impossible(f"none of the methods that it compares takes part; they are {listed}")
 
 
-def no_runs(workspace: Workspace) -> Sequence[Job]:
-    """For what follows from the data or the paper alone."""
-    return ()
+def caption(name: str, missing: Missing | None = None, study: object = None, **facts: object) -> str:
+    """The words under a table or figure; `missing`: name the runs that it lacks."""
+    lost = missing.sentences() if missing else ()
+    text = render("longshift.paper", "captions.txt.j2", name=name, missing=lost, study=study, **facts)
+    return " ".join(text.split())

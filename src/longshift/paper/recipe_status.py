@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
+
+import torch
 
 from longshift.errors import LongshiftError
 from longshift.files import read_json, write_json
-from longshift.paper.chosen_runs import read_results
-from longshift.paper.recipe import Recipe
-from longshift.paper.recipe_runs import without_repeats
-from longshift.paper.run_costs import Costs, cost_group
+from longshift.paper.recipe import Recipe, read_results
 from longshift.paper.workspace import Workspace
-from longshift.sweep import FINISHED
-from longshift.text import counted
+from longshift.progress import Tick, silent
+from longshift.sweep import FINISHED, Entry, Job, measure_cost
+from longshift.training import Runtime, TaskCache
 
 State = Literal["done", "ready", "partly", "missing", "impossible"]
+Costs = dict[str, float]  # kind of run -> seconds
 
 
 @dataclass(frozen=True)
 class RecipeStatus:
-    """One line of `longshift reproduce --list`."""
+    """One entry of `longshift reproduce --list`."""
 
     name: str
     label: str
@@ -31,20 +34,16 @@ class RecipeStatus:
     runs: int
     done: int
     failed: int
-    hours: float | None  # of what is left; None: not known
-    needs: str  # a phrase: what the runs consist of
+    missing: int
+    hours: float | None  # of what is missing; None: not known
+    shape: Mapping[str, int]  # how many rows, settings, targets, trials and draws its runs have
     state: State
     files: tuple[str, ...]
     note: str = ""
 
-    @property
-    def words(self) -> str:
-        """The state, with the reason where it needs one."""
-        return f"{self.state}: {self.note}" if self.note else self.state
-
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        return {**asdict(self), "files": list(self.files), "missing": self.runs - self.done - self.failed}
+        return {**asdict(self), "files": list(self.files)}
 
 
 def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) -> RecipeStatus:
@@ -53,9 +52,7 @@ def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) ->
     entries = read_results(workspace, jobs).entries
     done = sum(entries[job.fingerprint].state in FINISHED for job in jobs)
     failed = sum(entries[job.fingerprint].state == "failed" for job in jobs)
-    left = [job for job in jobs if entries[job.fingerprint].state not in (*FINISHED, "failed")]
-    known = all(cost_group(job) in costs for job in left)
-    hours = sum(costs[cost_group(job)] for job in left) / 3600 / max(slots, 1) if known else None
+    left = unfinished_jobs(workspace, jobs)
     ledger = read_ledger(workspace).get(recipe.name, {})
     # A file counts only if it was made of the runs that the recipe asks for now.
     fresh = ledger.get("runs") == sorted(job.id for job in jobs)
@@ -64,24 +61,26 @@ def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) ->
     state: State = ("partly" if done else "missing") if left else ("done" if files else "ready")
     if note and not files:
         state = "impossible"
+    shape = {
+        "row": len({job.method for job in jobs}), "setting": len({str(job.run["setting"]) for job in jobs}),
+        "target": len({str(job.run["target"]) for job in jobs}), "trial": len({job.trial for job in jobs}),
+        "draw": len({job.draw for job in jobs}),
+    }  # fmt: skip
     return RecipeStatus(
-        recipe.name, recipe.label, recipe.kind, recipe.title, len(jobs), done, failed, hours,
-        needs(workspace, jobs), state, files, note,
+        recipe.name, recipe.label, recipe.kind, recipe.title, len(jobs), done, failed, len(left),
+        hours_of(left, costs, slots), shape if jobs else {}, state, files, note,
     )  # fmt: skip
 
 
-def needs(workspace: Workspace, jobs: Sequence[Any]) -> str:
-    """What the runs are made of."""
-    if not jobs:
-        return f"{workspace.name} only, no runs"
-    parts: dict[str, set[Any]] = {
-        "row": {job.method for job in jobs}, "setting": {str(job.run["setting"]) for job in jobs},
-        "target": {str(job.run["target"]) for job in jobs}, "trial": {job.trial for job in jobs},
-        "draw": {job.draw for job in jobs},
-    }  # fmt: skip
-    whole = math.prod(map(len, parts.values())) == len(jobs)  # else not every row has every setting, say
-    shape = (" x " if whole else ", ").join(counted(len(values), name) for name, values in parts.items())
-    return f"{workspace.name}: {shape}" if whole else f"{workspace.name}: {counted(len(jobs), 'run')} of {shape}"
+def without_repeats(jobs: Iterable[Job]) -> list[Job]:
+    """Each run once, in the order of first mention."""
+    return list({job.fingerprint: job for job in reversed(list(jobs))}.values())[::-1]
+
+
+def unfinished_jobs(workspace: Workspace, jobs: Sequence[Job]) -> list[Job]:
+    """Jobs that have neither a result nor an error."""
+    entries = read_results(workspace, jobs).entries
+    return [job for job in jobs if entries[job.fingerprint].state not in (*FINISHED, "failed")]
 
 
 def read_ledger(workspace: Workspace) -> dict[str, Any]:
@@ -90,11 +89,60 @@ def read_ledger(workspace: Workspace) -> dict[str, Any]:
         found: dict[str, Any] = read_json(workspace.out / "made.json")
     except LongshiftError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return found
 
 
-def write_ledger(workspace: Workspace, name: str, jobs: Sequence[Any], files: Sequence[str], note: str = "") -> None:
+def write_ledger(workspace: Workspace, name: str, jobs: Sequence[Job], files: Sequence[str], note: str = "") -> None:
     """Remember what a recipe made, of which runs."""
     ledger = read_ledger(workspace)
     ledger[name] = {"files": list(files), "runs": sorted({job.id for job in jobs}), "note": note}
     write_json(workspace.out / "made.json", dict(sorted(ledger.items())))
+
+
+def cost_group(job: Job) -> str:
+    """Runs of one kind take the same time: method, what it leaves out or changes, batch, image size, steps."""
+    run = job.run
+    hparams = {k: v for k, v in run["hparams"].items() if k in ("batch_size", "ablation", "contrast")}
+    parts = (run["method"], run["backbone"], run["image_size"], run["steps"], json.dumps(hparams, sort_keys=True))
+    return " ".join(map(str, parts))
+
+
+def hours_of(jobs: Sequence[Job], costs: Costs, slots: int) -> float | None:
+    """How long some runs take; None if the time of one is not known."""
+    times = [costs.get(cost_group(job)) for job in jobs]
+    known = [time for time in times if time is not None]
+    return sum(known) / 3600 / max(slots, 1) if len(known) == len(times) else None
+
+
+def known_costs(workspace: Workspace, jobs: Iterable[Job], entries: Mapping[str, Entry]) -> Costs:
+    """Mean time of finished runs of each kind, else what was measured before (OUT/costs.json)."""
+    found: dict[str, list[float]] = {}
+    for job in jobs:
+        entry = entries[job.fingerprint]
+        if entry.state == "done":
+            found.setdefault(cost_group(job), []).append(float(entry.row()["seconds_total"]))
+    finished = {name: statistics.mean(values) for name, values in found.items()}
+    file = _costs_file(workspace)
+    return {**(read_json(file) if file.exists() else {}), **finished}
+
+
+def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, device: str, tick: Tick = silent) -> Costs:
+    """Train a few steps of each kind that is not known; kept in OUT/costs.json for the next time."""
+    found, tasks = dict(known), TaskCache()
+    torch.set_num_threads(1)
+    listed = list(jobs)
+    workspace.write_settings()
+    for job in listed:
+        name = cost_group(job)
+        if name not in found:
+            config = job.config
+            cost = measure_cost(config, Runtime(), device, tasks)
+            # Rounded here, so that this estimate equals the one that is read from the file next time.
+            found[name] = round(cost.job_seconds(config, tasks.get(config).split), 4)
+            tick(1, str(job.run["method"]))
+    write_json(_costs_file(workspace), dict(sorted(found.items())))
+    return found
+
+
+def _costs_file(workspace: Workspace) -> Path:
+    return workspace.out / "costs.json"

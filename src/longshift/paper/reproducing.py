@@ -2,32 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from longshift.errors import LongshiftError
+from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import write_text
 from longshift.locks import locked
-from longshift.paper.chosen_runs import Results, read_results
-from longshift.paper.output_files import write_output, write_overview
+from longshift.paper import accuracy_tables, failures, settings_figures, studies, theory
 from longshift.paper.published_tables import paper_rows
-from longshift.paper.recipe import Impossible, Output, Picture, Recipe
-from longshift.paper.recipe_list import all_recipes
-from longshift.paper.recipe_runs import (
-    Stop,
-    run_jobs,
-    split_jobs,
-    unfinished_jobs,
-    without_predictions,
-    without_repeats,
+from longshift.paper.recipe import (
+    Impossible,
+    Output,
+    Picture,
+    Recipe,
+    Results,
+    caption,
+    predictions_file,
+    read_results,
 )
-from longshift.paper.recipe_status import read_ledger, write_ledger
+from longshift.paper.recipe_status import read_ledger, unfinished_jobs, without_repeats, write_ledger
 from longshift.paper.workspace import Workspace
-from longshift.progress import Bar, no_bar
-from longshift.sweep import Slot, SweepStopped, clear_failures, read_failure
-from longshift.text import counted
-from longshift.training import Runtime
+from longshift.progress import Bar, Tick, no_bar
+from longshift.report import LATEX_PACKAGES, csv_tables, escape, latex_table, markdown_table
+from longshift.sweep import (
+    Job,
+    JobQueue,
+    Plan,
+    Slot,
+    StoreFolder,
+    SweepFolder,
+    SweepStopped,
+    clear_failures,
+    execute,
+    make_queue,
+    read_failure,
+    run_local,
+)
+from longshift.templates import render
+from longshift.text import counted, csv_cell
+from longshift.training import Runtime, TaskCache
+
+Stop = Callable[[], bool]
+
+
+def all_recipes() -> tuple[Recipe, ...]:
+    """Every recipe, in the order of the paper: first its tables, then its figures."""
+    modules = (accuracy_tables, studies, theory, settings_figures, failures)
+    found = [recipe for module in modules for recipe in module.RECIPES]
+    return tuple(sorted(found, key=lambda recipe: (recipe.kind == "figure", int(re.findall(r"\d+", recipe.label)[0]))))
+
+
+def find_recipes(names: Sequence[str]) -> list[Recipe]:
+    """Recipes by their names, or by the paper's labels ("Tab. 4", "fig4")."""
+    known = {recipe.name: recipe for recipe in all_recipes()}
+    labels = {_plain(recipe.label): recipe for recipe in all_recipes()}
+    found: dict[str, Recipe] = {}
+    for name in names:
+        recipe = known.get(name.casefold()) or labels.get(_plain(name))
+        if recipe is None:
+            raise UsageError(unknown_name("recipe", name, known) + "; see: longshift reproduce --list")
+        found[recipe.name] = recipe
+    return list(found.values())
+
+
+def _plain(label: str) -> str:
+    return re.sub(r"[^a-z0-9-]", "", label.casefold())
 
 
 @dataclass
@@ -53,29 +94,19 @@ def reproduce(
 
     `raw`: CSV cells without a quote in front of what a spreadsheet would run.
     """
-    run_missing(workspace, recipes, slots, runtime, stop, bar)
-    made = ReproduceResult(failed_runs=failed_runs(workspace, recipes))
+    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
+    _run_missing(workspace, recipes, jobs, slots, runtime, stop, bar)
+    results = read_results(workspace, jobs)
+    bad = [job.fingerprint for job in jobs if results.entries[job.fingerprint].state == "failed"]
+    made = ReproduceResult(failed_runs={results.name(f): read_failure(workspace.store, f) for f in bad})
     with bar("tables and figures", len(recipes)) as tick:
         for recipe in recipes:
             # Runs are read while nobody else writes: of two commands at once, the last to write has all runs.
             with locked(workspace.out / ".lock"):
                 _make(workspace, recipe, made, raw)
             tick(1, recipe.name)
-    write_overview(
-        all_recipes(),
-        {name: [Path(file).stem for file in entry["files"]] for name, entry in read_ledger(workspace).items()},
-        {**made.failed, **made.impossible},
-        workspace.out,
-    )
+    _write_overview(workspace, {**made.failed, **made.impossible})
     return made
-
-
-def failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> dict[str, str]:
-    """Descriptions of the runs that failed, with their errors."""
-    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
-    results = read_results(workspace, jobs)
-    bad = [job for job in jobs if results.entries[job.fingerprint].state == "failed"]
-    return {results.name(job.fingerprint): read_failure(workspace.store, job.fingerprint) for job in bad}
 
 
 def clear_failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
@@ -84,32 +115,77 @@ def clear_failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
     return clear_failures(workspace.store, names) + clear_failures(workspace.again, names)
 
 
-def run_missing(
-    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], runtime: Runtime, stop: Stop, bar: Bar
-) -> None:
-    """All runs of the recipes; then, again, the chosen ones whose predictions are needed and were not kept."""
-    asked = unfinished_jobs(workspace, without_repeats(job for recipe in recipes for job in recipe.jobs(workspace)))
-    kept, others = split_jobs(workspace, asked, all_recipes())
+def _run_missing(
+    workspace: Workspace, recipes: Sequence[Recipe], jobs: Sequence[Job], slots: Sequence[Slot], runtime: Runtime,
+    stop: Stop, bar: Bar,
+) -> None:  # fmt: skip
+    """All runs of the recipes; then, again, the chosen ones whose predictions are needed and were not kept.
+
+    Where every run counts (one draw), predictions are kept of all runs that some recipe looks into, whichever recipe
+    is asked for now. Where the best of several draws counts, only the chosen runs are run again for theirs:
+    embeddings of ten times as many runs would fill a disk.
+    """
+    asked, wanted = unfinished_jobs(workspace, jobs), set()
+    if workspace.scale.draws == 1:
+        wanted = {j.fingerprint for recipe in all_recipes() if recipe.predictions for j in recipe.jobs(workspace)}
     workspace.write_settings()
     with bar("runs", len(asked)) as tick:
-        for jobs, predictions in ((kept, True), (others, False)):
-            if jobs:
-                now = replace(runtime, keep_model=False, save_predictions=predictions)
-                job_queue = run_jobs(workspace.store, jobs, slots, now, stop, tick)
-                _check(job_queue.problem, len(unfinished_jobs(workspace, asked)) if stop() else 0)
-    again = without_predictions(workspace, recipes)
+        for keep in (True, False):
+            part = [job for job in asked if (job.fingerprint in wanted) == keep]
+            if part:
+                now = replace(runtime, keep_model=False, save_predictions=keep)
+                problem = run_jobs(workspace.store, part, slots, now, stop, tick).problem
+                _check(problem, len(unfinished_jobs(workspace, asked)) if stop() else 0)
+    again = _without_predictions(workspace, recipes)
     if again:
         with bar("runs for their predictions", len(again)) as tick:
             now = replace(runtime, keep_model=False, save_predictions=True)
-            job_queue = run_jobs(workspace.again, again, slots, now, stop, tick)
-            _check(job_queue.problem, job_queue.total - job_queue.done - job_queue.failed)
+            queue = run_jobs(workspace.again, again, slots, now, stop, tick)
+            _check(queue.problem, queue.total - queue.done - queue.failed)
 
 
-def _check(trouble: str, left: int) -> None:
-    if trouble:
-        raise LongshiftError(f"{trouble}\nEverything finished is kept; resume with the same command.")
+def run_jobs(
+    store: StoreFolder, jobs: Sequence[Job], slots: Sequence[Slot], runtime: Runtime, stop: Stop, tick: Tick
+) -> JobQueue:
+    """Run the jobs that have no result; with one slot in this process, else in one process per slot."""
+    queue = make_queue(Plan(SweepFolder(store.path, store.path), tuple(jobs)))
+    shown = [queue.done + queue.failed]
+
+    def show(state: JobQueue) -> None:
+        tick(state.done + state.failed - shown[0], state.note())
+        shown[0] = state.done + state.failed
+
+    queue.listener = show
+    if len(slots) > 1:
+        run_local(queue, list(slots), runtime, stop)
+        return queue
+    tasks = TaskCache(runtime)
+    while not stop() and not queue.trouble and (job := queue.next_job()) is not None:
+        queue.tell()
+        queue.finish(job, execute(job, store, runtime, tasks, stop))
+    queue.tell()
+    return queue
+
+
+def _check(problem: str, left: int) -> None:
+    if problem:
+        raise LongshiftError(f"{problem}\nEverything finished is kept; resume with the same command.")
     if left:
         raise SweepStopped(f"stopped with {counted(left, 'run')} remaining; resume with the same command")
+
+
+def _without_predictions(workspace: Workspace, recipes: Iterable[Recipe]) -> list[Job]:
+    """The chosen runs without kept predictions, of recipes that need predictions."""
+    found: list[Job] = []
+    for recipe in recipes:
+        if not recipe.predictions:
+            continue
+        jobs = {job.fingerprint: job for job in recipe.jobs(workspace)}
+        results = read_results(workspace, jobs.values())
+        if any(entry.state == "done" for entry in results.entries.values()):
+            names = [str(name) for name in results.chosen["fingerprint"].dropna()]
+            found += [jobs[name] for name in names if predictions_file(workspace, name) is None]
+    return without_repeats(found)
 
 
 def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult, raw: bool) -> None:
@@ -118,7 +194,10 @@ def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult, raw: bool
         results = read_results(workspace, jobs)
         outputs = [with_origin(output, results) for output in recipe.make(results)]
         files = [path for output in outputs for path in write_output(output, workspace.out, raw)]
-        files += _write_paper(workspace, recipe)
+        rows = paper_rows(recipe.paper, workspace.benchmark)
+        if len(rows):  # what the paper prints for this dataset
+            files.append(workspace.out / f"{recipe.name}-paper.csv")
+            write_text(files[-1], rows.to_csv(index=False, lineterminator="\n"))
         made.files[recipe.name] = files
         write_ledger(workspace, recipe.name, jobs, [path.name for path in files])
     except Impossible as error:
@@ -128,26 +207,56 @@ def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult, raw: bool
         made.failed[recipe.name] = str(error)
 
 
-def _write_paper(workspace: Workspace, recipe: Recipe) -> list[Path]:
-    """NAME-paper.csv: what the paper prints for this dataset."""
-    rows = paper_rows(recipe.paper, workspace.benchmark)
-    if rows.empty:
-        return []
-    path = workspace.out / f"{recipe.name}-paper.csv"
-    write_text(path, rows.to_csv(index=False, lineterminator="\n"))
-    return [path]
-
-
 def with_origin(output: Output, results: Results) -> Output:
-    """The output with a line that says what runs it stands on; what follows without runs needs none."""
+    """The output with a line on its runs; what follows without runs needs none."""
     if not results.jobs:
         return output
-    frame, scale = results.frame, results.workspace.scale
-    trials, draws = frame["trial"].nunique(), frame["draw"].nunique()
-    steps = sorted({int(job.run["steps"]) for job in results.jobs})
-    shape = f"{counted(trials, 'trial')}, {counted(draws, 'draw')}"
-    made_by = [name for name in (*sorted(set(frame["device"])), *sorted(set(frame["commit"]))) if name]
-    line = f"Runs of {' or '.join(map(str, steps))} steps, {shape} ({scale.name} scale); {', '.join(made_by)}."
+    frame = results.frame
+    line = caption(
+        "origin", steps=sorted({int(job.run["steps"]) for job in results.jobs}), trials=frame["trial"].nunique(),
+        draws=frame["draw"].nunique(), scale=results.workspace.scale.name,
+        made_by=[name for name in (*sorted(set(frame["device"])), *sorted(set(frame["commit"]))) if name],
+    )  # fmt: skip
     if isinstance(output, Picture):
         return replace(output, caption=f"{output.caption} {line}")
     return replace(output, notes=(*output.notes, line))
+
+
+def write_output(output: Output, folder: Path, raw: bool = False) -> list[Path]:
+    """NAME.md, NAME.csv, NAME.tex of a table; NAME.png, NAME.svg, NAME.csv, NAME.md (caption) of a figure.
+
+    `raw`: CSV cells without a quote in front of what a spreadsheet would run.
+    """
+    base = folder / output.name
+    if isinstance(output, Picture):
+        cells = output.data.map(lambda value: csv_cell(value, raw))
+        title = escape(output.title)
+        texts = {
+            "csv": cells.to_csv(index=False, lineterminator="\n", float_format="%.8g"),
+            "md": f"### {title}\n\n![{title}]({base.name}.svg)\n\n{escape(output.caption)}\n",
+        }
+        drawings = [base.with_suffix(f".{kind}") for kind in ("png", "svg")]
+        for path in drawings:
+            output.drawing.save(path, dpi=160)
+    else:
+        drawings = []
+        texts = {
+            "md": markdown_table(output), "csv": csv_tables([output], raw), "tex": LATEX_PACKAGES + latex_table(output),
+        }  # fmt: skip
+    for kind, text in texts.items():
+        write_text(base.with_suffix(f".{kind}"), text)
+    return [*drawings, *(base.with_suffix(f".{kind}") for kind in texts)]
+
+
+def _write_overview(workspace: Workspace, reasons: dict[str, str]) -> None:
+    """README.md: every result under the paper's label, or why it is not there."""
+    made = {name: entry["files"] for name, entry in read_ledger(workspace).items() if entry["files"]}
+    texts = {}
+    for recipe in all_recipes():
+        files = [workspace.out / name for name in made.get(recipe.name, ()) if name.endswith(".md")]
+        texts[recipe.name] = [file.read_text(encoding="utf-8").strip() for file in files if file.exists()]
+    text = render(
+        "longshift.paper", "overview.md.j2", recipes=all_recipes(), reasons=reasons, texts=texts, made=made,
+        escape=escape,
+    )  # fmt: skip
+    write_text(workspace.out / "README.md", text)

@@ -1,23 +1,66 @@
-"""Where recipes work: one dataset, one folder of results, one store of runs that all recipes share."""
+"""Where recipes work: one dataset, how much of it is run, one folder of results, one store of runs for all recipes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from longshift.data import DIGITS, Manifest
+from longshift.data import DIGITS, Manifest, holds_vectors
 from longshift.errors import UsageError
 from longshift.files import content_hash, write_text
 from longshift.methods import get_method, methods_without_presets
-from longshift.paper.protocol_size import Scale, evaluations
 from longshift.report import order_methods
 from longshift.settings import find_target, usable_counts
 from longshift.sweep import Job, StoreFolder, common_values, hparam_seed
 from longshift.training import OpenDataset
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Steps, repetitions and grids. `targets` = 0 means all of them."""
+
+    name: str
+    steps: int = 5000
+    eval_every: int = 300
+    trials: int = 3
+    draws: int = 10
+    targets: int = 0
+    study_trials: int = 3  # of the grids over alpha, beta and rho, which have one draw per point
+    study_targets: int = 0
+    exponents: tuple[int, ...] = (-3, -2, -1, 0, 1, 2)  # of alpha and beta
+    rhos: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+    run: Mapping[str, Any] = field(default_factory=dict)  # further keys of the runs
+    shorten: bool = False  # whether schedules are shortened with the steps
+
+
+FULL_SCALE = Scale("full")
+QUICK_STEPS = 100
+
+
+def quick_scale(data: str) -> Scale:
+    """Two targets, two trials, default hyper-parameters, few steps of small batches."""
+    run: dict[str, Any] = {"hparams": {"batch_size": 16}}
+    if data == DIGITS:
+        # Half the size is as readable to the small network and four times as fast; so few steps need a high rate.
+        run = {"image_size": 16, "hparams": {"batch_size": 16, "lr": 3e-3}}
+    elif not holds_vectors(data):
+        run = {"hparams": {"batch_size": 8}}
+    return Scale(
+        "quick", steps=QUICK_STEPS, eval_every=25, trials=2, draws=1, targets=2, study_trials=1, study_targets=1,
+        exponents=(-3, -2, -1, 0, 1), rhos=(0.1, 0.2, 0.5, 1.0, 2.0), run=run, shorten=True,
+    )  # fmt: skip
+
+
+def override_scale(
+    scale: Scale, steps: int | None = None, trials: int | None = None, draws: int | None = None
+) -> Scale:
+    """The scale with some of its numbers replaced."""
+    chosen = replace(scale, steps=steps or scale.steps, trials=trials or scale.trials, draws=draws or scale.draws)
+    return replace(chosen, study_trials=min(chosen.study_trials, trials or chosen.study_trials))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +129,8 @@ class Workspace:
         steps = int(values.get("steps", self.scale.steps))
         scale, run = common_values(self.scale.run, method), common_values(self.run, method)
         own = {**scale["hparams"], **run["hparams"], **(hparams or {})}
-        every = int(values.get("eval_every", evaluations(steps, self.scale.eval_every)))
+        # Several evaluations, however few the steps.
+        every = int(values.get("eval_every", max(1, min(self.scale.eval_every, steps // 2 or 1))))
         request = {
             **values, "benchmark": self.benchmark, "setting": setting, "target": target, "method": method,
             "hparams": own, "steps": steps, "eval_every": every,

@@ -13,8 +13,7 @@ from longshift.analysis import DomainOutputs
 from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
 from longshift.metrics import probabilities
-from longshift.paper.chosen_runs import Results
-from longshift.paper.recipe import Impossible, Output, Picture, Recipe, require_methods
+from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption, require_methods
 from longshift.paper.workspace import Workspace
 from longshift.report import method_title
 from longshift.sweep import Job
@@ -238,18 +237,10 @@ def _misaligned(results: Results) -> list[Output]:
         for domain in row.rates
         for k, name in enumerate(counts.classes)
     ]  # fmt: skip
-    said = f"the paper: {PAPER_RATIO}:1"
-    size = f"{counts.ratio:g}:1" + (f", all that the data allow; {said}" if counts.ratio < PAPER_RATIO else f", {said}")
     heading = f"Long tails that run against each other ({counts.ratio:g}:1), {results.workspace.name}"
-    caption = (
-        f"{counts.first} has most of {counts.classes[0]} and least of {counts.classes[-1]}, {counts.second} the reverse"
-        f" ({size}); balanced: the same number of samples in each domain, spread evenly. All on the balanced validation"
-        f" set ({counts.validation} per class and domain): ROC of each class against the rest, distance of each class's"
-        " mean embedding to its domain's, and 2-Wasserstein distances of embeddings. One run each, default"
-        f" hyper-parameters. {' '.join(results.missing.sentences())}"
-    ).strip()
     drawing = misalignment_panels(rows, counts.classes, heading)
-    return [Picture("failure-misaligned", heading, drawing, caption, pd.DataFrame(table))]
+    text = caption("failure-misaligned", results.missing, counts=counts, paper_ratio=PAPER_RATIO)
+    return [Picture("failure-misaligned", heading, drawing, text, pd.DataFrame(table))]
 
 
 # -- small domains among large ones --------------------------------------------------------------------------------
@@ -298,28 +289,22 @@ def _absorbing(results: Results) -> list[Output]:
         for j, b in enumerate(row.names)
         if i < j
     ]
-    sizes, paper = "/".join(map(str, counts.sizes)), "/".join(map(str, PAPER_SIZES))
-    scaled = "" if counts.sizes == PAPER_SIZES else f" (the paper: {paper} and {PAPER_LEVEL}; scaled to these data)"
+    sizes = "/".join(map(str, counts.sizes))
     heading = f"Small domains among large ones ({sizes} samples per class), {results.workspace.name}"
-    caption = (
-        f"{sizes} samples per class from {', '.join(counts.sources)} against {counts.level_size} from each when "
-        f"balanced{scaled}. Left: cross-entropy on the balanced validation set of each source. Right: 2-Wasserstein "
-        "distance between the embeddings of held-out samples, weights chosen by validation. One run each, default "
-        f"hyper-parameters. {' '.join(results.missing.sentences())}"
-    ).strip()
     drawing = absorption_panels(rows, dict(zip(counts.sources, ROLES, strict=True)), heading)
-    return [Picture("failure-absorbed", heading, drawing, caption, pd.DataFrame(table))]
+    text = caption(
+        "failure-absorbed", results.missing, counts=counts, paper_sizes=PAPER_SIZES, paper_level=PAPER_LEVEL
+    )  # fmt: skip
+    return [Picture("failure-absorbed", heading, drawing, text, pd.DataFrame(table))]
 
 
-def failure_recipes() -> list[Recipe]:
-    """Those in this file."""
-    return [
-        Recipe(
-            "failure-misaligned", "Fig. 8", "failure mode: long tails that run against each other", "figure",
-            lambda workspace: toy_jobs(workspace, ALIGNED, "mirrored", _mirrored), _misaligned, predictions=True,
-        ),
-        Recipe(
-            "failure-absorbed", "Fig. 9", "failure mode: small domains absorbed by large ones", "figure",
-            lambda workspace: toy_jobs(workspace, ABSORBED, "absorbed", _absorbed), _absorbing, predictions=True,
-        ),
-    ]  # fmt: skip
+RECIPES = (
+    Recipe(
+        "failure-misaligned", "Fig. 8", "failure mode: long tails that run against each other", "figure",
+        lambda workspace: toy_jobs(workspace, ALIGNED, "mirrored", _mirrored), _misaligned, predictions=True,
+    ),
+    Recipe(
+        "failure-absorbed", "Fig. 9", "failure mode: small domains absorbed by large ones", "figure",
+        lambda workspace: toy_jobs(workspace, ABSORBED, "absorbed", _absorbed), _absorbing, predictions=True,
+    ),
+)  # fmt: skip

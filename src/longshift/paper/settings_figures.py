@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from longshift.paper.chosen_runs import Results
-from longshift.paper.recipe import Output, Picture, Recipe, no_runs
-from longshift.paper.recipes.main_tables import mild, mild_note
+from longshift.paper.accuracy_tables import mild, mild_note
+from longshift.paper.recipe import Output, Picture, Recipe, Results, caption
 from longshift.paper.workspace import Workspace
 from longshift.report import Cell, Column, Row, Table
 from longshift.settings import SplitRecipe, make_split, ratios, recipe_of, setting_for
+from longshift.sweep import Job
 
 
 def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None) -> list[SplitRecipe]:
@@ -34,12 +34,8 @@ def _bars(results: Results, name: str, setting: str) -> list[Output]:
         for d, source in enumerate(r.sources)
         for k, label in enumerate(r.classes)
     ]
-    caption = (
-        "One panel per target. Shades mark the classes with many, medium and few samples; CR: the largest class over "
-        "the smallest, DR: the largest source over the smallest."
-    )
     title = f"Training samples per class and source under {setting}, {results.workspace.name}"
-    return [Picture(name, title, split_panels(recipes), caption, pd.DataFrame(rows))]
+    return [Picture(name, title, split_panels(recipes), caption("settings"), pd.DataFrame(rows))]
 
 
 def _ratios(results: Results) -> list[Output]:
@@ -60,13 +56,9 @@ def _ratios(results: Results) -> list[Output]:
             cells += [_ratio(v) for v in (values.cr, values.dr, *values.ecr.values())]
             cells += [Cell(note="fewer sources")] * (most - len(values.ecr))
         rows.append(Row(target, target, "", tuple(cells)))
-    caption = (
-        "Largest over smallest: classes summed over the sources (CR), sources summed over the classes (DR), classes "
-        "within each source in the order of the names, unless noted (ECR)."
-    )
     notes = (*_other_orders(parts, workspace), *mild_note(workspace))
     title = f"Imbalance ratios of the training sets, {workspace.name}"
-    return [Table("ratios", "ratios", title, columns, tuple(rows), caption, notes=notes, head="Target")]
+    return [Table("ratios", "ratios", title, columns, tuple(rows), caption("ratios"), notes=notes, head="Target")]
 
 
 def _other_orders(parts: Mapping[str, Sequence[SplitRecipe]], workspace: Workspace) -> Iterator[str]:
@@ -75,8 +67,7 @@ def _other_orders(parts: Mapping[str, Sequence[SplitRecipe]], workspace: Workspa
     for setting, recipes in parts.items():
         own = [r for r in recipes if r.sources != tuple(name for name in names if name in r.sources)]
         if own:
-            listed = "; ".join(f"{', '.join(r.sources)} for the target {r.target}" for r in own)
-            yield f"Sources of the ECR columns under {setting}: {listed}."
+            yield caption("ratios-sources", setting=setting, recipes=own)
 
 
 def _ratio(value: float) -> Cell:
@@ -93,29 +84,30 @@ def _negatives(results: Results) -> list[Output]:
     names, values = [found.classes[k] for k in order], positives[order]
     rest = values.sum() - values
     heading = f"Samples of each class and of all others under TotalHeavyTail, {workspace.name}"
-    caption = (
-        f"Training set with target {found.target}. The positives of a class follow the long tail "
-        f"({values.max() / max(values.min(), 1):.3g}:1); its negatives are many and nearly the same for every class "
-        f"({rest.max() / max(rest.min(), 1):.3g}:1)."
-    )
+    text = caption(
+        "negatives", target=found.target, positive_ratio=values.max() / max(values.min(), 1),
+        negative_ratio=rest.max() / max(rest.min(), 1),
+    )  # fmt: skip
     data = pd.DataFrame({"class": names, "positives": values, "negatives": rest})
-    return [Picture("negatives", heading, negative_bars(names, values, rest, heading), caption, data)]
+    return [Picture("negatives", heading, negative_bars(names, values, rest, heading), text, data)]
 
 
-def settings_recipes() -> list[Recipe]:
-    """Those in this file."""
+def no_runs(workspace: Workspace) -> Sequence[Job]:
+    """For what follows from the data alone."""
+    return ()
 
-    def bars(name: str, label: str, setting: str) -> Recipe:
-        return Recipe(
-            name, label, f"training samples under {setting}", "figure", no_runs,
-            lambda results: _bars(results, name, setting),
-        )  # fmt: skip
 
-    return [
-        Recipe("negatives", "Fig. 2", "long-tailed positives, abundant negatives", "figure", no_runs, _negatives),
-        Recipe(
-            "ratios", "Tab. 5", "imbalance ratios of the settings", "table", no_runs, _ratios, paper="setting_ratios"
-        ),
-        bars("settings-totalheavytail", "Fig. 6", "TotalHeavyTail"),
-        bars("settings-duality", "Fig. 7", "Duality"),
-    ]
+def bars_recipe(name: str, label: str, setting: str) -> Recipe:
+    """The training samples under one setting."""
+    return Recipe(
+        name, label, f"training samples under {setting}", "figure", no_runs,
+        lambda results: _bars(results, name, setting),
+    )  # fmt: skip
+
+
+RECIPES = (
+    Recipe("negatives", "Fig. 2", "long-tailed positives, abundant negatives", "figure", no_runs, _negatives),
+    Recipe("ratios", "Tab. 5", "imbalance ratios of the settings", "table", no_runs, _ratios, paper="setting_ratios"),
+    bars_recipe("settings-totalheavytail", "Fig. 6", "TotalHeavyTail"),
+    bars_recipe("settings-duality", "Fig. 7", "Duality"),
+)

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from longshift.data import benchmarks
-from longshift.paper.chosen_runs import Results
-from longshift.paper.protocol_size import FULL_SCALE
 from longshift.paper.published_tables import paper_table
-from longshift.paper.recipe_list import find_recipes
-from longshift.paper.workspace import Workspace
+from longshift.paper.recipe import Results
+from longshift.paper.reproducing import find_recipes
+from longshift.paper.workspace import FULL_SCALE, Workspace
 from longshift.report.table import Table
 from longshift.training import OpenDataset
 from tests.settings.made import manifest
@@ -54,7 +53,6 @@ def test_ratios_are_the_papers_in_its_order(name: str) -> None:
     assert compared == {"VLCS": 11, "PACS": 9, "OfficeHome": 8}[name] * 5
 
 
-def test_an_order_of_sources_other_than_that_of_the_names_is_told() -> None:
+def test_an_order_of_sources_other_than_that_of_the_names_is_noted() -> None:
     assert ratios_of("PACS").notes == ()
-    (note,) = ratios_of("VLCS").notes  # the published counts of GINIDG have sun before pascal_voc
-    assert note.startswith("Sources of the ECR columns under GINIDG: labelme, sun, pascal_voc for the target caltech; ")
+    assert len(ratios_of("VLCS").notes) == 1  # the published counts of GINIDG have sun before pascal_voc

@@ -1,1 +1,0 @@
-"""The recipes themselves, one file for those that share their way of working."""
