@@ -9,7 +9,7 @@ import pandas as pd
 
 from longshift.paper.accuracy_tables import measured_scores, pairs_table
 from longshift.paper.recipe import Results
-from longshift.paper.theory import correlation_rows
+from longshift.paper.theory_tables import correlation_rows
 from longshift.paper.workspace import open_workspace, quick_scale
 from tests.report.fake import frame
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.files import write_text
 from longshift.locks import locked
-from longshift.paper import accuracy_tables, failures, settings_figures, studies, theory
+from longshift.paper import accuracy_tables, failures, settings_figures, studies, theory_tables
 from longshift.paper.published_tables import paper_rows
 from longshift.paper.recipe import (
     Impossible,
@@ -49,7 +49,7 @@ Stop = Callable[[], bool]
 
 def all_recipes() -> tuple[Recipe, ...]:
     """Every recipe, in the order of the paper: first its tables, then its figures."""
-    modules = (accuracy_tables, studies, theory, settings_figures, failures)
+    modules = (accuracy_tables, studies, theory_tables, settings_figures, failures)
     found = [recipe for module in modules for recipe in module.RECIPES]
     return tuple(sorted(found, key=lambda recipe: (recipe.kind == "figure", int(re.findall(r"\d+", recipe.label)[0]))))
 
