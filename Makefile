@@ -10,23 +10,24 @@
 #   make pictures    install, then make the pictures in docs/pictures again (needs Chromium)
 #   make serve       install, then show the site at http://127.0.0.1:8000 while you write
 # Without an NVIDIA driver, CPU-only PyTorch is installed (2 GB instead of 7) if its index answers; make install-cpu
-# installs it in any case. JOBS=8 runs tests in 8 processes.
+# installs it in any case. JOBS=8 runs tests in 8 processes; PYTHON=python3.13 VENV=.venv-other uses another Python.
 
 # Compiled tests and modules are kept: without them, each process that a test starts compiles the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
 PYTHON ?= python3
 JOBS   ?= 2
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 CPU_INDEX ?= https://download.pytorch.org/whl/cpu
-STAMP  := $(VENV)/.installed
+# Installed again only if the dependencies or the commands in pyproject.toml change.
+STAMP  := $(VENV)/.installed-$(shell sed -n '/^dependencies = /,/^\[tool/p' pyproject.toml | cksum | cut -d ' ' -f 1)
 # The variable silences a notice about the theme's successor, which is not about these pages.
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
 TYPES  := $(VENV)/types.log
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-fast test-gpu fuzz tables docs serve pictures dist lint types schemas install install-cpu clean
+.PHONY: demo test test-fast test-gpu fuzz tables docs serve pictures dist lint types schemas install install-cpu versions clean
 
 demo: $(STAMP)
 	$(BIN)/longshift demo --out demo
@@ -85,12 +86,17 @@ dist: $(STAMP)
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP):
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python tools/install_torch.py $(CPU_INDEX)
 	$(BIN)/python -m pip install --quiet --editable '.[dev,docs,ray,tracking,export]'
 	$(BIN)/python -c "import torchvision" || (echo "torch and torchvision are not of the same kind; see docs/guides/troubleshooting.md, 'operator torchvision::nms'" && false)
+	rm -f $(VENV)/.installed*
 	touch $@
+
+# The versions with which continuous integration passed last: pip install --constraint tools/newest-versions.txt ...
+versions: $(STAMP)
+	$(BIN)/python -m pip freeze --quiet --exclude-editable > tools/newest-versions.txt
 
 install-cpu:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -98,4 +104,4 @@ install-cpu:
 	$(MAKE) install
 
 clean:
-	rm -rf $(VENV) demo demo-digits site build
+	rm -rf $(VENV) .venv-other demo demo-digits site build
