@@ -43,7 +43,7 @@ def test_the_oldest_versions_are_those_that_the_project_allows() -> None:
         assert f"{version}.".startswith(f"{allowed[name]}."), name
 
 
-@pytest.mark.parametrize("name", ["test.yml", "docs.yml", "release.yml"])
+@pytest.mark.parametrize("name", ["test.yml", "docs.yml", "release.yml", "newest.yml"])
 def test_workflows_are_there(name: str) -> None:
     text = (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
     for target in re.findall(r"run: make ([\w-]+)", text):
