@@ -148,7 +148,7 @@ def jobs(folder: Path, n: int) -> Steps:
 
 def finish_jobs(folder: str) -> None:
     """Run the first job; write its result for every other job."""
-    from longshift.files import sealed
+    from longshift.io import sealed
     from longshift.sweep import make_plan
     from longshift.sweep.run_job import execute
     from longshift.training import Runtime, TaskCache

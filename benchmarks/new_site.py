@@ -30,9 +30,9 @@ from benchmarks import site_data
 from benchmarks.common import write_rows
 from benchmarks.label_free_constants import FAR_SEED
 from benchmarks.nested_sites import Case, Outputs, all_cases, subsets, train_subset
-from longshift.files import replacing
 from longshift.inference import class_excess, make_reference, read_signals
 from longshift.inference.site_estimate import FEWEST
+from longshift.io import replacing
 
 # Seeds from 100 on choose the constants of the estimate and of the width of its interval
 # (`benchmarks.label_free_constants`); those from 200 on have far sites and choose the width only. The others judge.

@@ -12,8 +12,8 @@ from scipy import stats
 
 from longshift.analysis import friedman, nemenyi_critical_difference
 from longshift.analysis.significance import holm
+from longshift.io import read_toml
 from longshift.report import method_title
-from longshift.toml import read_toml
 from results.numbers import (
     ACCURACY,
     BOTH,

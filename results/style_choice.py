@@ -16,8 +16,8 @@ from typing import Any
 import pandas as pd
 
 from longshift.data import get_benchmark
+from longshift.io import read_toml
 from longshift.sweep import collect, data_elsewhere, runs_file
-from longshift.toml import read_toml
 
 TIE = 0.2  # points
 PLAIN = Path(__file__).parent / "pacs-mobilenetv2" / "style-choice"

@@ -9,7 +9,7 @@ from longshift.data.readers import READERS
 from longshift.methods import all_methods
 from longshift.methods.registry import METHODS
 from longshift.nn.backbone_sources import SOURCES
-from longshift.plugins import VARIABLE
+from longshift.registry import VARIABLE
 from longshift.report import table_registry
 from longshift.results import run_schema
 from longshift.settings import GENERATORS

@@ -12,12 +12,12 @@ import pytest
 from filelock import FileLock
 
 from longshift.errors import LongshiftError
-from longshift.locks import is_locked, lock_folder, locked, try_lock
+from longshift.io import is_locked, lock_folder, locked, try_lock
 
 HOLD = """
 import sys
 from pathlib import Path
-from longshift.locks import try_lock
+from longshift.io import try_lock
 lock = try_lock(Path(sys.argv[1]))
 print("held" if lock else "refused", flush=True)
 sys.stdin.readline()
@@ -27,7 +27,7 @@ if lock:
 COUNT = """
 import sys
 from pathlib import Path
-from longshift.locks import locked
+from longshift.io import locked
 folder = Path(sys.argv[1])
 number = folder / "number"
 for _ in range(40):

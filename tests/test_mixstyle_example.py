@@ -20,7 +20,7 @@ from longshift.cli.main import app
 from longshift.errors import LongshiftError
 from longshift.methods import Batch, Problem, get_method
 from longshift.nn import Network, fold_frozen_norms, make_backbone, make_network
-from longshift.plugins import use_plugin
+from longshift.registry import use_plugin
 from longshift.rng import HostDraws
 from longshift.sweep import make_plan
 from longshift.training.graph_rng import TapedDraws

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from longshift.io import read_toml
 from longshift.paper.published_tables import overall_results
 from longshift.report.titles import method_title
 from longshift.sweep import make_plan
-from longshift.toml import read_toml
 from results.docs_tables import TABLES, filled, names, pages
 from results.methods_page import PAGE, methods_page
 from tests.data.trees import pacs

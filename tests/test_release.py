@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import longshift
-from longshift.toml import read_toml
+from longshift.io import read_toml
 
 ROOT = Path(__file__).parents[1]
 KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json
 from longshift.inference.loading import load_model
+from longshift.io import read_json
 from longshift.training.run_folder import RunFolder, read_result, write_result
 from longshift.training.task import Task
 

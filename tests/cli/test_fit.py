@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.errors import UsageError
-from longshift.files import read_sealed, write_sealed
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
+from longshift.io import read_sealed, write_sealed
 from tests.commands import Command
 from tests.data.trees import make_tree
 from tests.faults.tools import tiny_sites

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.files import refuse_overwrite
+from longshift.io import refuse_overwrite
 from tests.cli.main_calls import Run
 
 

@@ -11,12 +11,12 @@ from typer.testing import CliRunner, Result
 
 from longshift.cli.main import app
 from longshift.errors import ConfigError, LongshiftError, UsageError
+from longshift.io import read_toml
 from longshift.results.selection import best_runs
 from longshift.sweep.collecting import collect
 from longshift.sweep.job_store import write_failure
 from longshift.sweep.jobs import load_plan
 from longshift.sweep.run_job import execute
-from longshift.toml import read_toml
 from longshift.training.run_config import Runtime, parse_run_config
 from longshift.training.task import TaskCache
 from tests.sweep.small import small_plan, write_sweep

@@ -32,7 +32,7 @@ import longshift
 from longshift.cli.main import VERBS, app
 from longshift.data import load_dataset, verify
 from longshift.errors import LongshiftError
-from longshift.plugins import VARIABLE, use_plugin
+from longshift.registry import VARIABLE, use_plugin
 from tests.faults.tools import FIT, outcome, tiny_sites
 from tests.registries import restore_registries
 from tests.sweep.small import write_sweep

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json
 from longshift.fitting import FitResult, fit
 from longshift.fitting.fit_run import folder_name
 from longshift.inference.evaluate_run import evaluate
 from longshift.inference.prediction import predict
+from longshift.io import read_json
 from longshift.training.interrupt import Interrupted
 from tests.fitting.colored_sites import COLORS, COUNTS, QUICK, sites
 from tests.report.chromium import needs_browser, open_page

@@ -10,7 +10,6 @@ import pytest
 
 from longshift.data import load_dataset
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json
 from longshift.fitting import fit, time_needed
 from longshift.fitting.job_runner import JobRunner
 from longshift.fitting.network_choice import choose_network
@@ -18,6 +17,7 @@ from longshift.fitting.plan import usual_steps
 from longshift.fitting.request_checks import make_draft
 from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import evaluate, predict
+from longshift.io import read_json
 from longshift.training import FrozenNetwork, OpenDataset, feature_cache
 from tests.fitting.colored_sites import COUNTS, sites
 from tests.training.frozen import head_config, small_weights

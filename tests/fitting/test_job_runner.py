@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from longshift.files import read_json
 from longshift.fitting import fit
 from longshift.fitting.job_runner import JobRunner, _StepCount
 from longshift.fitting.plan import Job, Plan
 from longshift.fitting.time_limit import TimeLimit
+from longshift.io import read_json
 from longshift.progress import Bar, Tick
 from longshift.settings import NO_TARGET
 from longshift.training import Interrupted

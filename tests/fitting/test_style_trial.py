@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from longshift.errors import LongshiftError
-from longshift.files import read_json
 from longshift.fitting import fit, job_runner
 from longshift.fitting.plan import Job, Plan
 from longshift.fitting.site_scores import SiteScore
 from longshift.fitting.style_trial import better_style, styles_to_try, untried_reason
+from longshift.io import read_json
 from longshift.training import Interrupted, Trainer
 from longshift.training.run_config import RunConfig
 from tests.training.runs import CPU

@@ -11,11 +11,11 @@ import torch
 from PIL import Image
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json
 from longshift.inference import exporting
 from longshift.inference.exporting import Deployed, compare, export, random_inputs
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
+from longshift.io import read_json
 from longshift.training.run_config import RunConfig
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer

@@ -14,9 +14,9 @@ import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json, read_sealed, sealed, write_sealed
 from longshift.inference.evaluate_run import evaluate
 from longshift.inference.loading import load_model
+from longshift.io import read_json, read_sealed, sealed, write_sealed
 from longshift.training.run_folder import RunFolder, read_result, write_result
 from longshift.training.task import Task
 from tests.training.runs import CPU, train

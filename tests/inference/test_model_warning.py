@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.files import sealed, write_sealed
 from longshift.inference.model_warning import UnseenAccuracy, keep_unseen, read_unseen
+from longshift.io import sealed, write_sealed
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 
 from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_json, write_sealed
 from longshift.inference import (
     HeldOutSite,
     SiteKnowledge,
@@ -20,6 +19,7 @@ from longshift.inference import (
     read_signals,
     write_knowledge,
 )
+from longshift.io import read_json, write_json, write_sealed
 from tests.inference.site_outputs import known, outputs, reference, signals
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from longshift.toml import read_toml
+from longshift.io import read_toml
 from results.style_choice import PLAIN, main, survivors, winner
 
 BEST = "both, half the images"

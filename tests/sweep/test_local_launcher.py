@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from longshift.plugins import use_plugin
+from longshift.registry import use_plugin
 from longshift.sweep import local_launcher as local
 from longshift.sweep.job_queue import JobQueue, make_queue
 from longshift.sweep.job_store import Outcome

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing
+from longshift.io import replacing
 from longshift.sweep.job_queue import make_queue
 from longshift.sweep.launchers import Launch, LaunchOptions
 from longshift.sweep.ray_launcher import node_store, read_files, run_ray, write_files

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 import longshift
 from longshift.data import benchmarks
 from longshift.errors import ConfigError, UsageError
-from longshift.files import read_limited
+from longshift.io import read_limited
 from longshift.methods import get_method
 from longshift.sweep import jobs as plan_module
 from longshift.sweep.jobs import draw_of, hparam_seed, load_plan, make_plan

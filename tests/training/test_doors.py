@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import longshift
 from longshift.cli.main import app
-from longshift.files import read_json
 from longshift.fitting.plan import Plan
+from longshift.io import read_json
 from longshift.paper.workspace import Scale, open_workspace
 from longshift.sweep.run_job import execute
 from longshift.training import OpenDataset, RunConfig, Runtime, TaskCache

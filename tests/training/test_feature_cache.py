@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from longshift.data import load_dataset, open_store, ordered_map
 from longshift.errors import LongshiftError
-from longshift.locks import locked
+from longshift.io import locked
 from longshift.nn import Backbone, make_backbone
 from longshift.nn.backbone_sources import SOURCES
 from longshift.training import feature_cache

@@ -12,9 +12,9 @@ from PIL import Image
 from longshift.data import load_dataset
 from longshift.data.digits import digit_images
 from longshift.errors import UsageError
-from longshift.files import read_json
 from longshift.inference import evaluate, export, load_model, predict
 from longshift.inference.embedding import embed, write_table
+from longshift.io import read_json
 from longshift.rng import HostDraws
 from longshift.settings import make_split, setting_for
 from longshift.training.batches import Inputs

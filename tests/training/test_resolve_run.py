@@ -14,9 +14,8 @@ from longshift.cli.main import app
 from longshift.data import Manifest, data_version, load_dataset
 from longshift.data.image_size import fitting_size, typical_side
 from longshift.errors import ConfigError, LongshiftError, UsageError
-from longshift.files import read_json
 from longshift.fitting.network_choice import choose_network
-from longshift.locks import lock_folder
+from longshift.io import lock_folder, read_json
 from longshift.training import Runtime, resolve_run, task, train
 from longshift.training.resolve_run import Request, describe_network, resolve
 from longshift.training.run_config import RunConfig

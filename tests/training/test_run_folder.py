@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.files import write_sealed
+from longshift.io import write_sealed
 from longshift.results.run_schema import BadResult
 from longshift.results.run_summary import read_summary
 from longshift.training.run_folder import RUN_SCHEMA, RunFolder, read_result

@@ -9,9 +9,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from longshift.files import read_json
 from longshift.inference.evaluate_run import evaluate
 from longshift.inference.loading import load_model
+from longshift.io import read_json
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_folder import RunFolder, read_metrics
 from longshift.training.task import Task

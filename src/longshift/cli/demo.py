@@ -37,7 +37,7 @@ def demo(
         raise UsageError(f"--data: {unknown_name('embedded dataset', data, EMBEDDED)}")
     from longshift.cli.sweep import run
     from longshift.demo import demo_page, demo_sweep, read_demo
-    from longshift.files import require_writable, write_text
+    from longshift.io import require_writable, write_text
     from longshift.report import build_tables, print_report, write_page
 
     folder = out or Path("demo" if data == PACS_FEATURES else f"demo-{data}")

@@ -54,8 +54,8 @@ def embed(
             "Expected --pretrained or --weights FILE.safetensors, got neither; random weights give useless vectors"
         )
     from longshift.data import load_dataset
-    from longshift.files import refuse_overwrite, require_writable
     from longshift.inference import embed as vectors_of, require_table, write_table
+    from longshift.io import refuse_overwrite, require_writable
     from longshift.nn import check_backbone, make_backbone, require_network_of
     from longshift.training import FrozenNetwork, Interrupted, graceful_stop, parse_runtime
 

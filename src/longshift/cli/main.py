@@ -22,7 +22,7 @@ from typer.main import get_group
 import longshift
 from longshift.cli.common import tell
 from longshift.errors import LongshiftError
-from longshift.plugins import plugin_files, use_plugin
+from longshift.registry import plugin_files, use_plugin
 from longshift.text import printable
 from longshift.training import ignore_signals, outlive_repeated_signals
 

@@ -69,8 +69,8 @@ def predict(
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
     from longshift.data import IMAGE_SUFFIXES
-    from longshift.files import refuse_overwrite, require_writable, write_json, write_text
     from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run, require_inputs
+    from longshift.io import refuse_overwrite, require_writable, write_json, write_text
     from longshift.text import counted, some
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):

@@ -14,7 +14,7 @@ from typer.core import TyperCommand
 
 from longshift.cli.common import JsonFlag, RawFlag, caution, console, print_json, say, tell
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.files import refuse_overwrite, require_writable
+from longshift.io import refuse_overwrite, require_writable
 from longshift.text import printable
 
 if TYPE_CHECKING:

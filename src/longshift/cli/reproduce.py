@@ -24,7 +24,7 @@ from longshift.cli.common import (
 )
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import require_writable
+from longshift.io import require_writable
 from longshift.text import agree, counted
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from longshift.errors import UsageError
-from longshift.toml import parse_value
+from longshift.io import parse_value
 from longshift.training import RunConfig, Runtime
 
 Fields = Mapping[str, FieldInfo]

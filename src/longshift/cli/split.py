@@ -14,7 +14,7 @@ from longshift.cli.common import JsonFlag, print_json, print_table, say
 from longshift.cli.run_options import run_fields, with_options
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
-from longshift.files import refuse_overwrite, require_writable
+from longshift.io import refuse_overwrite, require_writable
 from longshift.settings import (
     SHOTS,
     Split,

@@ -36,9 +36,9 @@ def suggest(
 
         longshift suggest fits/mysites new_site/ --n 50 --out labels.csv
     """
-    from longshift.files import refuse_overwrite, require_writable, write_text
     from longshift.fitting import choose_samples, site_name, write_site_page
     from longshift.inference import expand_inputs, load_model, predict, require_inputs
+    from longshift.io import refuse_overwrite, require_writable, write_text
     from longshift.text import counted, csv_cell
 
     if out.suffix.lower() != ".csv":

@@ -29,7 +29,7 @@ from longshift.cli.common import (
     tell,
 )
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import require_writable
+from longshift.io import require_writable
 from longshift.text import about, agree, counted
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def init(directory: Directory) -> None:
 
         longshift sweep init digits-sweep
     """
-    from longshift.files import write_text
+    from longshift.io import write_text
     from longshift.sweep import SweepFolder
 
     file = SweepFolder(directory).file

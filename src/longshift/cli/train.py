@@ -10,8 +10,8 @@ import typer
 from longshift.cli.common import JsonFlag, QuietFlag, percent, print_json, print_table, progress, say, say_notes, tell
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import UsageError
+from longshift.io import read_toml
 from longshift.text import duration
-from longshift.toml import read_toml
 
 
 @with_options(run=run_fields(), execution=runtime_fields())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from longshift.data.manifest import Manifest
 from longshift.errors import LongshiftError, UsageError
-from longshift.plugins import Registry
+from longshift.registry import Registry
 from longshift.text import some
 
 

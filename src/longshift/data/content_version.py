@@ -21,7 +21,7 @@ from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
 from longshift.errors import LongshiftError
-from longshift.files import write_text
+from longshift.io import write_text
 from longshift.progress import Bar, no_bar
 from longshift.text import counted, some
 

@@ -15,7 +15,7 @@ from longshift.data.folder_reader import open_zip
 from longshift.data.image_decoding import BadImage
 from longshift.data.manifest import Manifest
 from longshift.errors import LongshiftError
-from longshift.files import read_limited
+from longshift.io import read_limited
 
 MOST_BYTES = 1 << 28  # of one image file
 

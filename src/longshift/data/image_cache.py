@@ -40,8 +40,7 @@ from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import cannot_write, content_hash, file_hash, read_json, write_json
-from longshift.locks import is_locked, locked
+from longshift.io import cannot_write, content_hash, file_hash, is_locked, locked, read_json, write_json
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from longshift.data.packing_limit import refuse_bomb
 from longshift.errors import LongshiftError
-from longshift.files import require_regular
+from longshift.io import require_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from longshift.data.manifest import Manifest
 from longshift.data.table_reader import read_table
 from longshift.data.vectors import holds_vectors, read_embeddings
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import require_regular
-from longshift.plugins import Registry
+from longshift.io import require_regular
+from longshift.registry import Registry
 
 Reader = Callable[[Path, str], Manifest]  # (file, name of the dataset)
 

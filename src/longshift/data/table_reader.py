@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from longshift.data.manifest import Manifest, Row
 from longshift.data.parquet_file import read_parquet
 from longshift.errors import LongshiftError
-from longshift.files import require_regular
+from longshift.io import require_regular
 from longshift.text import agree, counted, some
 
 REQUIRED = ("path", "label", "domain")

@@ -22,7 +22,7 @@ from longshift.data.manifest import Manifest, Row
 from longshift.data.packing_limit import refuse_bomb
 from longshift.data.parquet_file import read_parquet
 from longshift.errors import LongshiftError
-from longshift.files import require_regular
+from longshift.io import require_regular
 from longshift.text import agree, counted, some
 
 FloatArray = npt.NDArray[np.float32]

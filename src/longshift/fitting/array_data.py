@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longshift.errors import UsageError
-from longshift.files import replacing
+from longshift.io import replacing
 
 EXPECTED = "a path (folder, .zip, table or vectors), or arrays: fit(X, y, domains) with X of shape (N, length)"
 

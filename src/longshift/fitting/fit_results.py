@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
-from longshift.files import write_json
 from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_page import write_report
 from longshift.fitting.fit_summary import Summary, summarize
@@ -19,6 +18,7 @@ from longshift.fitting.plan import Job, Plan
 from longshift.fitting.site_calibration import learn_new_sites
 from longshift.fitting.site_scores import SiteScore, site_score
 from longshift.inference import LoadedModel, keep_unseen, load_model, write_knowledge
+from longshift.io import write_json
 from longshift.settings import NO_TARGET
 from longshift.training import RunFolder, read_model_file, read_predictions
 

@@ -25,7 +25,7 @@ from longshift.fitting.request_checks import make_draft
 from longshift.fitting.style_trial import trial_sentence
 from longshift.fitting.time_limit import TimeLimit
 from longshift.inference import FINAL_FOLDER, PLAN_FILE
-from longshift.locks import lock_folder
+from longshift.io import lock_folder
 from longshift.progress import Bar, Tick, no_bar
 from longshift.text import agree, counted, duration
 from longshift.training import Interrupted, OpenDataset, RunFolder, Runtime, read_result, resolve_device

@@ -16,7 +16,9 @@ import torch
 
 from longshift.data import list_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.files import (
+from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, refit_head
+from longshift.inference import LoadedModel, collect_outputs, load_model, read_memory, write_memory
+from longshift.io import (
     MOST_TEXT,
     folder_exists,
     read_limited,
@@ -25,8 +27,6 @@ from longshift.files import (
     require_writable,
     write_sealed,
 )
-from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, refit_head
-from longshift.inference import LoadedModel, collect_outputs, load_model, read_memory, write_memory
 from longshift.metrics import fit_temperature
 from longshift.nn import Network
 from longshift.progress import Tick, silent

@@ -13,7 +13,7 @@ from typing import Any
 from longshift.errors import LongshiftError
 from longshift.fitting.plan import Job, Plan, lengths
 from longshift.fitting.time_limit import TimeLimit
-from longshift.locks import lock_folder
+from longshift.io import lock_folder
 from longshift.progress import Bar, Tick, no_bar
 from longshift.settings import NO_TARGET
 from longshift.text import any_of

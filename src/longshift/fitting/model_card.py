@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from longshift.data import read_vector_source
-from longshift.files import write_text
 from longshift.fitting.calibration_section import held_out_gap
 from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.fit_summary import Summary
 from longshift.fitting.plan import Plan
 from longshift.fitting.site_scores import CLASS_ACCURACY, MOST, hardest_site
 from longshift.inference import FINAL_FOLDER, HeldOutSite, read_knowledge
+from longshift.io import write_text
 from longshift.methods import get_method
 from longshift.report import escape
 from longshift.text import counted

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
-from longshift.files import content_hash, read_json, write_json
 from longshift.inference import FINAL_FOLDER
+from longshift.io import content_hash, read_json, write_json
 from longshift.methods import MethodConfig, of_style
 from longshift.report import slug
 from longshift.settings import NO_TARGET

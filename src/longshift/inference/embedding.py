@@ -12,7 +12,7 @@ import numpy.typing as npt
 import longshift
 from longshift.data import SOURCE_ARRAY, SOURCE_METADATA, Manifest, VectorSource
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing
+from longshift.io import replacing
 from longshift.progress import Tick, silent
 from longshift.training import (
     FeatureRequest,

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 import longshift
 from longshift.data import BadImage, load_dataset, open_pixels, ordered_vectors
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing, require_writable, write_json
 from longshift.inference.loading import LoadedModel, Weights, load_model
 from longshift.inference.model_warning import unseen_warning
+from longshift.io import replacing, require_writable, write_json
 from longshift.training import RunFolder, normalize_pixels, read_config
 
 Format = Literal["onnx", "torch"]

@@ -25,10 +25,10 @@ from longshift.data import (
     resize,
 )
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_limited
 from longshift.inference.batch_outputs import Logits, batch_size, map_batches, rows_in_batches
 from longshift.inference.loading import LoadedModel, calibrated_probabilities
 from longshift.inference.prediction_inputs import VECTOR_SUFFIXES, is_vectors
+from longshift.io import read_limited
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
 

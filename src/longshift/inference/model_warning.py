@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import LongshiftError
-from longshift.files import read_sealed, write_sealed
+from longshift.io import read_sealed, write_sealed
 
 NO_USE = 1.25  # times the accuracy of guessing: below it a model has learned nothing that carries over
 KEY = "unseen_sites"  # in model.json

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.files import file_hash, read_sealed, replacing, write_sealed
 from longshift.inference.site_estimate import HeldOutSite, SiteKnowledge
 from longshift.inference.site_signals import Reference, Signals
 from longshift.inference.sure_rule import SureRule
+from longshift.io import file_hash, read_sealed, replacing, write_sealed
 from longshift.metrics import FeatureSummary
 
 NUMBERS, FEATURES = "new_site.json", "new_site.safetensors"

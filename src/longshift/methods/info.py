@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import UsageError, unknown_name
-from longshift.plugins import load_plugins
+from longshift.registry import load_plugins
 
 COMMON = "MethodConfig"  # the hyper-parameters that all methods have
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from longshift.errors import LongshiftError, UsageError
 from longshift.methods.base import Method
 from longshift.methods.info import MethodInfo, in_order
-from longshift.plugins import Registry
+from longshift.registry import Registry
 
 Family = Literal["dg", "imbalance", "idg"]
 M = TypeVar("M", bound=type[Method])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.plugins import Registry, plugin_version
+from longshift.registry import Registry, plugin_version
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_json
+from longshift.io import read_json, write_json
 from longshift.paper.recipe import Recipe, read_results
 from longshift.paper.workspace import Workspace
 from longshift.progress import Tick, silent

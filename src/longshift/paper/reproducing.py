@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.files import write_text
-from longshift.locks import locked
+from longshift.io import locked, write_text
 from longshift.paper import accuracy_tables, failures, settings_figures, studies, theory_tables
 from longshift.paper.published_tables import paper_rows
 from longshift.paper.recipe import (

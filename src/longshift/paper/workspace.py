@@ -11,7 +11,7 @@ from typing import Any
 
 from longshift.data import DIGITS, Manifest, holds_vectors
 from longshift.errors import UsageError
-from longshift.files import content_hash, write_text
+from longshift.io import content_hash, write_text
 from longshift.methods import get_method, methods_without_presets
 from longshift.report import order_methods
 from longshift.settings import find_target, usable_counts

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import longshift
-from longshift.files import write_text
+from longshift.io import write_text
 from longshift.report.table import Table, slug
 from longshift.text import counted
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from longshift.analysis import DomainOutputs, by_domain
-from longshift.files import read_json
+from longshift.io import read_json
 from longshift.metrics import fit_temperature
 from longshift.report.titles import method_title
 from longshift.sweep import SweepFolder, load_plan, runs_file

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from longshift.files import write_text
+from longshift.io import write_text
 from longshift.report.latex_format import LATEX_PACKAGES, latex_document, latex_table
 from longshift.report.markdown_format import markdown_table
 from longshift.report.missing_runs import Missing

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.plugins import load_plugins
+from longshift.registry import load_plugins
 from longshift.report.missing_runs import Missing, find_missing
 from longshift.report.table import Table
 from longshift.results import Rule, choose

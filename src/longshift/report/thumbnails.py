@@ -11,7 +11,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from longshift.data import MOST_BYTES, BadImage, decode
-from longshift.files import read_limited
+from longshift.io import read_limited
 from longshift.report.html_page import fragment
 
 SIDE = 96

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.plugins import code_version, load_plugins
+from longshift.registry import code_version, load_plugins
 
 # result.json, with the lines of metrics.jsonl as "evaluations".
 RunResult = Mapping[str, Any]

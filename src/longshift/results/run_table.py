@@ -11,7 +11,7 @@ import pandas as pd
 
 from longshift.data import read_parquet
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import replacing, require_regular
+from longshift.io import replacing, require_regular
 from longshift.results.run_schema import ColumnType, column_names, machine_columns, run_columns
 from longshift.text import counted, csv_cell, from_csv_cell
 

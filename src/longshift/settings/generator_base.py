@@ -10,7 +10,7 @@ import numpy as np
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.plugins import Registry
+from longshift.registry import Registry
 from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
 from longshift.settings.shots import terciles
 from longshift.text import some

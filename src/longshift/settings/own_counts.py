@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longshift.errors import ConfigError, LongshiftError
-from longshift.files import read_json, require_regular
+from longshift.io import read_json, require_regular
 from longshift.settings.setting import Counts, Setting
 from longshift.settings.shots import terciles
 

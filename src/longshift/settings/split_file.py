@@ -11,7 +11,7 @@ import numpy as np
 
 from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
-from longshift.files import read_json, write_text
+from longshift.io import read_json, write_text
 from longshift.settings.shots import shot_groups
 
 FORMAT = "longshift-split-1"

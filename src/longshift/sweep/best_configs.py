@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from longshift.files import content_hash, write_text
+from longshift.io import content_hash, write_text
 from longshift.results import best_runs
 from longshift.sweep.jobs import Plan
 from longshift.training import RunConfig

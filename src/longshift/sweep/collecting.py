@@ -10,13 +10,12 @@ import pandas as pd
 
 from longshift.data import DIGITS, EMBEDDED
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import read_json
+from longshift.io import read_json, read_toml
 from longshift.results import as_frame, read_runs, read_summary, unfinished_row, with_average
 from longshift.sweep.job_status import PLACE, job_entries, read_run_table
 from longshift.sweep.job_store import FINISHED, Entry
 from longshift.sweep.jobs import Job, Plan, draw_of, load_plan
 from longshift.sweep.sweep_folder import SweepFolder, absolute
-from longshift.toml import read_toml
 from longshift.training import RunFolder
 
 

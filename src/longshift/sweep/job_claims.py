@@ -18,8 +18,7 @@ import uuid
 from pathlib import Path
 from types import TracebackType
 
-from longshift.files import read_limited
-from longshift.locks import HeldLock, is_locked, try_lock
+from longshift.io import HeldLock, is_locked, read_limited, try_lock
 
 BEAT = 15.0  # seconds between two renewals
 MOST = 1 << 16  # bytes of a claim

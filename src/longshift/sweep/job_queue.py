@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from longshift.errors import LongshiftError
-from longshift.files import write_text
+from longshift.io import write_text
 from longshift.sweep.job_status import job_entries
 from longshift.sweep.job_store import FINISHED, Outcome, state_of, write_failure
 from longshift.sweep.jobs import Job, Plan

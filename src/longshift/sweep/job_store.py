@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError
-from longshift.files import cannot_write, read_json, require_regular, write_json
-from longshift.locks import locked
+from longshift.io import cannot_write, locked, read_json, require_regular, write_json
 from longshift.results import BadResult, read_summary, row_marks
 from longshift.sweep import job_claims as claims
 from longshift.sweep.sweep_folder import StoreFolder, job_id

@@ -25,11 +25,10 @@ from typing import TYPE_CHECKING, Any
 import longshift
 from longshift.data import vector_file
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import MOST_TEXT, file_hash, read_limited, require_regular, write_text
-from longshift.plugins import plugin_files
+from longshift.io import MOST_TEXT, file_hash, read_limited, read_toml, require_regular, write_text
 from longshift.progress import Bar, no_bar
+from longshift.registry import plugin_files
 from longshift.sweep.sweep_folder import SweepFolder, absolute, job_id
-from longshift.toml import read_toml
 
 if TYPE_CHECKING:
     from longshift.sweep.sweep_file import Sweep

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from longshift.plugins import Registry
+from longshift.registry import Registry
 from longshift.sweep.job_queue import JobQueue
 from longshift.sweep.local_launcher import make_slots, run_local
 from longshift.training import Runtime, TrackerKind

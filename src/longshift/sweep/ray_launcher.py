@@ -22,8 +22,8 @@ from typing import Any
 
 from longshift.data import cores
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import cannot_write, replacing
-from longshift.plugins import VARIABLE, plugin_files
+from longshift.io import cannot_write, replacing
+from longshift.registry import VARIABLE, plugin_files
 from longshift.sweep import job_claims as claims
 from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job

@@ -14,8 +14,7 @@ import torch
 
 from longshift.data import DataChanged
 from longshift.errors import LongshiftError
-from longshift.files import cannot_write
-from longshift.locks import FolderInUse, lock_folder
+from longshift.io import FolderInUse, cannot_write, lock_folder
 from longshift.sweep import job_claims as claims
 from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from longshift.errors import ConfigError, LongshiftError, UsageError
+from longshift.io import read_toml
 from longshift.methods import all_methods, get_method, methods_without_presets
 from longshift.progress import Bar, no_bar
 from longshift.settings import find_target
 from longshift.sweep.sweep_file_models import ALL, DatasetTable, SweepTable, read_tables
 from longshift.sweep.sweep_folder import SweepFolder
-from longshift.toml import read_toml
 from longshift.training import OpenDataset, RunConfig, Runtime, parse_run_config
 
 

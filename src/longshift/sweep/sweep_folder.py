@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from longshift.files import FileIn
+from longshift.io import FileIn
 
 ID_LENGTH = 16  # hex digits of the fingerprint in a folder's name
 

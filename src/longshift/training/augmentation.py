@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from longshift.errors import LongshiftError
-from longshift.plugins import Registry, plugin_version
+from longshift.registry import Registry, plugin_version
 
 Augment = Callable[[Tensor, Tensor], Tensor]  # (images (B, 3, H, W) in [0, 1], uniform numbers (B, n)) -> images
 

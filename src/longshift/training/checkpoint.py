@@ -16,7 +16,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
-from longshift.files import replacing, require_regular
+from longshift.io import replacing, require_regular
 
 RESUME = "longshift-resume-1"  # in the first line of resume.pt
 DIGEST = "sha256"  # key in the header of model.safetensors

@@ -38,8 +38,7 @@ from longshift.data import (
     ordered_map,
 )
 from longshift.errors import LongshiftError, UsageError
-from longshift.files import cannot_write, content_hash, read_json, write_json
-from longshift.locks import is_locked, locked
+from longshift.io import cannot_write, content_hash, is_locked, locked, read_json, write_json
 from longshift.nn import Backbone, backbone_version, make_backbone, without_kernel_tuning
 from longshift.progress import Tick, silent
 from longshift.text import counted, some

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from longshift.data import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
-from longshift.files import read_sealed, write_sealed
+from longshift.io import read_sealed, write_sealed
 from longshift.methods import Method
 from longshift.metrics import fit_temperature
 from longshift.nn import weights_header

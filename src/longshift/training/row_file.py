@@ -18,7 +18,7 @@ from typing import BinaryIO, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from longshift.files import write_text
+from longshift.io import write_text
 
 Rows = npt.NDArray[np.float32]
 

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from longshift.data import vector_file
 from longshift.errors import ConfigError, LongshiftError, unknown_name
-from longshift.files import content_hash, file_hash
+from longshift.io import content_hash, file_hash
 
 if TYPE_CHECKING:
     import numpy as np

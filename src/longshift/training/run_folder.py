@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from longshift.data import what_changed
 from longshift.errors import LongshiftError
-from longshift.files import (
+from longshift.io import (
     FileIn,
     file_hash,
     read_json,

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from longshift.errors import LongshiftError
-from longshift.files import write_json
+from longshift.io import write_json
 from longshift.settings import DamagedRecipe, read_recipe, save_split
 from longshift.training import environment
 from longshift.training.checkpoint import ResumeWriter, damaged_resume, load_resume

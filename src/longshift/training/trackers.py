@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast, get_args
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.files import read_json, write_json
-from longshift.locks import locked
+from longshift.io import locked, read_json, write_json
 from longshift.training.run_config import RunConfig
 
 TrackerKind = Literal["tensorboard", "mlflow"]

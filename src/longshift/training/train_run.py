@@ -10,7 +10,7 @@ from typing import Any
 
 from longshift.data import load_dataset
 from longshift.errors import UsageError
-from longshift.locks import is_locked, lock_folder
+from longshift.io import is_locked, lock_folder
 from longshift.nn import check_backbone
 from longshift.progress import Bar, no_bar
 from longshift.training.device import training_threads, use_threads

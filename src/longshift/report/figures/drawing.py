@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from longshift.files import replacing
+from longshift.io import replacing
 
 # Okabe and Ito: distinguishable with every common kind of color blindness. A page replaces these colors with its own
 # (`drawing.PAGE_COLORS`), so that figures follow the light or dark theme.

@@ -1,4 +1,8 @@
-"""Files appear by rename: a reader sees the old file or the new one, never half of either."""
+"""Files, and locks between processes.
+
+Files appear by rename: a reader sees the old file or the new one, never half of either. A lock ends with its process,
+however the process ends.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,21 @@ import json
 import os
 import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from longshift.errors import LongshiftError
+from longshift.errors import LongshiftError, UsageError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 MOST_TEXT = 1 << 28  # bytes of a JSON or TOML file
 CHECKSUM = "checksum"  # key of a sealed JSON file
@@ -209,6 +222,24 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as a mapping; a missing or broken file is named."""
+    try:
+        return tomllib.loads(read_limited(path, MOST_TEXT).decode("utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, a number too long, nested too deeply
+        raise UsageError(f"{path} is not valid TOML: {error}") from error
+
+
+def parse_value(text: str) -> Any:
+    """One value as TOML would read it (0.3, true, [1, 2]); anything else is plain text."""
+    try:
+        return tomllib.loads(f"v = {text}")["v"]
+    except (ValueError, RecursionError):
+        return text.strip()
+
+
 def write_sealed(path: Path, value: dict[str, Any]) -> None:
     """Write a JSON object with a checksum of its values, which `read_sealed` compares."""
     write_json(path, sealed(value))
@@ -254,3 +285,118 @@ def _file_hash(path: Path, size: int, changed: int) -> str:
         while block := file.read(1 << 20):
             found.update(block)
     return found.hexdigest()
+
+
+# A holder removes the lock file while it still holds the lock, so nothing is left in a finished folder. Who waits opens
+# the file anew at each attempt and, once it has the lock, asks whether the file still has a name (so does `filelock`).
+# The answer is also right on NFS: a client that gets a lock asks the server, which raises ESTALE for a removed file.
+LOCK_PATIENCE = 0.1  # seconds; `is_locked` of another process holds a free lock for a moment
+STALE_ATTEMPTS = 10
+UNSUPPORTED = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+class FolderInUse(LongshiftError):
+    """Another command writes to the folder."""
+
+
+class HeldLock:
+    """A lock that this process holds; `real` is False where the file system has no locks and nothing is protected."""
+
+    def __init__(self, path: Path, lock: BaseFileLock | None) -> None:
+        self.path, self.real, self._lock = path, lock is not None, lock
+
+    def release(self) -> None:
+        """Remove the lock file and give the lock back; the second call does nothing."""
+        lock, self._lock = self._lock, None
+        if lock is None:
+            return
+        from filelock import SoftFileLock
+
+        if not isinstance(lock, SoftFileLock):  # where the file itself is the lock, releasing removes it
+            with contextlib.suppress(OSError):  # Windows removes it on release
+                self.path.unlink()
+        lock.release()
+
+
+def try_lock(path: Path, patience: float = LOCK_PATIENCE) -> HeldLock | None:
+    """Lock a file, which is created; None if another process still holds it after `patience` seconds (-1: forever).
+
+    Raises:
+        OSError: The file cannot be created.
+    """
+    from filelock import FileLock, Timeout  # takes longer to import than all of this module
+
+    if path.is_symlink():  # never ours: in a folder of a stranger, it may lead to any file of the user
+        path.unlink()
+    for attempts_left in reversed(range(STALE_ATTEMPTS)):
+        lock = FileLock(path, thread_local=False)
+        try:
+            lock.acquire(timeout=patience, poll_interval=0.01 if 0 <= patience <= LOCK_PATIENCE else 0.1)
+            return HeldLock(path, lock)
+        except Timeout:
+            return None
+        except OSError as error:
+            if error.errno == errno.ESTALE and attempts_left:  # removed on another machine while it was opened here
+                continue
+            if error.errno not in UNSUPPORTED:
+                raise
+            if error.errno != errno.ENOLCK:  # that may pass, and the file may be another's lock
+                path.unlink(missing_ok=True)
+            return HeldLock(path, None)
+    raise AssertionError("the last attempt returns or raises")
+
+
+@contextlib.contextmanager
+def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold a lock file inside the block; `on_wait` is called once if another process holds it."""
+    lock = try_lock(path)
+    if lock is None:
+        on_wait()
+        lock = try_lock(path, patience=-1)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file now, or may hold it: True where the file cannot be opened."""
+    if not path.exists():
+        return False
+    try:
+        lock = try_lock(path, patience=0)
+    except OSError:
+        return True
+    if lock is not None:
+        lock.release()
+    return lock is None
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other commands out of a folder, which is created, and remove what a killed one left half-written.
+
+    An empty folder is removed after an error: a request with a mistake in it leaves nothing behind.
+
+    Raises:
+        LongshiftError: Another command holds the folder, or the folder cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = try_lock(folder / ".lock")
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    if lock is None:
+        raise FolderInUse(f"another command is using {folder}. Wait until it ends, or choose another --out.")
+    try:
+        if lock.real:
+            remove_parts(folder)  # nobody is writing them
+        yield
+    except BaseException:
+        lock.release()
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # fails unless the folder is empty
+        raise
+    finally:
+        lock.release()

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from torch import Tensor, nn
 
-from longshift import plugins
+from longshift import registry
 from longshift.data.readers import READERS
 from longshift.errors import LongshiftError, UsageError
 from longshift.methods import get_method
 from longshift.nn.backbone_sources import SOURCES, Backbone, register_backbones
-from longshift.plugins import VARIABLE, Registry, load_plugins, plugin_files, use_plugin
+from longshift.registry import VARIABLE, Registry, load_plugins, plugin_files, use_plugin
 from longshift.training.augmentation import AUGMENTATIONS, register_augmentation
 from tests.docs.extend_page import blocks
 from tests.registries import restore_registries
@@ -34,7 +34,7 @@ def read(path, name):
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     restore_registries(monkeypatch)
-    monkeypatch.setattr(plugins, "_loaded", set(plugins._loaded))
+    monkeypatch.setattr(registry, "_loaded", set(registry._loaded))
 
 
 def test_a_registry_is_a_mapping_in_order_of_registration() -> None:
@@ -88,7 +88,7 @@ def test_a_cell_that_is_run_again_replaces_its_augmentation_and_its_backbones() 
 
 def test_a_thread_waits_for_the_plugin_that_another_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("from tests.test_plugins import started, proceed\nstarted.set()\nproceed.wait(10)\n" + READER)
+    file.write_text("from tests.test_registry import started, proceed\nstarted.set()\nproceed.wait(10)\n" + READER)
     monkeypatch.setenv(VARIABLE, str(file))
     found: list[Any] = []
     first = threading.Thread(target=load_plugins)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.files import _sync, replacing, replacing_folder, write_text
+from longshift.io import _sync, replacing, replacing_folder, write_text
 
 
 @pytest.mark.parametrize("other", ["folder", "file"])
