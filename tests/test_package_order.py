@@ -15,7 +15,7 @@ import longshift
 ROOT = Path(longshift.__file__).parent
 ORDER = (
     "data", "settings", "losses", "metrics", "analysis", "nn", "methods", "training", "inference", "results", "sweep",
-    "report", "fitting", "paper", "demo", "cli",
+    "report", "fitting", "paper", "cli",
 )  # fmt: skip
 
 

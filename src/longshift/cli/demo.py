@@ -1,15 +1,29 @@
-"""`longshift demo`: four methods on embedded features of real images."""
+"""`longshift demo`: a sweep on embedded data, and its report with a picture of the classes that gain."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from string import Template
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from longshift.cli.common import QuietFlag, console, say, tell
-from longshift.data import EMBEDDED, PACS_FEATURES
+from longshift.data import DIGITS, EMBEDDED, PACS_FEATURES
 from longshift.errors import LongshiftError, UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from longshift.report import ClassChange, Page, Record, ReportRuns
+
+BASELINE = "erm"
+MEASURES = {"few": "target_few", "many": "target_many", "every": "target_accuracy"}
+SETTINGS = {
+    "TotalHeavyTail": "the same classes are rare everywhere",
+    "Duality": "rare classes differ by domain",
+}
 
 
 def demo(
@@ -36,24 +50,127 @@ def demo(
     if data not in EMBEDDED:
         raise UsageError(f"--data: {unknown_name('embedded dataset', data, EMBEDDED)}")
     from longshift.cli.sweep import run
-    from longshift.demo import demo_page, demo_sweep, read_demo
     from longshift.io import require_writable, write_text
-    from longshift.report import build_tables, print_report, write_page
+    from longshift.report import ReportRuns, build_tables, print_report, run_folders, write_page
+    from longshift.sweep import collect
 
     folder = out or Path("demo" if data == PACS_FEATURES else f"demo-{data}")
     given, spec, page = demo_sweep(data, trials, steps), folder / "sweep.toml", folder / "index.html"
     for file in (spec, page):
         require_writable(file)
     if spec.exists() and spec.read_bytes() != given.encode():
-        raise LongshiftError(
-            f"Expected the sweep of this demonstration, got another one in {spec}. Choose another --out or remove "
-            f"{folder}"
-        )
+        raise LongshiftError(f"{spec} holds another sweep. Choose another --out, or remove {folder}")
     write_text(spec, given)
     run(folder, quiet=quiet)
-    found = read_demo(folder)
-    write_page(demo_page(found, page, data), page)
-    for table in build_tables(found.runs, ("average",)):
+    runs = ReportRuns(collect(folder, missing=True), folders=run_folders(folder))
+    facts = demo_facts(runs)
+    write_page(demo_page(runs, facts, page, data), page)
+    for table in build_tables(runs, ("average",)):
         print_report(table, console)
-    say(found.rescue.sentence())
+    say(facts.words("finding")[0])
     tell(f"written: {page}")
+
+
+def demo_sweep(data: str, trials: int, steps: int) -> str:
+    """The sweep file of the demonstration on an embedded dataset."""
+    text = (resources.files("longshift.cli") / f"demo_{data}.toml").read_text(encoding="utf-8")
+    return Template(text).substitute(trials=trials, steps=steps, eval_every=max(steps // 6, 1))
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
+    """Percent with ERM and with the other method, at unseen domains, mean over settings, targets and trials."""
+
+    before: float
+    after: float
+
+    @property
+    def gain(self) -> float:
+        """In points."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, eq=False)
+class DemoFacts:
+    """ERM against the other method with the best average rank: `few`, `many`: classes by their training samples."""
+
+    method: str
+    few: BeforeAfter
+    many: BeforeAfter
+    every: BeforeAfter
+    classes: Sequence[ClassChange]
+    records: Sequence[Record] = ()
+
+    def words(self, part: str, data: str = "") -> list[str]:
+        """The paragraphs of a part of `demo.txt.j2`."""
+        from longshift.report import method_title
+        from longshift.templates import render
+
+        most = sorted(self.classes, key=lambda c: -c.gain)[:3]
+        facts = {**vars(self), "method": method_title(self.method), "gained": [c for c in most if c.gain >= 5]}
+        text = render("longshift.cli", "demo.txt.j2", part=part, data=data, **facts)
+        return [" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip()]
+
+
+def demo_facts(runs: ReportRuns) -> DemoFacts:
+    """What the runs of a demonstration show."""
+    from longshift.report import rank_methods, read_records
+    from longshift.results import averages
+
+    chosen = runs.chosen
+    order = rank_methods(chosen).order
+    method = next(name for name in order if name != BASELINE)
+    means = 100 * averages(chosen).groupby("method", observed=True)[list(MEASURES.values())].mean()
+    pairs = {name: BeforeAfter(*(float(means[key][m]) for m in (BASELINE, method))) for name, key in MEASURES.items()}
+    records = read_records(chosen, runs.folders, [BASELINE, method])
+    return DemoFacts(method, classes=class_gains(records, method), records=records, **pairs)
+
+
+def class_gains(records: Sequence[Record], method: str) -> list[ClassChange]:
+    """The accuracy of each class with the baseline and with a method, over the samples of all runs."""
+    import numpy as np
+
+    from longshift.report import ClassChange, class_accuracy
+
+    runs = {name: [record for record in records if record.method == name] for name in (BASELINE, method)}
+    before, after = (class_accuracy(some) for some in runs.values())
+    counts = np.mean([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in runs[method]], axis=0)
+    return [
+        ClassChange(name, round(n), first, second)
+        for name, n, first, second in zip(runs[method][0].classes, counts.tolist(), before, after, strict=True)
+        if first is not None and second is not None
+    ]
+
+
+def demo_page(runs: ReportRuns, facts: DemoFacts, page: Path, data: str) -> Page:
+    """The report of the runs, to be written to `page`, below the finding and the picture of the classes."""
+    from longshift.report import (
+        Section,
+        build_tables,
+        class_changes,
+        figure,
+        join_html,
+        method_title,
+        order_methods,
+        order_settings,
+        paragraphs,
+        report_page,
+    )
+
+    command = "longshift demo" if data == PACS_FEATURES else f"longshift demo --data {data}"
+    made = report_page(runs, build_tables(runs, ("average", "target", "worst", "cost")), page, command=command)
+    changes = {
+        f"{setting}: {SETTINGS[setting]}": class_gains([r for r in facts.records if r.setting == setting], facts.method)
+        for setting in order_settings([record.setting for record in facts.records])
+    }
+    drawing = class_changes(changes, method_title(BASELINE), method_title(facts.method))
+    lead = join_html(paragraphs(*facts.words("finding")), figure(drawing, facts.words("caption")[0]))
+    look = Section("What to look at", paragraphs(*facts.words("look", data)), name="look")
+    # Margins need predictions of single samples, which the short runs on features do not keep.
+    sections = [
+        replace(s, parts=[p for p in s.parts if data == DIGITS or not p.anchor.startswith("margins-")])
+        for s in made.sections
+    ]
+    names = [method_title(name) for name in order_methods(runs.chosen["method"].unique())]
+    title = f"Rare classes in unseen domains: {', '.join(names[:-1])} and {names[-1]}"
+    return replace(made, title=title, lead=lead, facts=(), sections=[look, *sections])

@@ -53,7 +53,7 @@ from .published_results import (
     compare as compare,
     published as published,
 )
-from .ranking import RANKED_ROWS as RANKED_ROWS, common_trials as common_trials
+from .ranking import RANKED_ROWS as RANKED_ROWS, common_trials as common_trials, rank_methods as rank_methods
 from .report_tables import (
     average_tables as average_tables,
     build_tables as build_tables,
