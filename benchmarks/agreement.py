@@ -55,7 +55,7 @@ EARLY: dict[str, dict[str, float | int]] = {
 }  # fmt: skip
 
 
-def config_for(method: str, steps: int, **hparams: Any) -> RunConfig:
+def config_for(method: str, steps: int, style: dict[str, Any] | None = None, **hparams: Any) -> RunConfig:
     """Digits, a small batch, early schedules; `hparams` on top."""
     known = get_method(method).Config.hyper_parameters()
     early = {name: value for name, value in EARLY.get(method, {}).items() if name in known}
@@ -63,8 +63,8 @@ def config_for(method: str, steps: int, **hparams: Any) -> RunConfig:
     rates = {name: RATE for name in ("lr", "lr_g", "lr_d") if name in known}
     unused = get_method(method).Config.not_used()
     base: dict[str, Any] = {"batch_size": 8, **early, **{n: v for n, v in rates.items() if n not in unused}}
-    hparams = {**base, **hparams}
-    return RunConfig(data="digits", target="ink", method=method, steps=steps, eval_every=steps, hparams=hparams)
+    values = {"method": method, "steps": steps, "eval_every": steps, "hparams": {**base, **hparams}, "style": style}
+    return RunConfig.model_validate({"data": "digits", "target": "ink", **values})
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class Outcome:
     weights: Tensor
 
 
-def trained(method: str, steps: int, task: Task, runtime: Runtime, **hparams: Any) -> Outcome:
+def trained(method: str, steps: int, task: Task, runtime: Runtime, style: dict[str, Any] | None = None) -> Outcome:
     """Train for a few steps."""
     with tempfile.TemporaryDirectory() as out:
-        trainer = Trainer(config_for(method, steps, **hparams), task, Path(out), runtime)
+        trainer = Trainer(config_for(method, steps, style), task, Path(out), runtime)
         trainer.method.train()
         start, terms = _parameters(trainer), []
         for index in range(steps):
@@ -111,26 +111,26 @@ def weight_difference(a: Outcome, b: Outcome) -> float:
 
 
 def style_options(style: str) -> Iterator[dict[str, Any]]:
-    """The hyper-parameters of the runs with a style; a convolution has no partner."""
+    """The table [style] of the runs with a style; a convolution has no partner."""
     if style == "none":
-        yield {"style": style}
+        yield {"mix": style}
         return
     for share, views, partner in (*USUAL, *(MORE if style == "both" else ())):
-        options = {"style": style, "style_share": share, "style_views": views}
-        yield options if style == "convolution" else options | {"style_partner": partner}
+        options = {"mix": style, "share": share, "views": views}
+        yield options if style == "convolution" else options | {"partner": partner}
 
 
 def compare(method: str, options: dict[str, Any], task: Task, steps: int, paths: list[str]) -> dict[str, Any]:
-    """The row of a method with the hyper-parameters of a style."""
-    names = ("style", "style_share", "style_views", "style_partner")
-    row: dict[str, Any] = {"method": method, **{name: options.get(name, "") for name in names}}
+    """The row of a method with a style."""
+    names = {"mix": "style", "share": "style_share", "views": "style_views", "partner": "style_partner"}
+    row: dict[str, Any] = {"method": method, **{column: options.get(name, "") for name, column in names.items()}}
     row |= {"steps": steps, "lr": RATE, **dict.fromkeys(PATHS, ""), **{f"weights_{path}": "" for path in PATHS}}
     try:
-        cpu = trained(method, steps, task, CPU, **options)
+        cpu = trained(method, steps, task, CPU, options)
         for path in paths:
             if path == "compiled":  # a function with many compiled variants would fall back to the plain path
                 torch.compiler.reset()
-            other = trained(method, steps, task, PATHS[path], **options)
+            other = trained(method, steps, task, PATHS[path], options)
             row[path] = f"{term_difference(cpu, other):.2e}"
             row[f"weights_{path}"] = f"{weight_difference(cpu, other):.2e}"
     except Exception:

@@ -14,6 +14,7 @@ import torch
 
 from longshift.data import Store
 from longshift.data.manifest import Manifest
+from longshift.methods import StyleConfig
 from longshift.settings.lookup import setting_for
 from longshift.settings.split import make_split
 from longshift.training import environment
@@ -66,13 +67,14 @@ def step_parser(description: str | None, *, several: bool = False, **defaults: o
 
 
 def warm_timer(
-    method: str, task: Task, args: argparse.Namespace, steps: int, hparams: Mapping[str, Any], out: str | Path
-) -> StepTimer:
+    method: str, task: Task, args: argparse.Namespace, steps: int, hparams: Mapping[str, Any], out: str | Path,
+    style: Mapping[str, Any] | None = None,
+) -> StepTimer:  # fmt: skip
     """A run of `steps` steps after those of `--warm`, which are done."""
     config = RunConfig(
         data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
         steps=args.warm + steps, augment="on" if args.augment else "off",
-        hparams={"batch_size": args.batch, **hparams},
+        hparams={"batch_size": args.batch, **hparams}, style=StyleConfig(**style) if style else None,
     )  # fmt: skip
     found = StepTimer(Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile)))
     found.seconds(args.warm)

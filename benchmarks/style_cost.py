@@ -33,8 +33,8 @@ ROUNDS = 3  # at least: fewer have no spread
 
 
 def styled(style: str, share: float) -> dict[str, float | str]:
-    """The hyper-parameters of a style."""
-    return {"style": style} if style == "none" else {"style": style, "style_share": share}
+    """The table [style] of a style."""
+    return {"mix": style} if style == "none" else {"mix": style, "share": share}
 
 
 def step_times(method: str, styles: Sequence[str], task: Task, args: argparse.Namespace) -> dict[str, FloatArray]:
@@ -45,7 +45,7 @@ def step_times(method: str, styles: Sequence[str], task: Task, args: argparse.Na
     with tempfile.TemporaryDirectory() as folder:
         steps = args.rounds * args.steps
         runs = {
-            style: warm_timer(method, task, args, steps, styled(style, args.share), Path(folder) / style)
+            style: warm_timer(method, task, args, steps, {}, Path(folder) / style, styled(style, args.share))
             for style in styles
         }
         for _ in range(args.rounds):

@@ -14,7 +14,6 @@ captured in CUDA graphs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -140,7 +139,6 @@ def early_stages(network: nn.Module, count: int) -> list[nn.Module]:
     return found[:count]
 
 
-@dataclass(frozen=True)
 class MixStyleConfig(MethodConfig):
     """Hyper-parameters of MixStyle; the defaults are those of its paper."""
 

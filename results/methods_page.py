@@ -15,6 +15,7 @@ from longshift.methods import (
     FAMILIES,
     Method,
     MethodConfig,
+    StyleConfig,
     all_methods,
     cost_cell,
     cost_note,
@@ -76,6 +77,8 @@ def methods_page() -> str:
         rows = [_summary_row(cls) for cls in own if cls.info.family == family]
         parts += [f"### {title.capitalize()}\n", _table(("method", "idea", "step cost", "PACS, points"), rows)]
     parts += [cost_note() + "\n", NOTATION, _hyper_parameters(MethodConfig)]
+    parts += ["Every run can mix image styles (the table `[style]`, options `--style.mix` and so on):\n"]
+    parts += [_hyper_parameters(StyleConfig)]
     parts += [section for cls in own for section in _sections(cls)]
     repairs = [(c.info.title, _escape(_sentence(text))) for c in own for text in c.repairs]
     parts += [
@@ -109,7 +112,10 @@ def _sections(cls: type[Method]) -> list[str]:
     if info.preset_of:
         parts.append(f"A preset of `{info.preset_of}` with these differences:\n")
     parts += [f"`{name}` has no effect; use {instead}.\n" for name, instead in cls.Config.not_used().items()]
-    return [*parts, _hyper_parameters(cls.Config, _inherited(cls))]
+    parts.append(_hyper_parameters(cls.Config, _inherited(cls)))
+    if cls.Style != StyleConfig:
+        parts += ["Style mixing:\n", _hyper_parameters(cls.Style, StyleConfig)]
+    return parts
 
 
 def gain(method: str) -> str:
@@ -154,7 +160,9 @@ def _inherited(cls: type[Method]) -> type[MethodConfig]:
     return get_method(cls.info.preset_of).Config if cls.info.preset_of else MethodConfig
 
 
-def _hyper_parameters(config: type[MethodConfig], without: type[MethodConfig] | None = None) -> str:
+def _hyper_parameters(
+    config: type[MethodConfig] | type[StyleConfig], without: type[MethodConfig] | type[StyleConfig] | None = None
+) -> str:
     before: Mapping[str, object] = without.hyper_parameters() if without else {}
     new = {
         name: info for name, info in config.hyper_parameters().items() if before.get(name) != info and not info.instead

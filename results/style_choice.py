@@ -87,10 +87,10 @@ def write_finalists(folder: Path, names: list[str]) -> Path:
 
 
 def values(finalists: Path, name: str) -> str:
-    """The hyper-parameters of a candidate, which the confirmation uses as those of NDCL-plus."""
+    """The hyper-parameters and the style of a candidate, which the confirmation uses as those of NDCL-plus."""
     sweep = sweep_file(finalists)
-    (own,) = (variant["hparams"] for variant in sweep["variants"] if variant["name"] == name)
-    return json.dumps({**sweep["run"]["hparams"], **own})
+    (own,) = (variant for variant in sweep["variants"] if variant["name"] == name)
+    return json.dumps({"hparams": {**sweep["run"]["hparams"], **own.get("hparams", {})}, "style": own["style"]})
 
 
 def main(arguments: list[str] | None = None) -> None:

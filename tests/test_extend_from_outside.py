@@ -13,7 +13,6 @@ from PIL import Image
 from tests.commands import Command
 
 PLUGIN = '''
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +51,6 @@ def smooth_loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     return cross_entropy(logits, labels, label_smoothing=smoothing)
 
 
-@dataclass(frozen=True)
 class SmoothConfig(MethodConfig):
     smoothing: float = hp(0.1, uniform(0.0, 0.5), "share of the other classes", at_least=0)
 

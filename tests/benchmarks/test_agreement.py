@@ -28,13 +28,13 @@ def test_differences_by_hand() -> None:
 
 
 def test_styled_runs_cover_shares_views_and_partners() -> None:
-    assert list(style_options("none")) == [{"style": "none"}]
+    assert list(style_options("none")) == [{"mix": "none"}]
     for style in STYLES[1:]:
         found = list(style_options(style))
         assert len(found) == (4 if style == "both" else 2)
-        assert {one["style_share"] for one in found} == {0.5, 1.0}
-        assert {one["style_views"] for one in found} == {1, 2}
-        partners = {one.get("style_partner") for one in found}
+        assert {one["share"] for one in found} == {0.5, 1.0}
+        assert {one["views"] for one in found} == {1, 2}
+        partners = {one.get("partner") for one in found}
         assert partners == ({None} if style == "convolution" else {"any", "class"})
 
 
@@ -68,7 +68,7 @@ def test_rows_of_other_methods_and_styles_are_kept(tmp_path: Path) -> None:
 def test_other_paths_keep_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without training: the outcome of a path is given."""
 
-    def outcome(method: str, steps: int, task: object, runtime: Runtime, **hparams: object) -> Outcome:
+    def outcome(method: str, steps: int, task: object, runtime: Runtime, style: object) -> Outcome:
         value = 1.0 if runtime == CPU else 1.2
         return Outcome([{"ce": value}], torch.zeros(1), torch.full((1,), value))
 

@@ -64,7 +64,7 @@ def test_rows_of_files_without_shares_have_the_default(tmp_path: Path) -> None:
     published = Path(__file__).parents[2] / "results" / "style-cost.csv"
     with published.open(newline="") as file:
         assert {row["share"] for row in csv.DictReader(file)} == {str(SHARE)}
-    assert get_method("ndcl_plus").Config().style_share == SHARE
+    assert get_method("ndcl_plus").Style().share == SHARE
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def test_a_drawn_winner_keeps_all_digits(tmp_path: Path) -> None:
     for job in plan.jobs:
         config = parse_run_config(job.run)
         path = tmp_path / "run.toml"
-        path.write_text(run_toml(job.run, config.method_config().to_dict()))
+        path.write_text(run_toml(job.run, {"hparams": config.method_config().to_dict(), "style": {}}))
         assert parse_run_config(read_toml(path)).fingerprint() == job.fingerprint
 
 

@@ -34,12 +34,12 @@ def test_options_of_style_are_judged_for_the_network_of_the_fit(
     request = {
         "target": None, "method": "ndcl_plus", "steps": 2, "backbone": "auto", "weights": None, "pretrained": None,
         "image_size": 0, "trainable": None, "head": "mlp", "views": 1, "average": "none",
-        "hparams": {"style_share": 0.3}, "split_seed": 0, "train_seed": 0, "minutes": None, **network,
+        "hparams": {}, "style": {"share": 0.3}, "split_seed": 0, "train_seed": 0, "minutes": None, **network,
     }  # fmt: skip
     dataset = OpenDataset(str(tmp_path / "small"))
     if tried:
         config = make_draft(dataset, request, gpu=False).config
-        assert styles_to_try(config, config.hparams) == ("none", "both")
+        assert styles_to_try(config, {"share": 0.3}) == ("none", "both")
     else:
-        with pytest.raises(UsageError, match="style_share: has no effect"):
+        with pytest.raises(UsageError, match="style"):
             make_draft(dataset, request, gpu=False)

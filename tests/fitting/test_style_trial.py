@@ -52,7 +52,7 @@ def test_the_better_at_held_out_sites_is_chosen_and_off_in_a_tie(
     assert style == expected
     assert "averaged over classes and 2 held-out sites is" in reason
     assert f"{100 * np.mean(on):.1f}% with it and {100 * np.mean(off):.1f}% without it" in reason
-    assert reason.startswith("Style mixing is off" if expected == "none" else "Style mixing is on (style=both)")
+    assert reason.startswith("Style mixing is off" if expected == "none" else "Style mixing is on (style.mix=both)")
 
 
 BETTER = " The expected accuracy is that of the better of the two and therefore slightly optimistic."
@@ -96,7 +96,7 @@ def test_the_reason_explains_ties_and_small_differences(
     style, reason = better_style({"none": scores(*off), "both": scores(*on)})
     assert words in reason
     assert (style == "none") is bool(np.mean(on) <= np.mean(off) + 1e-9)
-    assert reason.endswith(" To choose it yourself, use --set style=none or --set style=both.")
+    assert reason.endswith(" To choose it yourself, use --style.mix none or --style.mix both.")
     assert "With two sites" not in reason
 
 
@@ -108,7 +108,7 @@ def test_the_reason_says_what_two_sites_cannot_measure() -> None:
 def test_what_is_tried() -> None:
     large = RunConfig(data="digits", target="ink", method="ndcl_plus", image_size=96)
     assert styles_to_try(large, {}) == ("none", "both")
-    assert styles_to_try(large, {"style": "amplitude"}) == ()
+    assert styles_to_try(large, {"mix": "amplitude"}) == ()
     assert styles_to_try(RunConfig(data="digits", target="ink", method="ndcl_plus"), {}) == ()
     assert styles_to_try(RunConfig(data="digits", target="ink", method="bsoftmax", image_size=96), {}) == ()
 
@@ -118,18 +118,18 @@ def test_what_is_tried() -> None:
     [
         ({"image_size": 96}, {}, ""),  # it is tried
         ({"image_size": 96, "method": "bsoftmax"}, {}, ""),  # it does not mix styles
-        ({"image_size": 96}, {"style": "amplitude"}, "Style mixing is on (style=amplitude), as requested."),
-        ({"method": "bsoftmax"}, {"style": "none"}, "Style mixing is off, as requested."),
+        ({"image_size": 96}, {"mix": "amplitude"}, "Style mixing is on (style.mix=amplitude), as requested."),
+        ({"method": "bsoftmax"}, {"mix": "none"}, "Style mixing is off, as requested."),
         (
             {},
             {},
-            "Style mixing, a part of this method, is off by default for small images without pretrained weights; --set "
-            "style=both turns it on.",
+            "Style mixing, a part of this method, is off by default for small images without pretrained weights; "
+            "--style.mix both turns it on.",
         ),
         (
             {"image_size": 96, "trainable": "head"},
             {},
-            "Style mixing, a part of this method, is off by default when only a head is trained; --set style=both "
+            "Style mixing, a part of this method, is off by default when only a head is trained; --style.mix both "
             "--views 4 turns it on.",
         ),
         ({"data": "pacs-features"}, {}, "Style mixing, a part of this method, is off: vectors have no style."),
@@ -150,11 +150,11 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
         results = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/result.json"))
         assert len(results) == 3
         found = [read_json(file) for file in results]
-        assert {result["hparams"]["style"] for result in found} == {style}
+        assert {(result["style"] or {"mix": "none"})["mix"] for result in found} == {style}
         means[style] = np.mean([list(result["selected"]["target"]["per_class"].values()) for result in found])
     expected = "both" if means["both"] > means["none"] else "none"
     final = read_json(tmp_path / "fit" / "final" / "result.json")
-    assert final["hparams"]["style"] == expected
+    assert (final["style"] or {"mix": "none"})["mix"] == expected
     assert done.summary.balanced.mean == pytest.approx(means[expected])
     assert f"{100 * means['both']:.1f}% with it and {100 * means['none']:.1f}% without it" in done.plan.style_reason
     assert said.count(done.plan.style_reason) == 1
@@ -164,7 +164,7 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
     assert re.fullmatch(r"This takes (about|less than) .+ in all, with 4 steps per run\.", said[plan + 1])
     assert said[plan + 2] == (
         "First, each site is held out twice, with style mixing and without it, because it depends on the data whether "
-        "that helps; --set style=none or --set style=both saves 3 of these runs."
+        "that helps; --style.mix none or --style.mix both saves 3 of these runs."
     )
     assert not any("already finished" in text for text in said)  # the runs of the trial are of the same command
     assert "This takes" not in done.report.read_text(encoding="utf-8")
@@ -185,12 +185,13 @@ def test_a_fit_tries_both_says_which_and_resumes(data: Path, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_given_style_is_used_and_not_that_of_compared_methods(data: Path, tmp_path: Path) -> None:
-    options = {**LARGE, "hparams": {"batch_size": 4, "style": "amplitude"}}
+    options = {**LARGE, "hparams": {"batch_size": 4}, "style": {"mix": "amplitude"}}
     done = fit(data, out=tmp_path / "fit", target="west", compare=True, runtime=CPU, **options)
-    assert done.plan.style_reason == "Style mixing is on (style=amplitude), as requested."
+    assert done.plan.style_reason == "Style mixing is on (style.mix=amplitude), as requested."
     assert set(done.summary.scores) == {"NDCL-plus", "ERM", "BSoftmax"}
     styles = {
-        file.parent.name: read_json(file)["hparams"].get("style") for file in (tmp_path / "fit").rglob("result.json")
+        file.parent.name: (read_json(file)["style"] or {}).get("mix")
+        for file in (tmp_path / "fit").rglob("result.json")
     }
     assert {style for name, style in styles.items() if name.startswith(("erm", "bsoftmax"))} == {None}
     assert styles["final"] == "amplitude"
@@ -201,7 +202,8 @@ def diverge(monkeypatch: pytest.MonkeyPatch, *styles: str, after: int = 0) -> No
 
     class Diverging(Trainer):
         def _evaluate(self) -> None:
-            drawn = self.config.method_config().style
+            style = self.config.style_config()
+            drawn = style.mix if style else "none"
             if drawn in styles and self.config.target == "south" and self.progress.step > after:
                 self.progress.diverged_at = self.progress.step
             else:
@@ -215,7 +217,12 @@ def diverge(monkeypatch: pytest.MonkeyPatch, *styles: str, after: int = 0) -> No
     ("lost", "kept", "after", "words"),
     [
         ("both", "none", 0, "Style mixing is off: training with it diverged when south was held out."),
-        ("none", "both", 2, "Style mixing is on (style=both): training without it diverged when south was held out."),
+        (
+            "none",
+            "both",
+            2,
+            "Style mixing is on (style.mix=both): training without it diverged when south was held out.",
+        ),
     ],
 )
 def test_a_style_that_diverges_loses_and_the_user_is_told(
@@ -226,7 +233,7 @@ def test_a_style_that_diverges_loses_and_the_user_is_told(
     done = fit(data, out=tmp_path / "fit", say=said.append, runtime=CPU, **LARGE)
     assert any(text.startswith(words) for text in said)
     assert words in done.card.read_text(encoding="utf-8").replace("\\", "")
-    assert read_json(tmp_path / "fit" / "final" / "result.json")["hparams"]["style"] == kept
+    assert read_json(tmp_path / "fit" / "final" / "result.json")["run"]["style"]["mix"] == kept
 
 
 @pytest.mark.slow
@@ -245,12 +252,12 @@ def test_where_all_styles_diverge_late_their_scores_decide(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diverge(monkeypatch, "none", "both", after=2)
-    options = {**LARGE, "hparams": {"batch_size": 4, "style_share": 0.3}}
+    options = {**LARGE, "hparams": {"batch_size": 4}, "style": {"share": 0.3}}
     done = fit(data, out=tmp_path / "fit", runtime=CPU, **options)
     assert "% without it" in done.plan.style_reason
     for style, share in (("none", None), ("both", 0.3)):  # options of style are for the runs that mix styles
         (first, *_) = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/config.json"))
-        assert read_json(first)["run"]["hparams"].get("style_share") == share
+        assert read_json(first)["run"]["style"].get("share") == share
 
 
 def test_the_runs_after_the_trial_need_time_too(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

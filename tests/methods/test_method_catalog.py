@@ -10,9 +10,8 @@ from tests.cli.test_methods import run
 def test_search_and_allowed_values_have_a_column_each() -> None:
     rows = hyper_parameter_rows(get_method("ndcl_plus").Config.hyper_parameters())
     for name, default, search, allowed in (
-        ("style", "both", "one of none, amplitude, both", "one of none, amplitude, convolution, both, statistics"),
-        ("style_partner", "any", "one of any, class", "one of any, class"),
-        ("style_share", "0.5", "U(0.3, 1)", ">= 0, <= 1"),
+        ("beta", "0.1", "10^U(-3, 0)", ">= 0"),
+        ("style_domain", "own", "not searched", "one of own, partner"),
         ("shared_lambda", "false", "not searched", "true or false"),
     ):
         assert rows[name][:3] == (default, search, allowed)

@@ -13,12 +13,10 @@ from torch import Tensor, nn
 from longshift.errors import ConfigError
 from longshift.losses import NDCLLoss, NDCLRecipe
 from longshift.losses.ndcl_loss import RELEASED
-from longshift.methods import get_method, of_style
+from longshift.methods import get_method
 from longshift.methods.base import Problem
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
-from longshift.methods.search_spaces import choice
 from longshift.nn.network import Network
 from longshift.rng import HostDraws
 from tests.given_draws import GivenDraws
@@ -177,7 +175,7 @@ def test_with_the_domain_prior_alone_it_is_balanced_softmax() -> None:
 
 
 def test_a_styled_sample_is_aligned_as_one_of_its_style_s_domain() -> None:
-    values = {"alpha": 0.0, "prior": "domain", "weights": "none", "style": "amplitude"}
+    values = {"alpha": 0.0, "prior": "domain", "weights": "none"}
     given = samples()
     style_d = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2])
     styled = dataclasses.replace(given, style_d=style_d)
@@ -190,18 +188,3 @@ def test_a_styled_sample_is_aligned_as_one_of_its_style_s_domain() -> None:
     assert not torch.isclose(own["const"], partner["const"])
     torch.testing.assert_close(partner["ce"], own["ce"])  # the prior stays that of the sample's own domain
     assert not torch.isclose(partner["ce"], moved["ce"])
-
-
-def test_draws_do_not_depend_on_the_style_stage() -> None:
-    drawn = NDCLConfig.sample(np.random.default_rng(3))
-    assert drawn.style == "none"
-    assert not any(of_style(name) for name in drawn.to_dict())
-
-    @dataclasses.dataclass(frozen=True)
-    class Searched(NDCLConfig):
-        style: str = hp("none", choice("amplitude", "both"), "searched", options=("none", "amplitude", "both"))
-
-    searched = [Searched.sample(np.random.default_rng(seed)) for seed in range(20)]
-    assert {config.style for config in searched} == {"amplitude", "both"}
-    assert len({config.style_amount for config in searched}) == 20
-    assert (searched[3].alpha, searched[3].lr) == (drawn.alpha, drawn.lr)

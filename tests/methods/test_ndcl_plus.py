@@ -25,7 +25,7 @@ from tests.sweep.small import small_plan
 from tests.training.small_runs import CPU, config, train
 
 VALUES: dict[str, Any] = {"prior": "domain", "weights": "none", "alpha": 0.0}
-STYLE: dict[str, Any] = {"style": "both", "style_share": 0.5}
+STYLE: dict[str, Any] = {"mix": "both", "share": 0.5}
 LARGE: dict[str, Any] = {"image_size": 96}  # more than 64 pixels: the defaults are those of fine-tuning
 
 
@@ -72,13 +72,13 @@ def test_it_is_a_run_of_ndcl_under_its_fingerprint(tmp_path: Path) -> None:
     results = [train(one, tmp_path / one.method) for one in (plus, ndcl)]
     assert results[0]["run"]["method"] == "ndcl_plus"
     assert results[0]["selected"] == results[1]["selected"]
-    assert results[0]["hparams"] == {"style": "none", **results[1]["hparams"]}
+    assert results[0]["hparams"] == results[1]["hparams"]
 
 
 @pytest.mark.parametrize("given", [{"alpha": 0.1}, {"weights": "adaptive"}, {"prior": "none"}, {"preset": "released"}])
 def test_given_values_win(given: dict[str, Any]) -> None:
     made = config(method="ndcl_plus", hparams=given).method_config()
-    assert made.fields() | given == made.fields()
+    assert made.to_dict() | given == made.to_dict()
     assert (
         config(method="ndcl_plus", hparams=given).fingerprint()
         == config(method="ndcl", hparams={**VALUES, **given}).fingerprint()
@@ -86,34 +86,30 @@ def test_given_values_win(given: dict[str, Any]) -> None:
 
 
 def test_a_search_keeps_what_makes_it_the_preset() -> None:
-    drawn = [get_method("ndcl_plus").Config.sample(np.random.default_rng(seed)).fields() for seed in range(5)]
+    drawn = [get_method("ndcl_plus").Config.sample(np.random.default_rng(seed)).to_dict() for seed in range(5)]
     assert all(VALUES.items() <= values.items() for values in drawn)
     assert len({values["beta"] for values in drawn}) == 5
 
 
 def test_images_are_styled_by_default_and_small_ones_and_vectors_are_not(tmp_path: Path) -> None:
     styled = config(method="ndcl_plus", **LARGE)
-    assert styled.method_config().fields().items() >= {**VALUES, **STYLE}.items()
-    assert styled.fingerprint() == config(method="ndcl", hparams={**VALUES, **STYLE}, **LARGE).fingerprint()
-    plain = config(method="ndcl_plus", hparams={"style": "none"}, **LARGE)
+    assert styled.method_config().to_dict().items() >= VALUES.items()
+    assert (found := styled.style_config()) is not None
+    assert (found.mix, found.share) == ("both", 0.5)
+    assert styled.fingerprint() == config(method="ndcl", hparams=VALUES, style=STYLE, **LARGE).fingerprint()
+    plain = config(method="ndcl_plus", style={"mix": "none"}, **LARGE)
     assert plain.fingerprint() == config(method="ndcl", hparams=VALUES, **LARGE).fingerprint()
-    assert config(method="ndcl_plus").method_config().style == "none"
+    assert config(method="ndcl_plus").style_config() is None
     np.savez(tmp_path / "v.npz", x=np.zeros((4, 3), np.float32), y=["a", "b"] * 2, d=["p", "p", "q", "q"])
-    assert config(data=str(tmp_path / "v.npz"), method="ndcl_plus").method_config().style == "none"
+    assert config(data=str(tmp_path / "v.npz"), method="ndcl_plus").style_config() is None
 
 
 def test_a_search_draws_the_style_of_images_only() -> None:
-    sample = get_method("ndcl_plus").Config.sample
+    sample = get_method("ndcl_plus").Style.sample
     drawn = [sample(np.random.default_rng(seed)) for seed in range(40)]
-    assert {one.style for one in drawn} == {"none", "amplitude", "both"}
-    assert len({one.style_share for one in drawn if one.style != "none"}) > 10
-    assert {sample(np.random.default_rng(seed), ("small",)).style for seed in range(10)} == {"none"}
-
-
-@pytest.mark.parametrize("style", ["none", "amplitude", "both"])
-def test_what_is_written_gives_the_same_config(style: str) -> None:
-    made = config(method="ndcl_plus", hparams={"style": style}, **LARGE).method_config()
-    assert type(made).make(made.to_dict()) == made
+    assert {one.mix for one in drawn} == {"none", "amplitude", "both"}
+    assert len({one.share for one in drawn if one.mix != "none"}) > 10
+    assert {sample(np.random.default_rng(seed), ("small",)).mix for seed in range(10)} == {"none"}
 
 
 def test_all_means_methods_and_a_preset_is_named(tmp_path: Path) -> None:
@@ -145,7 +141,7 @@ def test_overrides_and_variants_of_the_preset(tmp_path: Path) -> None:
     strong = {"name": "strong", "method": "ndcl_plus", "hparams": {"beta": 1.0}}
     own = {"ndcl_plus": {"hparams": {"batch_size": 9}}}
     plan = small_plan(tmp_path, methods=["ndcl", "ndcl_plus"], variants=[strong], overrides=own, trials=1, draws=1)
-    made = {job.method: RunConfig.model_validate(job.run).method_config().fields() for job in plan.jobs}
+    made = {job.method: RunConfig.model_validate(job.run).method_config().to_dict() for job in plan.jobs}
     found = {name: (values["batch_size"], values["prior"], values["beta"]) for name, values in made.items()}
     assert found == {"ndcl": (64, "none", 0.1), "ndcl_plus": (9, "domain", 0.1), "strong": (9, "domain", 1.0)}
 

@@ -43,7 +43,7 @@ def write_run(
     }  # fmt: skip
     evaluated = {"step": 40, **parts}
     result = {
-        "schema": 1, "status": "done", "fingerprint": fingerprint, "run": run, "hparams": {},
+        "schema": 2, "status": "done", "fingerprint": fingerprint, "run": run, "hparams": {},
         "split": {
             "fingerprint": "x", "classes": list(classes), "sources": list(SOURCES), "shots": shots,
             "counts": [list(row) for row in zip(*counts, strict=True)],
@@ -52,7 +52,7 @@ def write_run(
         "seconds": {"total": 2.0, "training": 1.0, "per_step": 0.02 + 0.001 * len(method)},
         "environment": {"device": "cpu", "cpu": "test", "commit": "none"},
     }  # fmt: skip
-    (folder / "config.json").write_text(json.dumps({"schema": 1, "fingerprint": fingerprint, "run": run}))
+    (folder / "config.json").write_text(json.dumps({"schema": 2, "fingerprint": fingerprint, "run": run}))
     rows = []
     for step in (10, 20, 30, 40):
         rows.append({"step": step, "validation": {"accuracy": parts["validation"]["accuracy"] * step / 40}})

@@ -185,7 +185,7 @@ def test_the_row_of_a_run_has_the_score_of_its_selection() -> None:
     found = evaluate_predictions(logits, labels, None, ("a", "b"))
     part = {"step": 3, "validation": found.to_dict(), "test": None, "target": None}
     result: dict[str, Any] = {
-        "schema": 1, "fingerprint": "f", "status": "done", "selected": part, "last": part, "memory_gib": None,
+        "schema": 2, "fingerprint": "f", "status": "done", "selected": part, "last": part, "memory_gib": None,
         "hparams": {}, "backbone": "small", "averaged": None, "seconds": {"per_step": 1.0, "total": 3.0},
         "environment": {"commit": "", "device": "cpu", "cpu": "x"},
         "run": {**RunConfig(target="ink").model_dump(), "data": "digits"},

@@ -42,7 +42,7 @@ def test_the_published_rounds_choose_the_same_again(choice: Path, capsys: pytest
     assert (choice / "finalists" / "sweep.toml").read_bytes() == published
     output = capsys.readouterr().out
     assert f"winner: {BEST}, " in output
-    assert '"style": "both", "style_share": 0.5' in output
+    assert '"style": {"mix": "both", "share": 0.5}' in output
     order = [variant["name"] for variant in read_toml(PLAIN / "sweep.toml")["variants"]]
     shown = [line.split("  ")[0] for line in output.split("wrote")[0].splitlines()[2:]]
     assert [name for name in shown if name in order] == order

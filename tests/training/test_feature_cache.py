@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from longshift.data import load_dataset, open_store, ordered_map
 from longshift.errors import LongshiftError
 from longshift.io import locked
+from longshift.methods import StyleConfig
 from longshift.nn import Backbone, make_backbone
 from longshift.nn.backbone_sources import SOURCES
 from longshift.training import feature_cache
@@ -34,7 +35,6 @@ from longshift.training.feature_cache import (
 )
 from longshift.training.feature_views import CopyRecipe
 from longshift.training.run_config import Runtime
-from longshift.training.style_stage import Style
 from tests.training.runs import CPU
 
 ONE = Runtime(device="cpu", threads=1)
@@ -256,7 +256,7 @@ def test_features_are_not_rounded_to_tf32(photos: Path, monkeypatch: pytest.Monk
 
 
 def test_views_are_added_to_those_that_are_there(photos: Path) -> None:
-    manifest, recipe = load_dataset(photos), CopyRecipe("domainbed", Style("both", share=0.5))
+    manifest, recipe = load_dataset(photos), CopyRecipe("domainbed", StyleConfig(mix="both", share=0.5))
     plain = open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
     two = open_features(manifest, network(), FeatureRequest(16, 2, recipe), runtime=CPU)
     ticks = Counting()

@@ -11,8 +11,8 @@ import torch
 from longshift import losses
 from longshift.data import Manifest, load_dataset
 from longshift.losses import STYLE_KINDS, mix_statistics
+from longshift.methods import StyleConfig
 from longshift.training.feature_views import PARTNER_RULE, CopyRecipe, ViewPlan, choose_partners_in_dataset
-from longshift.training.style_stage import Style
 
 DIGITS = load_dataset("digits")
 CENTER = torch.full((1, 3, 1, 1), 0.5)
@@ -81,7 +81,7 @@ def test_whoever_changes_the_choice_of_partners_raises_its_version() -> None:
     for domains, labels in ([0, 0, 0, 1, 1, 2, 2, 2, 2], [0, 1, 2, 0, 1, 0, 0, 1, 1]), ([0] * 5, [0, 0, 1, 1, 2]):
         for kind in ("amplitude", "both", "statistics"):
             for same_class in (False, True):
-                style = Style(kind, share=0.7, same_class=same_class)
+                style = StyleConfig(mix=kind, share=0.7, partner="class" if same_class else "any")
                 for view in (1, 2):
                     plan = ViewPlan(_manifest(domains, labels), CopyRecipe("domainbed", style), view)
                     digest.update(plan.style_samples.astype("<i8").tobytes())
@@ -92,7 +92,7 @@ def test_whoever_changes_the_choice_of_partners_raises_its_version() -> None:
 def test_the_key_of_copies_with_partners_has_the_version_of_their_choice(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = CopyRecipe("domainbed", Style(kind))
+    recipe = CopyRecipe("domainbed", StyleConfig(mix=kind))
     first = {"augmentation": "domainbed", "style": [kind, 1.0, 1.0, False]}  # of the first rule, which had no version
     assert recipe.key() == {**first, "partners": PARTNER_RULE}
     before = recipe.key()
@@ -101,13 +101,13 @@ def test_the_key_of_copies_with_partners_has_the_version_of_their_choice(
 
 
 def test_copies_without_partners_are_kept_when_their_choice_changes() -> None:
-    for recipe in (CopyRecipe("domainbed"), CopyRecipe("", Style("convolution"))):
+    for recipe in (CopyRecipe("domainbed"), CopyRecipe("", StyleConfig(mix="convolution"))):
         assert "partners" not in recipe.key()
 
 
 @pytest.mark.parametrize("kind", STYLE_KINDS)
 def test_a_copy_does_not_depend_on_its_batch(kind: str) -> None:
-    plan = ViewPlan(DIGITS, CopyRecipe("domainbed", Style(kind, share=0.7)), 1)
+    plan = ViewPlan(DIGITS, CopyRecipe("domainbed", StyleConfig(mix=kind, share=0.7)), 1)
     images = torch.rand(6, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     partners = images.flip(0)
     indices = np.array([3, 900, 17, 1200, 44, 5])
@@ -118,7 +118,7 @@ def test_a_copy_does_not_depend_on_its_batch(kind: str) -> None:
 
 
 def test_style_is_that_of_the_partner() -> None:
-    plan = ViewPlan(DIGITS, CopyRecipe("", Style("statistics", share=0.5)), 2)
+    plan = ViewPlan(DIGITS, CopyRecipe("", StyleConfig(mix="statistics", share=0.5)), 2)
     assert plan.partners is not None
     styled = plan.style_samples != np.arange(len(DIGITS))
     assert 0.4 < styled.mean() < 0.6
@@ -133,6 +133,6 @@ def test_style_is_that_of_the_partner() -> None:
 
 
 def test_convolution_has_no_partner() -> None:
-    plan = ViewPlan(DIGITS, CopyRecipe("", Style("convolution")), 1)
+    plan = ViewPlan(DIGITS, CopyRecipe("", StyleConfig(mix="convolution")), 1)
     assert plan.partners is None
     np.testing.assert_array_equal(plan.style_samples, np.arange(len(DIGITS)))

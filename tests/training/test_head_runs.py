@@ -126,7 +126,7 @@ def test_a_linear_head(weights: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_only_training_images_give_their_style_to_copies(weights: Path) -> None:
-    config = head_config(weights, views=3, hparams={"style": "amplitude", "batch_size": 16})
+    config = head_config(weights, views=3, style={"mix": "amplitude"}, hparams={"batch_size": 16})
     task = make_task(config, CPU)
     rows, samples = task.training_rows()
     n = len(task.manifest)
@@ -147,8 +147,11 @@ def test_only_training_images_give_their_style_to_copies(weights: Path) -> None:
 
 
 def test_a_run_says_how_many_styled_copies_it_leaves_out(weights: Path, tmp_path: Path) -> None:
-    style = {"style": "statistics", "style_share": 0.5, "batch_size": 16}
-    config, said = head_config(weights, views=2, steps=2, eval_every=1, hparams=style), list[str]()
+    style = {"mix": "statistics", "share": 0.5}
+    config, said = (
+        head_config(weights, views=2, steps=2, eval_every=1, hparams={"batch_size": 16}, style=style),
+        list[str](),
+    )
     train(config, out=tmp_path / "run", runtime=CPU, say=said.append)
     task = make_task(config, CPU)
     styles, trained = task.store.style_samples, set(task.split.train.tolist())
@@ -180,17 +183,13 @@ def test_views_are_trained_on(weights: Path, tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"weights": None}, "trainable: expected starting weights"),
-        ({"hparams": {"style": "both"}}, "views = 1, got 'both'; use views = 2 to 8"),
+        ({"style": {"mix": "both"}}, "views = 1"),
         ({"augment": "on"}, "augment: has no effect with trainable = 'head' and views = 1"),
         ({"views": 2, "augment": "off"}, "views: has no effect without augmentation and style"),
         ({"freeze_bn": False}, "freeze_bn: has no effect"),
         ({"trainable": "all", "views": 2}, "views: has no effect with trainable = 'all'"),
         ({"trainable": "all", "head": "linear"}, "head: has no effect with trainable = 'all'"),
-        ({"views": 2, "hparams": {"style": "both", "style_views": 2}}, "style_views: has no effect"),
-        (
-            {"views": 2, "hparams": {"style": "convolution", "style_partner": "class"}},
-            "style_partner: has no effect with style = 'convolution'",
-        ),
+        ({"views": 2, "style": {"mix": "both", "views": 2}}, "style.views"),
     ],
 )
 def test_options_without_effect_are_errors(weights: Path, changes: dict[str, object], message: str) -> None:

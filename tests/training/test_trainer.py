@@ -156,7 +156,7 @@ def test_a_run_out_of_time_ends_with_its_best_weights(task: Task, tmp_path: Path
 def test_the_first_steps_of_a_longer_run_are_those_of_a_shorter_one(method: str, task: Task, tmp_path: Path) -> None:
     # Both have no schedules. Runs of different lengths can then be compared step by step.
     for steps in (4, 6):
-        run = config(method=method, steps=steps, eval_every=2, schedules="scaled", hparams={"style": "both"})
+        run = config(method=method, steps=steps, eval_every=2, schedules="scaled", style={"mix": "both"})
         train(run, tmp_path / str(steps), task)
     assert _measured(tmp_path / "4") == _measured(tmp_path / "6")[:2]
 

@@ -14,8 +14,8 @@ from longshift.errors import UsageError
 
 # Options of a fit; it chooses the rest itself, so the defaults of `train` do not apply.
 RUN = run_fields(
-    ("method", "hparams", "steps", "backbone", "pretrained", "weights", "image_size", "trainable", "head", "views",
-     "average", "split_seed", "train_seed"),
+    ("method", "hparams", "style", "steps", "backbone", "pretrained", "weights", "image_size", "trainable", "head",
+     "views", "average", "split_seed", "train_seed"),
     method="Method, see `longshift methods`; default ndcl_plus.",
     steps="Training steps of each run; by default chosen by the size of the data.",
     backbone="Any timm model, torchvision/NAME, small_conv or mlp; by default chosen for data and machine.",

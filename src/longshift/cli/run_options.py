@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from longshift.errors import UsageError
@@ -20,6 +21,7 @@ from longshift.io import parse_value
 from longshift.training import RunConfig, Runtime
 
 Fields = Mapping[str, FieldInfo]
+NESTED = "__"  # between a table and its key in the name of a parameter; "." in the name of its option
 SHORT = {"setting": ("-s",), "target": ("-t",)}
 
 
@@ -43,16 +45,21 @@ def with_options(**groups: Fields) -> Callable[[Callable[..., None]], Callable[.
         @functools.wraps(verb)
         def call(**values: Any) -> None:
             for name, fields in groups.items():
-                given = {key: values.pop(key) for key in fields}
-                values[name] = {key: value for key, value in given.items() if value is not None}
-                if "hparams" in values[name]:
-                    values[name]["hparams"] = parse_assignments(values[name]["hparams"])
+                given: dict[str, Any] = {}
+                for key in _flat(fields):
+                    if (value := values.pop(key)) is not None:
+                        table, nested, own = key.partition(NESTED)
+                        if nested:
+                            given.setdefault(table, {})[own] = value
+                        else:
+                            given[key] = parse_assignments(value) if key == "hparams" else value
+                values[name] = given
             verb(**values)
 
         parameters: list[inspect.Parameter] = []
         for parameter in inspect.signature(verb, eval_str=True).parameters.values():
             if parameter.name in groups:
-                parameters += [_parameter(name, field) for name, field in groups[parameter.name].items()]
+                parameters += [_parameter(name, field) for name, field in _flat(groups[parameter.name]).items()]
             else:
                 parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -82,9 +89,24 @@ def _chosen(fields: Fields, only: Iterable[str], without: Iterable[str], other_h
     return found
 
 
+def _flat(fields: Fields) -> Fields:
+    """The fields, with those of a nested table (style) in its place as "style__mix"."""
+    found: dict[str, FieldInfo] = {}
+    for name, field in fields.items():
+        kind, _ = _plain_type(field.annotation)
+        if issubclass(kind, BaseModel):
+            for own, inner in kind.model_fields.items():
+                panel: dict[str, Any] = {"panel": _panel(field)}
+                extra = {"json_schema_extra": {**panel, **(inner.json_schema_extra or {})}}  # type: ignore[dict-item]
+                found[f"{name}{NESTED}{own}"] = FieldInfo.merge_field_infos(inner, default=None, **extra)
+        else:
+            found[name] = field
+    return found
+
+
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
     kind, choices = _plain_type(field.annotation)
-    flag, short = "--" + name.replace("_", "-"), SHORT.get(name, ())
+    flag, short = "--" + name.replace(NESTED, ".").replace("_", "-"), SHORT.get(name, ())
     # The default is part of the text, since the option itself has none: the verb must see what was given.
     options: dict[str, Any] = {
         "help": f"{field.description}{_default(field.default)}",
@@ -94,7 +116,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         flag, kind, options["metavar"] = "--set", list[str], "NAME=VALUE"
     elif kind is bool:
         flag = f"{flag}/--no-{flag[2:]}"
-    elif choices:
+    elif choices := choices or _options(field):
         options["metavar"] = "|".join(choices)
     annotation = Annotated[kind | None, typer.Option(flag, *short, **options)]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -107,6 +129,12 @@ def _plain_type(annotation: Any) -> tuple[type, tuple[str, ...]]:
     if get_origin(annotation) is Literal:
         return str, get_args(annotation)
     return (str, ()) if get_origin(annotation) else (annotation, ())
+
+
+def _options(field: FieldInfo) -> tuple[str, ...]:
+    """The words that a hyper-parameter accepts."""
+    extra = field.json_schema_extra
+    return extra["hp"].options if isinstance(extra, dict) and "hp" in extra else ()  # type: ignore[union-attr]
 
 
 def _default(value: Any) -> str:

@@ -40,7 +40,7 @@ def train(
 
         longshift train --data PACS.zip --benchmark PACS --setting Duality --target A --method ndcl --set alpha=0.3
 
-        longshift train --config run.toml          # the same keys, hyper-parameters under [hparams]
+        longshift train --config run.toml          # the same keys; tables [hparams] and [style]
 
         longshift train --resume runs/ndcl-ink-0   # resume after a kill or Ctrl-C
     """
@@ -49,8 +49,9 @@ def train(
 
     values = read_toml(config) if config else {}
     request = {**values, **run}
-    if "hparams" in run and isinstance(values.get("hparams"), dict):
-        request["hparams"] = {**values["hparams"], **run["hparams"]}
+    for table in ("hparams", "style"):
+        if table in run and isinstance(values.get(table), dict):
+            request[table] = {**values[table], **run[table]}
     if resume is not None and request:
         raise UsageError("Expected --resume without other options of the run; they come from its folder")
     done = train_run(

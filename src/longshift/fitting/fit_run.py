@@ -54,6 +54,7 @@ def fit(
     views: int = 1,
     average: Literal["none", "ema", "swa"] = "none",
     hparams: Mapping[str, Any] | None = None,
+    style: Mapping[str, Any] | None = None,
     split_seed: int = 0,
     train_seed: int = 0,
     runtime: Runtime | None = None,
@@ -90,7 +91,8 @@ def fit(
         head: The head on features or vectors: "mlp" (a hidden layer) or "linear".
         views: Versions of each image that a head is trained on: the image and views - 1 copies.
         average: Also average the weights ("ema" or "swa").
-        hparams: Hyper-parameters of the method; {"style": ...} overrides the choice of style mixing.
+        hparams: Hyper-parameters of the method.
+        style: Style mixing, such as {"mix": "none"}; {"mix": ...} overrides the choice of the fit.
         split_seed: Seed of the splits.
         train_seed: Seed of training.
         runtime: Device and other options that do not change what is computed.
@@ -122,7 +124,8 @@ def fit(
         "data": path, "target": target, "method": method, "steps": steps, "backbone": backbone,
         "weights": str(weights) if weights else None, "pretrained": pretrained, "image_size": image_size,
         "trainable": trainable, "head": head, "views": views,
-        "average": average, "hparams": dict(hparams or {}), "split_seed": split_seed, "train_seed": train_seed,
+        "average": average, "hparams": dict(hparams or {}), "style": dict(style) if style else None,
+        "split_seed": split_seed, "train_seed": train_seed,
         "minutes": minutes,
     }  # fmt: skip
     with lock_folder(folder):

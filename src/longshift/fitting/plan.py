@@ -12,7 +12,7 @@ from typing import Any
 from longshift.errors import LongshiftError
 from longshift.inference import FINAL_FOLDER
 from longshift.io import content_hash, read_json, write_json
-from longshift.methods import MethodConfig, of_style
+from longshift.methods import MethodConfig
 from longshift.report import slug
 from longshift.settings import NO_TARGET
 from longshift.text import about, counted, duration
@@ -88,8 +88,8 @@ class Plan:
     def with_style(self, style: str, reason: str = "") -> Plan:
         """The plan with a style for the method of the fit."""
         # The options of a style that is off have no effect and would be refused.
-        kept = {k: v for k, v in self.base["hparams"].items() if style != "none" or not of_style(k)}
-        base = {**self.base, "hparams": {**kept, "style": style}}
+        kept = self.base.get("style") or {} if style != "none" else {}
+        base = {**self.base, "style": {**kept, "mix": style}}
         return replace(self, base=base, style_reason=reason)
 
     def with_steps(self, steps: int, pinned: Mapping[str, int], reason: str) -> Plan:
@@ -122,10 +122,10 @@ class Plan:
         values = {**self.base, "method": method, "target": site}
         name, style = slug(method), ""
         if method != self.method:
-            common = {k for k in MethodConfig.hyper_parameters() if not of_style(k)}
-            values["hparams"] = {k: v for k, v in self.base["hparams"].items() if k in common}
+            common = MethodConfig.hyper_parameters()
+            values |= {"style": None, "hparams": {k: v for k, v in self.base["hparams"].items() if k in common}}
         elif self.styles:
-            style = self.base["hparams"].get("style", self.styles[-1])
+            style = (self.base.get("style") or {}).get("mix", self.styles[-1])
             name += f"-style-{style}"
         if site == NO_TARGET:
             folder = out / FINAL_FOLDER

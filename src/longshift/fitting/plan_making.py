@@ -30,7 +30,7 @@ def make_plan(
     plan = Plan(
         name, draft.sites, {**draft.base, "steps": usual}, draft.reason, manifest.fingerprint(), dataset.version
     )
-    given = request["hparams"]
+    given = request["style"] or {}
     plan = replace(plan, styles=styles_to_try(draft.config, given), style_reason=untried_reason(draft.config, given))
     jobs = plan.jobs(dataset, runner.folder, compare)
     count = len(jobs) + plan.style_runs
@@ -85,7 +85,7 @@ def _times(runner: JobRunner, draft: Draft, request: dict[str, Any], jobs: int, 
         return []
 
     def needed(kind: RunConfig) -> str:
-        runs = jobs + max(len(styles_to_try(kind, request["hparams"])) - 1, 0) * len(draft.sites)
+        runs = jobs + max(len(styles_to_try(kind, request["style"] or {})) - 1, 0) * len(draft.sites)
         return time_all_runs(kind, manifest, runs, request["steps"], runner.runtime)
 
     said = [] if request["minutes"] is not None else [f"This takes {needed(config)}."]

@@ -33,7 +33,7 @@ def make_draft(dataset: OpenDataset, request: dict[str, Any], gpu: bool) -> Draf
         sites = (held_out_site(manifest, request["target"]),)
     base: dict[str, Any] = {
         "data": dataset.data, "setting": "Natural", "shrink": True, "validation": VALIDATION,
-        "hparams": request["hparams"], "average": request["average"], "schedules": "scaled",
+        "hparams": request["hparams"], "style": request["style"], "average": request["average"], "schedules": "scaled",
         "split_seed": request["split_seed"], "train_seed": request["train_seed"],
     }  # fmt: skip
     own = {"method": request["method"], "target": NO_TARGET}

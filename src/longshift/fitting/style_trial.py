@@ -13,30 +13,30 @@ from longshift.training import RunConfig
 
 OFF = "none"
 TIE = 1e-6  # of accuracy: rounding errors of means are smaller, and four digits of percent show all that is larger
-OVERRIDE = "To choose it yourself, use --set style=none or --set style=both."
+OVERRIDE = "To choose it yourself, use --style.mix none or --style.mix both."
 ONE_SOURCE = "With two sites, these runs mix styles within one site, while a final model mixes them across both sites."
 Floats = npt.NDArray[np.float64]
 
 
 def styles_to_try(config: RunConfig, given: Mapping[str, object]) -> tuple[str, ...]:
     """Off and the method's default; nothing to try if the user chose or if the method does not mix styles here."""
-    default = config.method_config().style
-    return () if "style" in given or default == OFF else (OFF, default)
+    style = config.style_config()
+    return () if "mix" in given or style is None else (OFF, style.mix)
 
 
 def untried_reason(config: RunConfig, given: Mapping[str, object]) -> str:
     """Why styles are or are not mixed without a trial; "" if they are tried or if the method never mixes styles."""
     if styles_to_try(config, given):
         return ""
-    if "style" in given:
-        return f"Style mixing is {_switch(config.method_config().style)}, as requested."
-    if config.method_class.Config.hyper_parameters()["style"].default == OFF:
+    if "mix" in given:
+        return f"Style mixing is {_switch(str(given['mix']))}, as requested."
+    if config.method_class.Style.hyper_parameters()["mix"].default == OFF:
         return ""
     if config.vectors:
         return "Style mixing, a part of this method, is off: vectors have no style."
-    where, how = "for small images without pretrained weights", "--set style=both"
+    where, how = "for small images without pretrained weights", "--style.mix both"
     if config.frozen:
-        where, how = "when only a head is trained", "--set style=both --views 4"
+        where, how = "when only a head is trained", "--style.mix both --views 4"
     return f"Style mixing, a part of this method, is off by default {where}; {how} turns it on."
 
 
@@ -44,7 +44,7 @@ def trial_sentence(sites: int) -> str:
     """What is tried first, why, and how to skip it; said before the training."""
     return (
         f"First, {'each' if sites > 1 else 'the'} site is held out twice, with style mixing and without it, because it "
-        "depends on the data whether that helps; --set style=none or --set style=both saves "
+        "depends on the data whether that helps; --style.mix none or --style.mix both saves "
         f"{sites} of these runs."
     )
 
@@ -107,4 +107,4 @@ def _wins(on: Floats, off: Floats, with_it: bool) -> str:
 
 
 def _switch(style: str) -> str:
-    return "off" if style == OFF else f"on (style={style})"
+    return "off" if style == OFF else f"on (style.mix={style})"

@@ -1,6 +1,20 @@
 from .base import Losses as Losses, Method as Method, Problem as Problem
 from .batch import Batch as Batch
-from .hyper_parameters import hp as hp
+from .config import (
+    MethodConfig as MethodConfig,
+    StyleConfig as StyleConfig,
+    Value as Value,
+    choice as choice,
+    expected_and_got as expected_and_got,
+    fixed as fixed,
+    hp as hp,
+    int_uniform as int_uniform,
+    key_mistakes as key_mistakes,
+    log_uniform as log_uniform,
+    power as power,
+    uniform as uniform,
+    unused as unused,
+)
 
 # Used by the other packages of longshift; not public.
 from .info import (
@@ -17,22 +31,12 @@ from .method_catalog import (
     hyper_parameter_rows as hyper_parameter_rows,
     method_details as method_details,
 )
-from .method_config import MethodConfig as MethodConfig, of_style as of_style, unused as unused
 from .method_creation import create_method as create_method, list_methods as list_methods
 from .registry import (
     all_methods as all_methods,
     get_method as get_method,
     methods_without_presets as methods_without_presets,
     register as register,
-)
-from .search_spaces import (
-    Value as Value,
-    choice as choice,
-    fixed as fixed,
-    int_uniform as int_uniform,
-    log_uniform as log_uniform,
-    power as power,
-    uniform as uniform,
 )
 
 __all__ = [
@@ -42,6 +46,7 @@ __all__ = [
     "MethodConfig",
     "MethodInfo",
     "Problem",
+    "StyleConfig",
     "all_methods",
     "choice",
     "create_method",

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from longshift.methods.batch import Batch
+from longshift.methods.config import MethodConfig, StyleConfig
 from longshift.methods.info import MethodInfo
-from longshift.methods.method_config import MethodConfig
 from longshift.nn import Network, optim
 from longshift.rng import Draws, HostDraws
 
@@ -89,6 +89,8 @@ class Method(nn.Module):
     """
 
     Config: ClassVar[type[MethodConfig]] = MethodConfig
+    # Style mixing of the runs of this method, where a run does not state it.
+    Style: ClassVar[type[StyleConfig]] = StyleConfig
     info: ClassVar[MethodInfo]
     # False for a method whose steps must read tensors on the host, and so cannot be captured.
     capturable: ClassVar[bool] = True

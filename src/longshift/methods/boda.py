@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -13,13 +12,10 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import BoDALoss, CORALLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, choice, hp, int_uniform, power, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import choice, int_uniform, power, uniform
 
 
-@dataclass(frozen=True)
 class BoDAConfig(MethodConfig):
     """Hyper-parameters of BoDA."""
 

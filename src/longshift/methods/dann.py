@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,16 +10,13 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig, unused
+from longshift.methods.config import MethodConfig, choice, fixed, hp, power, unused
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import choice, fixed, power
 from longshift.nn import MLP, gradients, optim, set_gradients, trainable
 
 SMALL_LR = (1e-3, power(10, -4.5, -2.5))
 
 
-@dataclass(frozen=True)
 class DANNConfig(MethodConfig):
     """Hyper-parameters of DANN; each player has its own learning rate and weight decay."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from torch.nn.functional import cross_entropy
@@ -11,13 +10,10 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import kde_quantile
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, fixed, hp, power, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import fixed, power, uniform
 
 
-@dataclass(frozen=True)
 class EQRMConfig(MethodConfig):
     """Hyper-parameters of EQRM."""
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import FishrPenalty, head_gradient_variance
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, hp, int_uniform, power, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import int_uniform, power, uniform
 
 
-@dataclass(frozen=True)
 class FishrConfig(MethodConfig):
     """Hyper-parameters of Fishr."""
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from longshift.losses import FocalLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, hp, log_uniform
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import log_uniform
 
 
-@dataclass(frozen=True)
 class FocalConfig(MethodConfig):
     """Hyper-parameters of the focal loss."""
 

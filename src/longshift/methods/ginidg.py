@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -13,14 +12,11 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method, scalar_buffer
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, fixed, hp
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import fixed
 from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, trainable
 
 
-@dataclass(frozen=True)
 class GINIDGConfig(MethodConfig):
     """Constants of GINIDG; none is searched."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -10,13 +9,10 @@ import torch
 from longshift.losses import LDAMLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, choice, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import choice, power
 
 
-@dataclass(frozen=True)
 class LDAMConfig(MethodConfig):
     """Hyper-parameters of LDAM."""
 

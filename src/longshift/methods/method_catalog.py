@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from longshift.methods.base import Method
-from longshift.methods.hyper_parameters import HyperParameter
+from longshift.methods.config import HyperParameter, Space, Value
 from longshift.methods.info import method_summary
 from longshift.methods.registry import get_method
-from longshift.methods.search_spaces import Space, Value
 
 
 def method_details(cls: type[Method]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -11,14 +10,11 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, choice, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import choice, power
 from longshift.nn import first_adam_step, gradients, set_gradients, shifted_weights, trainable
 
 
-@dataclass(frozen=True)
 class MLDGConfig(MethodConfig):
     """Hyper-parameters of MLDG."""
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import MMDLoss
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import power
 
 
-@dataclass(frozen=True)
 class MMDConfig(MethodConfig):
     """Hyper-parameters of MMD."""
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from pydantic import model_validator
 from torch import Tensor
 
-from longshift.errors import ConfigError
 from longshift.losses import (
     ALIGNMENTS,
     CONTRASTS,
@@ -26,10 +24,8 @@ from longshift.losses import (
 )
 from longshift.methods.base import Losses, Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, fixed, hp, log_uniform, uniform
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import Value, fixed, log_uniform, uniform
 
 PRESETS: dict[str, dict[str, str | bool]] = {"paper": {}, "released": RELEASED}
 ABLATIONS: dict[str, dict[str, str | float]] = {
@@ -41,7 +37,6 @@ ABLATIONS: dict[str, dict[str, str | float]] = {
 }
 
 
-@dataclass(frozen=True)
 class NDCLConfig(MethodConfig):
     """Two weights, the mixing parameter, and an option for everything the paper leaves open."""
 
@@ -73,35 +68,21 @@ class NDCLConfig(MethodConfig):
         options=("own", "partner"),
     )
 
-    def __post_init__(self) -> None:
-        try:
-            self.recipe()
-        except ValueError as error:  # values that are valid alone but not together
-            raise ConfigError([str(error)], type(self).__name__) from None
-
+    @model_validator(mode="before")
     @classmethod
-    def settled(cls, chosen: dict[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Let given values override the preset; if one is at its default, replace the preset with its values."""
-        filled, defaults = PRESETS[chosen["preset"]], NDCLRecipe()
-        if all(given.get(name) != getattr(defaults, name) for name in filled):
-            return chosen
-        said = {name for name in filled if name in given or chosen[name] != getattr(defaults, name)}
-        kept = {name: chosen[name] if name in said else value for name, value in filled.items()}
-        return {**chosen, "preset": "paper", **kept}
+    def _fill_in_preset(cls, values: Any) -> Any:
+        """Values that are given override the preset's."""
+        preset = values.get("preset", cls.hyper_parameters()["preset"].default) if isinstance(values, dict) else None
+        return {**PRESETS[preset], **values} if isinstance(preset, str) and preset in PRESETS else values
 
-    def to_dict(self) -> dict[str, Value]:
-        """Return the values that the preset does not set."""
-        filled, defaults = PRESETS[self.preset], NDCLRecipe()
-        return {k: v for k, v in super().to_dict().items() if k not in filled or v != getattr(defaults, k)}
+    @model_validator(mode="after")
+    def _fit_together(self) -> NDCLConfig:
+        self.recipe()  # refuses values that are valid alone but not together
+        return self
 
     def recipe(self) -> NDCLRecipe:
-        """Return the options of the loss: a preset sets those at their default, an ablation overrides all."""
-        names = [f.name for f in dataclasses.fields(NDCLRecipe)]
-        chosen: dict[str, Any] = {name: getattr(self, name) for name in names}
-        defaults = NDCLRecipe()
-        for name, value in PRESETS[self.preset].items():
-            if chosen[name] == getattr(defaults, name):
-                chosen[name] = value
+        """Return the options of the loss; an ablation overrides them."""
+        chosen: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(NDCLRecipe)}
         return NDCLRecipe(**(chosen | ABLATIONS[self.ablation]))
 
 

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from longshift.methods.method_config import with_default
+from longshift.methods.config import StyleConfig, choice, fixed, uniform, with_default
 from longshift.methods.ndcl import NDCL, NDCLConfig
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import choice, fixed, uniform
 
 
-@dataclass(frozen=True)
 class NDCLPlusConfig(NDCLConfig):
-    """NDCL's hyper-parameters with five other defaults. Those used only by mining are not searched."""
+    """NDCL's hyper-parameters with four other defaults. Those used only by mining are not searched."""
 
     alpha: float = with_default(NDCLConfig, "alpha", 0.0)
     rho: float = with_default(NDCLConfig, "rho", 0.2)
     weights: str = with_default(NDCLConfig, "weights", "none")
     prior: str = with_default(NDCLConfig, "prior", "domain")
-    # Style mixing was chosen for fine-tuning. Of small images, only digits were measured: it helped in three nearly
+
+
+class NDCLPlusStyle(StyleConfig):
+    """Style mixing, on by default except for small images and vectors."""
+
+    # It was chosen for fine-tuning. Of small images, only digits were measured: it helped in three nearly
     # equal inks (+2.5 points, results/no-style-difference) and, in BSoftmax, in different styles (results/mixstyle).
     # That is too little evidence for a default, so it is off for them, and for vectors, which have no style.
-    style: str = with_default(
-        NDCLConfig,
-        "style",
+    mix: str = with_default(
+        StyleConfig,
+        "mix",
         "both",
         space=choice("none", "amplitude", "both"),
         variants={"small": ("none", fixed())},
     )
-    style_share: float = with_default(NDCLConfig, "style_share", 0.5, space=uniform(0.3, 1.0))
+    share: float = with_default(StyleConfig, "share", 0.5, space=uniform(0.3, 1.0))
 
 
 @register(
@@ -50,4 +51,5 @@ class NDCLPlus(NDCL):
     """NDCL with the domain prior and style mixing, without weights and contrastive term."""
 
     Config = NDCLPlusConfig
+    Style = NDCLPlusStyle
     config: NDCLPlusConfig

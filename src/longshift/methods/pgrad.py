@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -11,10 +10,8 @@ from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig, with_default
+from longshift.methods.config import MethodConfig, fixed, hp, power, with_default
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import fixed, power
 from longshift.nn import (
     assign_tensors,
     copy_tensors,
@@ -31,7 +28,6 @@ DIRECTIONS = 4
 OUTER_LR = 0.1
 
 
-@dataclass(frozen=True)
 class PGradConfig(MethodConfig):
     """Narrower ranges for the common hyper-parameters; PGrad has none of its own."""
 

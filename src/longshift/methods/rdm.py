@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -11,13 +9,10 @@ from longshift.losses import RISK_GAMMAS, mmd
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses, scalar_buffer
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig, with_default
+from longshift.methods.config import MethodConfig, choice, fixed, hp, int_uniform, power, uniform, with_default
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import choice, fixed, int_uniform, power, uniform
 
 
-@dataclass(frozen=True)
 class RDMConfig(MethodConfig):
     """Hyper-parameters of RDM."""
 

@@ -77,7 +77,7 @@ def _check_preset(name: str, cls: type[Method], base: str) -> None:
     known = METHODS.peek(base)
     if known is None or not issubclass(cls, known):
         raise LongshiftError(f"Expected {name!r}, a preset of {base!r}, to be a subclass of it.")
-    own = [word for word in vars(cls) if not word.startswith("_") and word not in ("Config", "info")]
+    own = [word for word in vars(cls) if not word.startswith("_") and word not in ("Config", "Style", "info")]
     if own or set(cls.Config.hyper_parameters()) != set(known.Config.hyper_parameters()):
         raise LongshiftError(f"Expected {name!r}, a preset of {base!r}, to differ only in defaults.")
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import power
 from longshift.nn import gradients, optim, set_gradients, trainable
 
 EPS = 1e-5
 
 
-@dataclass(frozen=True)
 class SagNetConfig(MethodConfig):
     """Hyper-parameters of SagNet."""
 

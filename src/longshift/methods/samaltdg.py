@@ -5,8 +5,6 @@ No code of this method was published (its repository is empty); this implementat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -14,16 +12,13 @@ from torch.nn.functional import cross_entropy
 from longshift.losses import maximum_square_loss
 from longshift.methods.base import Method
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import power
 from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, sharpness_aware_gradients, trainable
 
 HIDDEN = 256  # as DANN's discriminator by default
 
 
-@dataclass(frozen=True)
 class SAMALTDGConfig(MethodConfig):
     """Hyper-parameters of SAMALTDG."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -14,14 +13,11 @@ from longshift.losses import class_hsic, classes_present
 from longshift.methods.annealing import AnnealedMethod, Annealing
 from longshift.methods.base import Losses
 from longshift.methods.batch import Batch
-from longshift.methods.hyper_parameters import hp
-from longshift.methods.method_config import MethodConfig
+from longshift.methods.config import MethodConfig, fixed, hp, power
 from longshift.methods.registry import register
-from longshift.methods.search_spaces import fixed, power
 from longshift.nn import Network, optim
 
 
-@dataclass(frozen=True)
 class TCRIConfig(MethodConfig):
     """Hyper-parameters of TCRI; the released code has no ranges, so these are ours."""
 

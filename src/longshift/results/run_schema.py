@@ -194,6 +194,7 @@ _COLUMNS = (
     RunColumn("seconds_total", "number", "time of the whole run", lambda r: r["seconds"]["total"], machine=True),
     RunColumn("memory_gib", "number", "peak GPU memory", lambda r: r["memory_gib"], machine=True),
     RunColumn("hparams", "json", "every hyper-parameter with its value", lambda r: r["hparams"]),
+    RunColumn("style", "json", "style mixing; empty for none", lambda r: r.get("style"), required=False),
     RunColumn("validation_curve", "json", "pairs of step and validation accuracy", _curve),
     RunColumn("commit", "text", "version of the source", lambda r: r["environment"]["commit"], machine=True),
     RunColumn("device", "text", "GPU or processor", _device, machine=True),

@@ -30,24 +30,27 @@ def write_best(plan: Plan, frame: pd.DataFrame, out: Path) -> list[Path]:
             f"# longshift train --config {path}\n"
         )
         run = runs[str(row["fingerprint"])]
-        write_text(path, head + run_toml(run, RunConfig.model_validate(run).method_config().to_dict()))
+        config = RunConfig.model_validate(run)
+        style = config.style_config()
+        tables = {"hparams": config.method_config().to_dict(), "style": style.to_dict() if style else {"mix": "none"}}
+        write_text(path, head + run_toml(run, tables))
         written.append(path)
     return written
 
 
-def run_toml(run: dict[str, Any], hparams: dict[str, Any]) -> str:
-    """A run as TOML: values that differ from the defaults, and all hyper-parameters."""
+def run_toml(run: dict[str, Any], tables: dict[str, dict[str, Any]]) -> str:
+    """A run as TOML: values that differ from the defaults, and the tables of hyper-parameters and style."""
     defaults = {name: field.default for name, field in RunConfig.model_fields.items()}
     lines = [
         f"{name} = {_value(value)}"
         for name, value in run.items()
-        if name != "hparams"
+        if name not in tables
         and value is not None
         and (value != defaults[name] or name in ("data", "method", "setting"))
     ]
-    return (
-        "\n".join([*lines, "", "[hparams]", *(f"{name} = {_value(value)}" for name, value in hparams.items())]) + "\n"
-    )
+    for table, values in tables.items():
+        lines += ["", f"[{table}]", *(f"{name} = {_value(value)}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"
 
 
 def _value(value: object) -> str:

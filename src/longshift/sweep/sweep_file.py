@@ -135,13 +135,14 @@ def _rows(table: SweepTable, methods: Iterable[str]) -> Iterator[Row]:
 
 
 def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Run keys with later tables on top of earlier ones, hyper-parameters one by one."""
-    hparams: dict[str, Any] = {}
+    """Run keys with later tables on top of earlier ones; hyper-parameters and style key by key."""
+    nested: dict[str, dict[str, Any]] = {"hparams": {}, "style": {}}
     values: dict[str, Any] = {}
     for one in tables:
-        hparams |= one.get("hparams", {})
+        for name, kept in nested.items():
+            kept |= one.get(name) or {}
         values |= one
-    return {**values, "hparams": hparams}
+    return {**values, **{name: kept for name, kept in nested.items() if kept or name == "hparams"}}
 
 
 def common_values(run: Mapping[str, Any], method: str) -> dict[str, Any]:

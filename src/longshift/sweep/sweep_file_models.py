@@ -22,11 +22,11 @@ from pydantic_core import PydanticCustomError
 
 from longshift.data import EMBEDDED, get_benchmark
 from longshift.errors import LongshiftError, unknown_name
-from longshift.methods import get_method
+from longshift.methods import expected_and_got, get_method
 from longshift.settings import canonical_setting
 from longshift.sweep.jobs import PER_TRIAL
 from longshift.sweep.sweep_folder import absolute
-from longshift.training import RunConfig, Runtime, expected_and_got
+from longshift.training import RunConfig, Runtime
 
 MOST_TRIALS = 1000
 ALL = "all"

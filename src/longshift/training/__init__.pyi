@@ -33,7 +33,6 @@ from .run_config import (
     SMALL_IMAGE as SMALL_IMAGE,
     RunConfig as RunConfig,
     Runtime as Runtime,
-    expected_and_got as expected_and_got,
     parse_run_config as parse_run_config,
     parse_runtime as parse_runtime,
 )

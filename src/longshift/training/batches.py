@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from longshift.array_types import IntArray
-from longshift.methods import Batch
+from longshift.methods import Batch, StyleConfig
 from longshift.rng import Draws
 from longshift.training.augmentation import BatchAugmentation
-from longshift.training.style_stage import Style, draw_styled, two_views
+from longshift.training.style_stage import draw_styled, two_views
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,8 @@ class Inputs:
     mean: Tensor  # (1, 3, 1, 1), on the device; unused for vectors
     std: Tensor
     augmentation: BatchAugmentation | None
-    style: Style | None = None
+    style: StyleConfig | None = None
+    compiled: bool = False
 
     def evaluation(self, stored: Tensor) -> Tensor:
         """Network inputs without augmentation and style."""
@@ -70,7 +71,7 @@ class Inputs:
             images = self.augmentation.apply(images, draws.uniform(images.shape[0], self.augmentation.uniforms))
         if self.style is None:
             return Batch(self._normalize(images), y, d, domains)
-        styled, style_d = draw_styled(images, y, d, self.mean, self.style, draws)
+        styled, style_d = draw_styled(images, y, d, self.mean, self.style, draws, self.compiled)
         if self.style.views == 1:
             return Batch(self._normalize(styled), y, d, domains, style_d)
         x, y, style_d, d = (

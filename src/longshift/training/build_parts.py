@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from longshift.errors import LongshiftError
 from longshift.methods import Method
 from longshift.nn import Backbone, VectorHead, make_backbone, make_network
 from longshift.rng import HostDraws
@@ -19,7 +18,6 @@ from longshift.training.graph_rng import TapedDraws
 from longshift.training.model_file import ModelFile
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.steppers import GraphStepper, LossLog, PlainStepper, Stepper
-from longshift.training.style_stage import Style
 from longshift.training.task import Task
 from longshift.training.warmup import keep_compiled
 
@@ -35,8 +33,6 @@ def build_method(
     hparams = config.method_config()
     precision = resolve_precision(runtime, device)
     tune(device, precision)
-    if config.vectors and hparams.style != "none":
-        raise LongshiftError(f"Expected style=none with vectors, which have no pixels, got {hparams.style!r}.")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.train_seed)
         backbone = _trained_part(config, task, saved)
@@ -65,7 +61,8 @@ def build_method(
         channel_tensor(pixels.mean, device),
         channel_tensor(pixels.std, device),
         find_augmentation(config.augmentation, compiled) if config.augmentation else None,
-        Style.of(hparams, compiled),
+        config.style_config(),
+        compiled,
     )
     return method, inputs
 

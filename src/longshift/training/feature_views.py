@@ -18,10 +18,11 @@ from torch import Tensor
 from longshift.array_types import FloatArray, IntArray
 from longshift.data import Manifest
 from longshift.losses import KERNELS_SHAPE, random_kernels
+from longshift.methods import StyleConfig
 from longshift.rng import generator
 from longshift.training.augmentation import find_augmentation
 from longshift.training.run_config import RunConfig
-from longshift.training.style_stage import UNIFORMS, Drawn, Style, mix_styles
+from longshift.training.style_stage import UNIFORMS, Drawn, mix_styles
 
 SEED = 20190  # of all copies: a cache of features serves every train seed
 # Version of how partners are chosen. A cache keeps the features of copies, but their partners are chosen anew by each
@@ -34,17 +35,17 @@ class CopyRecipe:
     """How copies differ from their image."""
 
     augmentation: str = ""  # "" for none
-    style: Style | None = None
+    style: StyleConfig | None = None
 
     @classmethod
     def of(cls, config: RunConfig) -> CopyRecipe:
         """The recipe of a run."""
-        return cls(config.augmentation, Style.of(config.method_config()))
+        return cls(config.augmentation, config.style_config())
 
     def key(self) -> dict[str, Any]:
         """Everything that tells recipes apart, as plain values."""
         style = self.style
-        mixed = [style.kind, style.amount, style.share, style.same_class] if style else None
+        mixed = [style.mix, style.amount, style.share, style.partner == "class"] if style else None
         version = find_augmentation(self.augmentation).version if self.augmentation else ""
         code = {"code": version} if version else {}  # of a plugin: its name does not tell what it does
         rule = {"partners": PARTNER_RULE} if style and style.has_partners else {}
@@ -64,7 +65,7 @@ class ViewPlan:
         self.style_samples = np.arange(n)
         style = recipe.style
         if style is not None and style.has_partners:
-            self.partners = choose_partners_in_dataset(manifest, rng.random((n, 2)), style.same_class)
+            self.partners = choose_partners_in_dataset(manifest, rng.random((n, 2)), style.partner == "class")
             drawn = Drawn.of(self._style_u, style)
             self.style_samples = np.where((drawn.styled & drawn.mixed).numpy(), self.partners, self.style_samples)
 
@@ -86,7 +87,7 @@ class ViewPlan:
             kernels = self._kernels(indices, drawn.kernel).to(images)
             drawn = drawn._replace(kernel=every)
         drawn = Drawn(*(values.to(images.device) for values in drawn))
-        return mix_styles(images, center, drawn, every.to(images.device), kernels, style.kind, styles)
+        return mix_styles(images, center, drawn, every.to(images.device), kernels, style.mix, styles)
 
     def _kernels(self, indices: IntArray, chosen: Tensor) -> Tensor:
         """A random kernel for each image: that of the chosen size from the image's own set."""

@@ -18,12 +18,12 @@ from torch import Tensor
 from longshift.data import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
 from longshift.io import read_sealed, write_sealed
-from longshift.methods import Method
+from longshift.methods import Method, key_mistakes
 from longshift.metrics import fit_temperature
 from longshift.nn import weights_header
 from longshift.training.batches import Inputs
 from longshift.training.checkpoint import save_weights
-from longshift.training.run_config import RunConfig, key_mistakes
+from longshift.training.run_config import RunConfig
 from longshift.training.run_folder import RunFolder
 from longshift.training.score_sets import Evaluator
 from longshift.training.task import Task

@@ -13,7 +13,6 @@ from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone
 from longshift.progress import Bar, no_bar
 from longshift.settings import find_target, recognize, setting_for
-from longshift.training.idle_options import idle_options
 from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
 
 Request = RunConfig | Mapping[str, Any]
@@ -117,7 +116,7 @@ class OpenDataset:
             except LongshiftError as error:
                 failures.append(error)
         if not mistakes and not failures:
-            mistakes = idle_options(config)  # which may depend on the size of the images
+            mistakes = combination_mistakes(config)  # which may depend on the size of the images
         if mistakes or failures:
             _fail([text for texts in mistakes.values() for text in texts], failures, source)
         return ResolvedRun(config, self.manifest)
@@ -158,6 +157,46 @@ class OpenDataset:
                 validation=config.validation, third=config.validation is not None,
             )  # fmt: skip
             self._possible.add(key)
+
+
+def combination_mistakes(config: RunConfig) -> dict[str, list[str]]:
+    """Stated options that would have no effect on these data and this kind of training: nobody must rely on them."""
+    why: dict[str, str] = {}
+    style = config.style_config()
+    if config.vectors:
+        names = ("pretrained", "weights", "trainable", "views", "freeze_bn", "image_size", "augment", "style")
+        why = dict.fromkeys(names, "on vectors")
+        if config.backbone not in ("auto", config.head):
+            why["head"] = f"on vectors with backbone = {config.backbone!r}"
+    elif not config.frozen:
+        why = dict.fromkeys(("head", "views"), "with trainable = 'all'")
+    else:
+        why["freeze_bn"] = "with trainable = 'head'"
+        if config.views == 1:
+            why |= dict.fromkeys(("augment", "style"), "with trainable = 'head' and views = 1 (use views = 2 to 8)")
+        elif not (config.augmentation or style):
+            why["views"] = "without augmentation and style"
+    _, space = config.method_class.Style.hyper_parameters()["mix"].resolve(config.contexts)
+    stated = config.style.model_fields_set if config.style else set[str]()
+    drawn = config.hparam_seed > 0 and space.kind != "fixed" and "mix" not in stated
+    if not style and stated - {"mix"} and not drawn:
+        why.setdefault("style", "while style.mix is none")
+    if not style and stated <= {"mix"}:
+        why.pop("style", None)  # off is stated, and it is off
+    found = {
+        name: [f"{name}: has no effect {reason}; drop it"]
+        for name, reason in why.items()
+        if getattr(config, name) != RunConfig.model_fields[name].default
+    }
+    # A copy for a head has one domain, and there is no batch of both views.
+    if config.frozen and {"views"} <= stated:
+        found["style"] = ["style.views: has no effect with trainable = 'head'; drop it"]
+    if config.hparams.get("style_domain", "own") != "own" and (not style or config.frozen):
+        found["hparams"] = ["hparams.style_domain: has no effect without style mixing in training; drop it"]
+    if config.frozen and not (config.pretrained or config.weights):
+        text = "expected starting weights (pretrained or weights) with 'head', got none: features of random weights"
+        found["trainable"] = [f"trainable: {text} are useless"]
+    return found
 
 
 def require_version(expected: str, found: str, what: str, cache: Path | None = None) -> None:

@@ -7,23 +7,23 @@ the options of the command line follow from them. Importing this module does not
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
 from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
 from longshift.data import vector_file
-from longshift.errors import ConfigError, LongshiftError, unknown_name
+from longshift.errors import ConfigError, LongshiftError
 from longshift.io import content_hash, file_hash
+from longshift.methods import MethodConfig, StyleConfig, key_mistakes
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from longshift.methods import Method, MethodConfig
+    from longshift.methods import Method
 
 T = TypeVar("T")
 PROTOCOL_STEPS = 5000  # what published schedules (annealing, burn-in) are meant for
@@ -31,15 +31,10 @@ PROTOCOL_SIZE = 224  # pixels
 DOMAINBED = "domainbed"  # the protocol's augmentation
 SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
 
-# Fields that were added after the first runs were published: they count in a fingerprint only where they differ from
-# their default, so that earlier runs keep theirs. A new field goes here.
-LATER_FIELDS = ("average", "data_version", "head", "sampling", "trainable", "validation", "views")
-# Fields that count by what they amount to: `fingerprint` adds the result.
-RESOLVED_FIELDS = ("hparams", "schedules", "average_from")
-
 # Under which heading `longshift train --help` lists a field.
 _DATA: dict[str, Any] = {"panel": "Data"}
 _MODEL: dict[str, Any] = {"panel": "Method and network"}
+_STYLE: dict[str, Any] = {"panel": "Style mixing"}
 _TRAINING: dict[str, Any] = {"panel": "Training"}
 _SEEDS: dict[str, Any] = {"panel": "Seeds"}
 _EXECUTION: dict[str, Any] = {"panel": "Execution (does not change what the run is)"}
@@ -79,6 +74,8 @@ class RunConfig(BaseModel):
     """A name from `longshift methods`."""
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict, json_schema_extra=_MODEL)
     """Set a hyper-parameter of the method; repeatable."""
+    style: StyleConfig | None = Field(default=None, json_schema_extra=_STYLE)
+    """Style mixing of training images; what is not stated is as the method has it."""
     backbone: str = Field(default="auto", json_schema_extra=_MODEL)
     """Any timm model, torchvision/NAME or small_conv; auto: resnet50 (small images: small_conv; vectors: the head)."""
     pretrained: bool = Field(default=False, json_schema_extra=_MODEL)
@@ -117,6 +114,11 @@ class RunConfig(BaseModel):
     """0: default hyper-parameters; n > 0: random draw n of them."""
     train_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
     """Seed of initial weights, batches and augmentation."""
+
+    @field_serializer("style")
+    def _stated(self, style: StyleConfig | None) -> dict[str, Any] | None:
+        """The keys that the table has: the others follow from the method."""
+        return None if style is None else style.model_dump(include=style.model_fields_set)
 
     @field_validator("benchmark")
     @classmethod
@@ -221,10 +223,19 @@ class RunConfig(BaseModel):
     def method_config(self) -> MethodConfig:
         """Hyper-parameters: the defaults or random draw `hparam_seed`, schedules scaled if asked, `hparams` on top."""
         scale = self.steps / PROTOCOL_STEPS if self.schedules == "scaled" else 0.0
-        draw = _Draw(self.method_class.Config, self.method, self.hparam_seed, self.contexts, scale)
-        if not self.hparams:
-            return _config(draw)
-        return draw.kind.make(self.hparams, self.contexts, _drawn_config(draw))
+        base = _drawn_config(self.method_class.Config, self.method, self.hparam_seed, self.contexts, scale)
+        return type(base).make(self.hparams, base=base) if self.hparams else base
+
+    def style_config(self) -> StyleConfig | None:
+        """Style mixing: the method's default or random draw `hparam_seed`, `style` on top; None without mixing."""
+        kind = self.method_class.Style
+        drawn = None
+        if self.hparam_seed > 0:
+            # A generator of its own: the draws of the hyper-parameters do not depend on it.
+            drawn = kind.sample(hparam_rng(self.method, self.hparam_seed).spawn(1)[0], self.contexts)
+        stated = self.style.model_dump(include=self.style.model_fields_set) if self.style else {}
+        found = kind.make(stated, self.contexts, drawn)
+        return None if found.mix == "none" else found
 
     def never_starts(self) -> str:
         """A warning where a part of the method would begin after the last step; empty where none does."""
@@ -238,29 +249,33 @@ class RunConfig(BaseModel):
         )
 
     def fingerprint(self) -> str:
-        """Content hash of everything that makes the run what it is, hyper-parameters resolved.
+        """Content hash of everything that differs from the defaults, hyper-parameters and style resolved.
 
         A benchmark counts by its name, other data by their content, a file of weights by its contents and a benchmark's
         vectors by theirs, wherever they lie: a run has one fingerprint on all machines, and runs on other data or from
         other weights have another.
         """
-        values = self.model_dump(exclude={*RESOLVED_FIELDS, *LATER_FIELDS})
-        for name in LATER_FIELDS:
-            if getattr(self, name) != type(self).model_fields[name].default:
-                values[name] = getattr(self, name)
-        if self.average != "none":
-            values["average_from"] = self.average_start
+        from longshift.methods import get_method
+
         # A preset is its method with those values, and such a run has one fingerprint.
-        values["method"] = self.method_class.info.preset_of or self.method
-        values["data"] = self.benchmark or ("" if self.data_version else self.data)
+        kind = get_method(self.method_class.info.preset_of or self.method)
+        style = self.style_config()
+        values = self.model_dump(exclude={"schedules", "head"} if self.vectors else {"schedules"})
+        values |= {
+            "method": kind.info.name,
+            "data": self.benchmark or ("" if self.data_version else self.data),
+            "weights": file_hash(Path(self.weights)) if self.weights else None,
+            "image_size": self.size,
+            "backbone": self.backbone_name,
+            "average_from": self.average_start if self.average != "none" else 0,
+            "hparams": self.method_config().differences(kind.Config),
+            "style": style.differences(kind.Style) if style else None,
+        }
         if self.vectors and self.benchmark:  # one benchmark has many tables of vectors, by the network they are from
             values["vectors"] = file_hash(vector_file(self.data))
-        values["weights"] = file_hash(Path(self.weights)) if self.weights else None
-        values["image_size"], values["backbone"] = self.size, self.backbone_name
-        if self.vectors:
-            values.pop("head", None)  # it is the backbone
-        values["hparams"] = self.method_config().identity()
-        return content_hash(values)
+        fields = RunConfig.model_fields.items()
+        defaults = {name: field.get_default(call_default_factory=True) for name, field in fields}
+        return content_hash({name: value for name, value in values.items() if value != defaults.get(name)})
 
 
 def _known(find: Callable[[], T]) -> T:
@@ -271,27 +286,13 @@ def _known(find: Callable[[], T]) -> T:
         raise PydanticCustomError("longshift", "{text}", {"text": str(error)}) from error
 
 
-class _Draw(NamedTuple):
-    """What decides the hyper-parameters that are not given by name."""
-
-    kind: type[MethodConfig]
-    method: str
-    seed: int
-    contexts: tuple[str, ...]
-    scale: float  # of the schedules; 0: as they are
-
-
 @functools.lru_cache(maxsize=4096)
-def _drawn_config(draw: _Draw) -> MethodConfig | None:
-    """The random draw of hyper-parameters with schedules scaled; None for the defaults, unscaled."""
-    base = draw.kind.sample(hparam_rng(draw.method, draw.seed), draw.contexts) if draw.seed > 0 else None
-    return (base or draw.kind.make({}, draw.contexts)).shortened(draw.scale) if draw.scale else base
-
-
-@functools.lru_cache(maxsize=4096)
-def _config(draw: _Draw) -> MethodConfig:
-    """Hyper-parameters of which none is given by name: the same for all settings, targets and trials of a sweep."""
-    return draw.kind.make({}, draw.contexts, _drawn_config(draw))
+def _drawn_config(
+    kind: type[MethodConfig], method: str, seed: int, contexts: tuple[str, ...], scale: float
+) -> MethodConfig:
+    """The default or drawn hyper-parameters: the same for all settings, targets and trials of a sweep."""
+    drawn = kind.sample(hparam_rng(method, seed), contexts) if seed > 0 else kind.make({}, contexts)
+    return drawn.shortened(scale) if scale else drawn
 
 
 def hparam_rng(method: str, seed: int) -> np.random.Generator:
@@ -326,41 +327,6 @@ def read_keys(values: Mapping[str, Any]) -> tuple[RunConfig, dict[str, list[str]
     for key, text in _method_mistakes(config, values):
         mistakes.setdefault(key, []).append(text)
     return config, mistakes
-
-
-def key_mistakes(error: ValidationError, known: Iterable[str]) -> list[tuple[str, str]]:
-    """What pydantic refuses, as (key, "key: expected X, got Y")."""
-    found: dict[str, tuple[str, str]] = {}
-    for problem in error.errors():
-        # What follows a key in the path are the branches of a union, each with an error of its own: one is enough.
-        name = ".".join(str(part) for part in problem["loc"][:2])
-        if problem["type"] == "extra_forbidden":
-            text = unknown_name("key", name, known)
-        elif problem["type"] == "missing":
-            hint = " (the domain to hold out; `longshift data inspect DATA` lists them)" if name == "target" else ""
-            text = f"{name}: is required{hint}"
-        else:
-            text = f"{name}: {expected_and_got(problem)}"
-        found.setdefault(name, (str(problem["loc"][0]), text))
-    return list(found.values())
-
-
-def expected_and_got(problem: Mapping[str, Any]) -> str:
-    """Return "expected X, got Y" for one of the errors of a `ValidationError`."""
-    limits = {
-        "greater_than_equal": "at least {ge}",
-        "less_than_equal": "at most {le}",
-        "greater_than": "more than {gt}",
-        "less_than": "less than {lt}",
-    }
-    if problem["type"] == "longshift":  # one of our own messages, which names the value
-        return str(problem["msg"])
-    if problem["type"] in limits:
-        text = "expected " + limits[problem["type"]].format(**problem["ctx"])
-    else:
-        text = problem["msg"].replace("Input should be ", "expected ")
-        text = re.sub(r"a (valid )?dictionary.*", "a table", text)
-    return f"{text[:1].lower()}{text[1:]}, got {problem['input']!r}"
 
 
 def _method_mistakes(config: RunConfig, values: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # reading results must not wait for torch
     from longshift.settings import Split
     from longshift.training.run_config import RunConfig
 
-RUN_SCHEMA = 1
+RUN_SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,16 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
         "fingerprint": config.fingerprint(),
         "run": config.model_dump(),
         "hparams": config.method_config().to_dict(),
+        "style": style_values(config),
     }
     if folder.config.exists():
         found = _read_config(folder)
         if found.get("fingerprint") != value["fingerprint"]:
             changed = [k for k, v in value["run"].items() if found["run"].get(k) != v]
             if not changed:
-                changed = ["its hyper-parameters"]
-                if found.get("hparams") == value["hparams"]:  # what is left counts by its contents
-                    changed = [f"the contents of its {'weights file' if config.weights else 'table of vectors'}"]
+                changed = [name for name in ("hparams", "style") if found.get(name) != value[name]]
+            if not changed:  # what is left counts by its contents
+                changed = [f"the contents of its {'weights file' if config.weights else 'table of vectors'}"]
             listed = ", ".join(changed)
             if "data_version" in changed:
                 listed += f": the data have changed, {what_changed(found['run']['data_version'], config.data_version)}"
@@ -105,6 +106,12 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
             )
         return
     write_json(folder.config, value)
+
+
+def style_values(config: RunConfig) -> dict[str, Value] | None:
+    """Every option of the style mixing of a run; None if it has none."""
+    style = config.style_config()
+    return style.to_dict() if style else None
 
 
 def read_config(folder: RunFolder) -> RunConfig:
@@ -143,6 +150,7 @@ def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) ->
         "fingerprint": config.fingerprint(),
         "run": config.model_dump(),
         "hparams": dict(hparams),
+        "style": style_values(config),
         "backbone": config.backbone_name,
         "split": {
             "fingerprint": split.fingerprint,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -24,47 +23,11 @@ from longshift.losses import (
     random_convolution,
     random_kernels,
 )
-from longshift.methods import MethodConfig
+from longshift.methods import StyleConfig
 from longshift.rng import Draws
 
 Apply = Callable[..., tuple[Tensor, Tensor]]
 UNIFORMS = 5  # numbers per image that `Drawn` is made from
-
-
-@dataclass(frozen=True)
-class Style:
-    """What is done to the style of the training images; see `MethodConfig` for the meaning of each field."""
-
-    kind: str  # one of STYLE_KINDS
-    amount: float = 1.0
-    share: float = 1.0
-    same_class: bool = False
-    views: int = 1
-    compiled: bool = False  # the same numbers in a few fused kernels
-
-    @classmethod
-    def of(cls, config: MethodConfig, compiled: bool = False) -> Style | None:
-        """The style stage of a method's config; None where it is off."""
-        if config.style == "none":
-            return None
-        return cls(
-            config.style,
-            config.style_amount,
-            config.style_share,
-            config.style_partner == "class",
-            config.style_views,
-            compiled,
-        )
-
-    @property
-    def has_partners(self) -> bool:
-        """Whether images take the style of others."""
-        return self.kind != "convolution"
-
-    @property
-    def has_kernels(self) -> bool:
-        """Whether images are convolved."""
-        return self.kind in ("convolution", "both")
 
 
 class Styled(NamedTuple):
@@ -84,20 +47,25 @@ class Drawn(NamedTuple):
     kernel: Tensor  # int64, which of the kernels
 
     @classmethod
-    def of(cls, u: Tensor, style: Style, dtype: torch.dtype | None = None) -> Drawn:
+    def of(cls, u: Tensor, style: StyleConfig, dtype: torch.dtype | None = None) -> Drawn:
         """The choices by uniform numbers (B, UNIFORMS); `dtype` is that of the amounts, by default that of `u`."""
         styled = u[:, 2] < style.share
-        mixed = u[:, 3] < 0.5 if style.kind == "both" else torch.full_like(styled, style.has_partners)
+        mixed = u[:, 3] < 0.5 if style.mix == "both" else torch.full_like(styled, style.has_partners)
         return cls(u[:, 0], style.amount * u[:, 1].to(dtype or u.dtype), styled, mixed, choose_kernels(u[:, 4]))
 
 
-def draw_styled(images: Tensor, y: Tensor, d: Tensor, center: Tensor, style: Style, draws: Draws) -> Styled:
-    """Style a batch: images (B, 3, H, W) in [0, 1], classes and domains (B,), `center` (1, 3, 1, 1) the mean color."""
+def draw_styled(
+    images: Tensor, y: Tensor, d: Tensor, center: Tensor, style: StyleConfig, draws: Draws, compiled: bool = False
+) -> Styled:
+    """Style a batch: images (B, 3, H, W) in [0, 1], classes and domains (B,), `center` (1, 3, 1, 1) the mean color.
+
+    `compiled` gives the same numbers in a few fused kernels.
+    """
     # Tensors, because a compiled function would be compiled anew for each number.
     drawn = Drawn.of(draws.uniform(len(y), UNIFORMS), style)
     normal = draws.normal(*KERNELS_SHAPE) if style.has_kernels else None
-    apply = _compile(apply_style) if style.compiled else apply_style
-    return Styled(*apply(images, y, d, center, drawn, normal, style.kind, style.same_class))
+    apply = _compile(apply_style) if compiled else apply_style
+    return Styled(*apply(images, y, d, center, drawn, normal, style.mix, style.partner == "class"))
 
 
 def apply_style(

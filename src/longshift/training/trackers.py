@@ -45,17 +45,19 @@ def open_tracker(kind: TrackerKind, folder: Path, config: RunConfig, root: Path 
     TensorBoard writes into the run's folder; MLflow into ROOT/mlflow.db (by default next to the run's folder), which
     all runs there share. A resumed run continues in the tracker as well.
     """
-    hparams = config.method_config().to_dict()
-    run = {name: value for name, value in config.model_dump(exclude={"hparams"}).items() if value is not None}
+    style = config.style_config()
+    tables = {"hparams": config.method_config().to_dict(), "style": style.to_dict() if style else {}}
+    run = {name: value for name, value in config.model_dump(exclude=set(tables)).items() if value is not None}
     if kind == "tensorboard":
         writer = _need("torch.utils.tensorboard").SummaryWriter(str(folder / "tensorboard"))
-        board = TensorBoard(writer, {**run, **{f"hparams/{k}": v for k, v in hparams.items()}})
+        board = TensorBoard(writer, run | {f"{table}/{k}": v for table in tables for k, v in tables[table].items()})
         try:
             yield board
         finally:
             writer.close()
     else:
-        flow = MLflow(folder, root or folder.parent, {**run, **{f"hparams.{k}": v for k, v in hparams.items()}})
+        stated = run | {f"{table}.{k}": v for table in tables for k, v in tables[table].items()}
+        flow = MLflow(folder, root or folder.parent, stated)
         try:
             yield flow
         except BaseException as error:
