@@ -54,7 +54,7 @@ tables: $(STAMP)
 	$(BIN)/python -m results.docs_tables
 
 docs: $(STAMP)
-	$(BIN)/python -m docs_build.notebooks
+	rm -rf build/notebooks
 	$(MKDOCS) build --strict --quiet
 	$(BIN)/python -m docs_build.check_site
 
@@ -62,7 +62,6 @@ pictures: $(STAMP)
 	$(BIN)/python -m docs_build.pictures
 
 serve: $(STAMP)
-	$(BIN)/python -m docs_build.notebooks --missing
 	$(MKDOCS) serve
 
 lint: $(STAMP)

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 import typer
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
+from docs_build import hooks
 from docs_build.check_site import find_problems
-from docs_build.cli_page import cli_page
 from docs_build.example_sections import rename_examples
-from docs_build.formulas import draw_formulas
-from docs_build.rendered_notebooks import render
-from docs_build.repository_links import adapt_links, repository_pages
 from longshift.cli.main import VERBS, app
 
 ROOT = Path(__file__).parents[2]
+CONFIG, FILES = MkDocsConfig(), Files([])
+PAGE = Page("a", File("guides/a.md", "docs", "site", use_directory_urls=False), CONFIG)
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 
 
@@ -27,64 +29,37 @@ def test_examples_are_shown_as_code() -> None:
     assert rename_examples(text) == text.replace("\nExample:", "\nExamples:")
 
 
-def test_formulas_become_drawings() -> None:
+def test_formulas_become_mathml() -> None:
     html = '<p>a <span class="arithmatex">\\(x &lt; y\\)</span></p><div class="arithmatex">\\[\\frac{1}{K}\\]</div>'
-    found = draw_formulas(html)
+    found = hooks.on_page_content(html, page=PAGE, config=CONFIG, files=FILES)
     assert "arithmatex" not in found
-    assert found.count("<svg") == found.count("</svg>") == 2
-    assert 'aria-label="x &lt; y"' in found
-    assert re.search(r'<div class="formula"><svg[^>]*aria-label="\\frac\{1\}\{K\}"[^>]*>.*<path ', found)
+    assert found.count("<math") == found.count("</math>") == 2
+    assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in found
+    assert "<mfrac>" in found
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Path:
-    """A repository with a page, a source file, a folder of results and the Markdown files of the root."""
-    files = {
-        "docs/guides/a.md": "",
-        "src/x.py": "print(1)\n",
-        "CONTRIBUTING.md": "# C\n[a](docs/guides/a.md#b) [x](src/x.py)",
-        "CHANGELOG.md": "# Log\n",
-        "results/one/README.md": "# One\n[a](../../docs/guides/a.md)\n",
-        "results/one/sweep.toml": "steps = 1\n",
-        "results/one/runs.parquet": "",
-    }
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return tmp_path
-
-
-def test_links_to_the_repository_get_pages(repository: Path) -> None:
-    text = "[one](../../results/one) [x](../../src/x.py)\n```\n[x](../../src/x.py)\n```\n[y](https://example.org/y.py)"
-    assert adapt_links(text, "docs/guides/a.md", "guides/a.md", repository) == (
-        "[one](../source/results/one/index.md) [x](../source/src/x.py.md)\n"
-        "```\n[x](../../src/x.py)\n```\n[y](https://example.org/y.py)"
+def test_links_to_the_repository_get_pages() -> None:
+    text = "[r](../../results) [x](../../none.py) [p](../../pyproject.toml#a)\n```\n[y](../../Makefile)\n```\n[b](#b)"
+    found = hooks.on_page_markdown(text, page=PAGE, config=CONFIG, files=FILES)
+    assert found == (
+        "[r](../source/results/index.md) [x](../../none.py) [p](../source/pyproject.toml.md#a)\n"
+        "```\n[y](../../Makefile)\n```\n[b](#b)"
     )
-    made = repository_pages({"guides/a.md": text}, repository)
-    assert set(made) == {
-        "project/contributing.md", "project/changelog.md", "source/src/x.py.md", "source/results/one/index.md",
-        "source/results/one/sweep.toml.md",
-    }  # fmt: skip
-    assert made["project/contributing.md"] == "# C\n[a](../guides/a.md#b) [x](../source/src/x.py.md)"
-    assert "```python\nprint(1)\n```" in made["source/src/x.py.md"]
-    assert "[a](../../../guides/a.md)" in made["source/results/one/index.md"]
-    assert "- runs.parquet\n- [sweep.toml](sweep.toml.md)" in made["source/results/one/index.md"]
-
-
-def test_links_inside_the_site_stay(repository: Path) -> None:
-    text = "[b](#b) [own](a.md) [note](../tutorials/t.ipynb)"
-    assert adapt_links(text, "docs/guides/a.md", "guides/a.md", repository) == text.replace(".ipynb", ".md")
+    assert hooks.targets(text, "docs/guides/a.md") == ["results", "none.py", "pyproject.toml"]
+    assert hooks.page_name("CODE_OF_CONDUCT.md") == "project/code-of-conduct.md"
+    assert hooks.page_name("docs/tutorials/sweep.ipynb") == "tutorials/sweep.md"
+    assert "runs.parquet" not in hooks.file_page(ROOT / "pyproject.toml")
+    assert "- docs_tables.py\n" in hooks.file_page(ROOT / "results")
 
 
 def test_the_page_of_commands_has_every_verb_and_option() -> None:
-    page = cli_page()
+    page = hooks.commands()
     program: Any = typer.main.get_command(app)
     for verb in VERBS:
         program.load(verb)
         for words, command in _commands([verb], program.commands[verb]):
             title = f"longshift {' '.join(words)}"
-            section = re.split(r"\n##+ ", page.split(f"# {title}\n", 1)[1], maxsplit=1)[0]
+            section = re.split(r"\n##+ ", page.split(f"# `{title}`\n", 1)[1], maxsplit=1)[0]
             for option in (name for parameter in command.params for name in parameter.opts if name.startswith("--")):
                 assert option in section or option == "--help", f"{title} {option}"
 
@@ -96,10 +71,7 @@ def _commands(words: list[str], command: Any) -> list[tuple[list[str], Any]]:
 
 def make_site(folder: Path, body: str) -> Path:
     """A small site that passes."""
-    entries = [{"location": f"{part}/a.html"} for part in ("tutorials", "guides", "reference", "explanation")]
-    (folder / "search").mkdir(parents=True)
-    (folder / "search" / "search_index.json").write_text(json.dumps({"docs": entries}))
-    (folder / "search" / "search_index.js").write_text("")
+    folder.mkdir()
     (folder / "site.css").write_text("a { background: url(x.png) }")
     (folder / "b.html").write_text('<h2 id="here">b</h2>')
     (folder / "index.html").write_text(f'<link rel="stylesheet" href="site.css"><a href="b.html#here">b</a>{body}')
@@ -122,14 +94,10 @@ def test_problems_of_a_site_are_found(tmp_path: Path, body: str, problem: str | 
     assert find_problems(make_site(tmp_path.resolve() / "site", body)) == ([problem] if problem else [])
 
 
-def test_fonts_from_elsewhere_and_a_missing_search_are_found(tmp_path: Path) -> None:
+def test_fonts_from_elsewhere_are_found(tmp_path: Path) -> None:
     site = make_site(tmp_path.resolve() / "site", "")
     (site / "site.css").write_text('@import "https://fonts.example.org/x";')
-    (site / "search" / "search_index.js").unlink()
-    assert find_problems(site) == [
-        "site.css: loads https://fonts.example.org/x",
-        "the search does not work for pages opened as files: search_index.js is missing",
-    ]
+    assert find_problems(site) == ["site.css: loads https://fonts.example.org/x"]
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
@@ -147,26 +115,3 @@ def test_notebooks_are_stored_without_outputs(notebook: Path) -> None:
     assert code
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
     assert "".join(cells[0]["source"]).startswith("# ")
-
-
-def test_a_notebook_becomes_a_page_with_outputs_and_pictures() -> None:
-    outputs = [
-        {"output_type": "execute_result", "data": {"text/plain": ["2"]}},
-        {"output_type": "display_data", "data": {"image/png": "aGk="}},
-        {"output_type": "stream", "name": "stdout", "text": ["\x1b[1mdone\x1b[0m \n"]},
-        {"output_type": "stream", "name": "stderr", "text": ["10%"]},
-    ]
-    cells: list[dict[str, Any]] = [
-        {"cell_type": "markdown", "source": ["# Title\n", "\n", "Text."]},
-        {"cell_type": "code", "source": ["1 + 1"], "outputs": outputs},
-        {"cell_type": "code", "source": ["!longshift methods"], "outputs": []},
-    ]
-    made = render(json.dumps({"cells": cells}), "first")
-    page = made.pop("tutorials/first.md")
-    assert isinstance(page, str)
-    assert page.startswith("# Title\n\n[Download this notebook](first.ipynb)")
-    for part in ("Text.", "```python\n1 + 1\n```", "2\n```", "\ndone\n```", "```sh\nlongshift methods\n```"):
-        assert part in page
-    assert "10%" not in page
-    assert made == {"tutorials/first_files/0.png": b"hi"}
-    assert "](first_files/0.png)" in page
