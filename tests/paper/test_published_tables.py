@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import rankdata
 
 from longshift.errors import UsageError
-from longshift.paper.published_tables import list_tables, missing_tables, overall_results, paper_table
+from longshift.paper.published_tables import overall_results, paper_table
 
 METHODS = [
     "erm", "irm", "groupdro", "mixup", "mldg", "coral", "mmd", "dann", "sagnet", "vrex", "fish", "fishr", "eqrm", "rdm",
@@ -39,17 +39,13 @@ def number(frame: pd.DataFrame, value: str = "mean", **where: str) -> float:
     return float(frame[value].iloc[0])
 
 
-def test_every_table_is_listed_and_complete() -> None:
-    assert {table.name: len(paper_table(table.name)) for table in list_tables()} == ROWS
-    for table in list_tables():
-        frame = paper_table(table.name)
-        assert tuple(frame.columns) == table.columns
+def test_every_table_is_complete() -> None:
+    assert {name: len(paper_table(name)) for name in ROWS} == ROWS
+    for name in ROWS:
+        frame = paper_table(name)
         keys = [c for c in frame.columns if frame[c].dtype.kind not in "fi" and c != "place"]
-        assert not frame.duplicated(keys).any(), table.name
-        assert not frame.drop(columns=["place", "stderr"], errors="ignore").isna().any().any(), table.name
-        assert table.title
-    assert len(missing_tables()) == 8
-    assert all("detailed" in table.label for table in missing_tables())
+        assert not frame.duplicated(keys).any(), name
+        assert not frame.drop(columns=["place", "stderr"], errors="ignore").isna().any().any(), name
 
 
 @pytest.mark.parametrize(
@@ -124,11 +120,10 @@ def test_rows_repeated_between_tables_agree() -> None:
 
 
 def test_numbers_are_possible() -> None:
-    for name in ROWS:
+    for name in ("ginidg_average", "totalheavytail_average", "duality_average", "ablation", "worst_domain"):
         frame = paper_table(name)
-        if "stderr" in frame and list_tables()[list(ROWS).index(name)].unit == "percent":
-            assert frame["mean"].between(0, 100).all()
-            assert frame["stderr"].between(0, 10).all()
+        assert frame["mean"].between(0, 100).all()
+        assert frame["stderr"].between(0, 10).all()
     overall = overall_results()
     # OfficeHome is nearly balanced in its targets, so the average must lie between the groups.
     for _, rows in overall[overall["dataset"] == "OfficeHome"].groupby(["method", "setting"]):

@@ -21,7 +21,7 @@ from longshift.paper.accuracy_tables import diagram, paper_scores
 from longshift.paper.failures import class_rates
 from longshift.paper.published_tables import averages_beside, paper_rows
 from longshift.paper.recipe import predictions_file, read_results
-from longshift.paper.recipe_status import RecipeStatus, status_of, unfinished_jobs, without_repeats
+from longshift.paper.recipe_status import RecipeStatus, StatusList, status_of, unfinished_jobs, without_repeats
 from longshift.paper.reproducing import ReproduceResult, all_recipes, find_recipes, reproduce, write_output
 from longshift.paper.workspace import FULL_SCALE, Scale, Workspace, open_workspace, quick_scale
 from longshift.report.table import Cell, Column, Row, Table
@@ -337,6 +337,6 @@ def test_words_of_the_list() -> None:
         RecipeStatus("rho", "Fig. 10", "figure", "by rho", 0, 0, 0, 0, 0.0, {}, "impossible", (), "NDCL is missing"),
     ]
     space = {"name": "digits", "scale": {"name": "quick"}, "out": "reproduce/digits/quick"}
-    values = {"workspace": space, "recipes": recipes, "slots": 2, "runs": 4, "missing": 1}
-    lists = [render("longshift.paper", "status.txt.j2", hours=hours, **values) for hours in (0.25, None)]
+    found = [StatusList(2, 4, 1, hours, tuple(recipes)) for hours in (0.25, None)]
+    lists = [render("longshift.paper", "status.txt.j2", workspace=space, found=one) for one in found]
     check_golden("reproduce_list.txt", "\n\n".join(lists) + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,7 @@ from longshift.cli.common import (
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.io import require_writable
-from longshift.text import agree, counted
+from longshift.text import counted
 
 if TYPE_CHECKING:
     from longshift.paper import Recipe, ReproduceResult, Workspace
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 # Options that the recipes choose for each run.
 EXPANDED = ("setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
-
-
 SHOWN_FAILURES = 5
 
 
@@ -95,9 +94,22 @@ def reproduce(
     if every and names:
         raise UsageError(f"expected either names or --all, got --all and {', '.join(names)}")
     # Imported here: `longshift --help` must not wait for torch.
-    from longshift.paper import FULL_SCALE, all_recipes, find_recipes, open_workspace, override_scale, quick_scale
+    import torch
+
+    from longshift.paper import (
+        FULL_SCALE,
+        all_recipes,
+        clear_failed_runs,
+        find_recipes,
+        jobs_of,
+        open_workspace,
+        override_scale,
+        quick_scale,
+        reproduce as make,
+        unfinished_jobs,
+    )
     from longshift.sweep import make_slots
-    from longshift.training import OpenDataset
+    from longshift.training import OpenDataset, Runtime, graceful_stop
 
     if out is not None and not (listed or dry_run):
         require_writable(out / "README.md")
@@ -109,116 +121,70 @@ def reproduce(
     slots = make_slots(execution.get("device", "auto"), jobs_per_gpu, workers, threads)
     if listed:
         _list(workspace, recipes, slots, measure, quiet, as_json)
-    elif dry_run:
-        _dry_run(workspace, recipes, as_json)
-    else:
-        if again:
-            from longshift.paper import clear_failed_runs
-
-            say(f"{counted(clear_failed_runs(workspace, recipes), 'failed run')} will run again")
-        _run(workspace, recipes, slots, execution.get("cache"), raw, quiet, as_json)
-
-
-def _list(
-    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool, quiet: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
-    from longshift.paper import (
-        cost_group,
-        hours_of,
-        known_costs,
-        measure_costs,
-        read_results,
-        status_of,
-        unfinished_jobs,
-        without_repeats,
-    )
-    from longshift.templates import render
-
-    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
-    costs = known_costs(workspace, jobs, read_results(workspace, jobs).entries)
-    unknown = {cost_group(job) for job in jobs} - set(costs)
-    if measure and unknown:
-        with progress("measuring", len(unknown), quiet) as tick:
-            costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
-    found = [status_of(workspace, recipe, costs, len(slots)) for recipe in recipes]
-    left = unfinished_jobs(workspace, jobs)
-    hours = hours_of(left, costs, len(slots))
-    totals = {"slots": len(slots), "runs": len(jobs), "missing": len(left), "hours": hours}
-    if as_json:
-        place = {"data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name}
-        print_json({**place, **totals, "recipes": [item.to_dict() for item in found]})
-    else:
-        say(render("longshift.paper", "status.txt.j2", workspace=workspace, recipes=found, **totals))
-
-
-def _dry_run(workspace: Workspace, recipes: Sequence[Recipe], as_json: bool) -> None:
-    from longshift.paper import unfinished_jobs, without_repeats
-
-    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
-    left = unfinished_jobs(workspace, jobs)
-    if as_json:
-        print_json([{"job": job.id, "what": str(job), "run": job.run} for job in left])
         return
-    for job in left:
-        say(f"{job.id}  {job}")
-    say(f"missing: {len(left)} of {counted(len(jobs), 'run')}; nothing was run")
-
-
-def _run(
-    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], cache: Path | None, raw: bool, quiet: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
-    import torch
-
-    from longshift.paper import reproduce as make, unfinished_jobs, without_repeats
-    from longshift.training import Runtime, graceful_stop
-
+    jobs = jobs_of(workspace, recipes)
+    if dry_run:
+        left = unfinished_jobs(workspace, jobs)
+        if as_json:
+            print_json([{"job": job.id, "what": str(job), "run": job.run} for job in left])
+            return
+        for job in left:
+            say(f"{job.id}  {job}")
+        say(f"missing: {len(left)} of {counted(len(jobs), 'run')}; nothing was run")
+        return
     require_writable(workspace.out / "README.md")
-    if not quiet:
-        jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
-        if left := len(unfinished_jobs(workspace, jobs)):
-            devices = [slot.device for slot in slots]
-            tell(opening(len(jobs), "run", left, devices))
+    if again:
+        say(f"{counted(clear_failed_runs(workspace, recipes), 'failed run')} will run again")
+    if not quiet and (waiting := len(unfinished_jobs(workspace, jobs))):
+        tell(opening(len(jobs), "run", waiting, [slot.device for slot in slots]))
     if slots[0].device == "cpu":
         torch.set_num_threads(slots[0].threads)
     with graceful_stop(announce_stop) as asked:
         made = make(
-            workspace, recipes, slots, Runtime(device=slots[0].device, cache=cache), asked,
+            workspace, recipes, slots, Runtime(device=slots[0].device, cache=execution.get("cache")), asked,
             lambda label, total: progress(label, total, quiet), raw,
         )  # fmt: skip
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in made.files.items()}
-        print_json(
-            {"files": files, "impossible": made.impossible, "failed": made.failed, "failed_runs": made.failed_runs}
-        )
+        print_json({**vars(made), "files": files})
     _print_made(workspace, recipes, made, quiet or as_json)
 
 
+def _list(
+    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool, quiet: bool, as_json: bool
+) -> None:
+    from longshift.paper import list_status
+    from longshift.templates import render
+
+    found = list_status(workspace, recipes, slots, measure, lambda label, total: progress(label, total, quiet))
+    if as_json:
+        place = {"data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name}
+        print_json({**place, **asdict(found)})
+    else:
+        say(render("longshift.paper", "status.txt.j2", workspace=workspace, found=found))
+
+
 def _print_made(workspace: Workspace, recipes: Sequence[Recipe], made: ReproduceResult, quiet: bool) -> None:
-    for recipe in recipes:
-        if recipe.name in made.files and not quiet:
-            say(f"{recipe.label:<10} {recipe.name}: {', '.join(path.name for path in made.files[recipe.name])}")
     for name, reason in made.impossible.items():
         tell(f"{name} is not possible here: {reason}")
     if not quiet:
+        for recipe in recipes:
+            if recipe.name in made.files:
+                say(f"{recipe.label:<10} {recipe.name}: {', '.join(path.name for path in made.files[recipe.name])}")
         files = counted(sum(map(len, made.files.values())), "file")
         say(f"wrote {files} to {workspace.out}; start with its README.md")
     complaints = []
     if made.failed or (made.impossible and not made.files):
         reasons = {**made.failed, **(made.impossible if not made.files else {})}
-        asked = counted(len(recipes), "recipe")
-        complaints.append(f"{len(reasons)} of {asked} could not be made:\n{_bullets(reasons)}")
+        complaints.append(f"{len(reasons)} of {counted(len(recipes), 'recipe')} could not be made:{_bullets(reasons)}")
     if made.failed_runs:
-        known, count = dict(list(made.failed_runs.items())[:SHOWN_FAILURES]), len(made.failed_runs)
-        more = f"\n  and {count - len(known)} more" if count > len(known) else ""
-        complaints.append(
-            f"{counted(count, 'run')} failed and {agree(count, 'is', 'are')} missing in the results; run "
-            f"{agree(count, 'it', 'them')} again with --retry:\n{_bullets(known)}{more}"
-        )
+        failed = counted(len(made.failed_runs), "run")
+        complaints.append(f"{failed} failed; run again with --retry:{_bullets(made.failed_runs)}")
     if complaints:
         raise LongshiftError("\n".join(complaints))
 
 
 def _bullets(reasons: dict[str, str]) -> str:
-    return "\n".join(f"  - {name}: {reason}" for name, reason in reasons.items())
+    lines = [f"\n  - {name}: {reason}" for name, reason in reasons.items()]
+    more = f"\n  and {len(lines) - SHOWN_FAILURES} more" if len(lines) > SHOWN_FAILURES else ""
+    return "".join(lines[:SHOWN_FAILURES]) + more

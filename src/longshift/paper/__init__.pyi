@@ -1,14 +1,6 @@
 from .published_tables import overall_results as overall_results, paper_table as paper_table
-from .recipe import Recipe as Recipe, read_results as read_results
-from .recipe_status import (
-    cost_group as cost_group,
-    hours_of as hours_of,
-    known_costs as known_costs,
-    measure_costs as measure_costs,
-    status_of as status_of,
-    unfinished_jobs as unfinished_jobs,
-    without_repeats as without_repeats,
-)
+from .recipe import Recipe as Recipe
+from .recipe_status import jobs_of as jobs_of, list_status as list_status, unfinished_jobs as unfinished_jobs
 from .reproducing import (
     ReproduceResult as ReproduceResult,
     all_recipes as all_recipes,

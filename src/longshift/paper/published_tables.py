@@ -2,14 +2,13 @@
 
 Methods carry their registry names; settings and datasets the names used everywhere in this package; targets the
 paper's letters (PACS: A art_painting, C cartoon, P photo, S sketch; VLCS: C caltech, L labelme, S sun,
-V pascal_voc; OfficeHome: A art, C clipart, P product, R real_world). Accuracies are in percent.
+V pascal_voc; OfficeHome: A art, C clipart, P product, R real_world). Accuracies are in percent. `tables/README.md`
+lists the tables.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import replace
 from importlib import resources
 
 import pandas as pd
@@ -20,45 +19,16 @@ from longshift.report import Table, compare, published
 _FOLDER = resources.files(__package__) / "tables"
 
 
-@dataclass(frozen=True)
-class PaperTable:
-    """What a table shows; `label` is its LaTeX label, `columns` those of the data frame (none if it is missing)."""
-
-    label: str
-    title: str
-    name: str = ""
-    unit: str = ""
-    columns: tuple[str, ...] = ()
-    note: str = ""
-
-
-@cache
-def _index(kind: str) -> tuple[PaperTable, ...]:
-    index = json.loads((_FOLDER / "index.json").read_text(encoding="utf-8"))
-    return tuple(PaperTable(**{**entry, "columns": tuple(entry.get("columns", ()))}) for entry in index[kind])
-
-
-def list_tables() -> tuple[PaperTable, ...]:
-    """All tables, in the paper's order."""
-    return _index("tables")
-
-
-def missing_tables() -> tuple[PaperTable, ...]:
-    """Tables that the paper announces but whose numbers its source does not hold."""
-    return _index("missing")
-
-
 def paper_table(name: str) -> pd.DataFrame:
     """The numbers of one table; `mean` and `stderr` where the paper gives them (NaN: no standard error printed).
 
     `place` is the paper's own mark: 1 bold, 2 underlined, 3 dashed, missing otherwise.
     """
-    known = {table.name: table for table in list_tables()}
+    known = {file.name.removesuffix(".csv") for file in _FOLDER.iterdir() if file.name.endswith(".csv")}
     if name not in known:
         raise UsageError(unknown_name("paper table", name, known))
     with (_FOLDER / f"{name}.csv").open(encoding="utf-8") as file:
-        frame = pd.read_csv(file, dtype={"place": "Int64"})
-    return frame[list(known[name].columns)]
+        return pd.read_csv(file, dtype={"place": "Int64"})
 
 
 def overall_results() -> pd.DataFrame:

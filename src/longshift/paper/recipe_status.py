@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +15,8 @@ from longshift.errors import LongshiftError
 from longshift.io import read_json, write_json
 from longshift.paper.recipe import Recipe, read_results
 from longshift.paper.workspace import Workspace
-from longshift.progress import Tick, silent
-from longshift.sweep import FINISHED, Entry, Job, measure_cost
+from longshift.progress import Bar, Tick, no_bar, silent
+from longshift.sweep import FINISHED, Job, Slot, measure_cost
 from longshift.training import Runtime, TaskCache
 
 State = Literal["done", "ready", "partly", "missing", "impossible"]
@@ -41,9 +41,31 @@ class RecipeStatus:
     files: tuple[str, ...]
     note: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return {**asdict(self), "files": list(self.files)}
+
+@dataclass(frozen=True)
+class StatusList:
+    """All of `longshift reproduce --list`; recipes share runs, so the runs are fewer than the sum."""
+
+    slots: int
+    runs: int
+    missing: int
+    hours: float | None
+    recipes: tuple[RecipeStatus, ...]
+
+
+def list_status(
+    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool = False, bar: Bar = no_bar
+) -> StatusList:
+    """Look at the store and the folder of results; `measure`: time a few steps of each kind of run not yet known."""
+    jobs = jobs_of(workspace, recipes)
+    costs = known_costs(workspace, jobs)
+    unknown = {cost_group(job) for job in jobs} - set(costs)
+    if measure and unknown:
+        with bar("measuring", len(unknown)) as tick:
+            costs = measure_costs(workspace, jobs, costs, slots[0].device, tick)
+    found = tuple(status_of(workspace, recipe, costs, len(slots)) for recipe in recipes)
+    left = unfinished_jobs(workspace, jobs)
+    return StatusList(len(slots), len(jobs), len(left), hours_of(left, costs, len(slots)), found)
 
 
 def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) -> RecipeStatus:
@@ -70,6 +92,11 @@ def status_of(workspace: Workspace, recipe: Recipe, costs: Costs, slots: int) ->
         recipe.name, recipe.label, recipe.kind, recipe.title, len(jobs), done, failed, len(left),
         hours_of(left, costs, slots), shape if jobs else {}, state, files, note,
     )  # fmt: skip
+
+
+def jobs_of(workspace: Workspace, recipes: Iterable[Recipe]) -> list[Job]:
+    """The runs of some recipes, each once."""
+    return without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
 
 
 def without_repeats(jobs: Iterable[Job]) -> list[Job]:
@@ -114,8 +141,9 @@ def hours_of(jobs: Sequence[Job], costs: Costs, slots: int) -> float | None:
     return sum(known) / 3600 / max(slots, 1) if len(known) == len(times) else None
 
 
-def known_costs(workspace: Workspace, jobs: Iterable[Job], entries: Mapping[str, Entry]) -> Costs:
+def known_costs(workspace: Workspace, jobs: Sequence[Job]) -> Costs:
     """Mean time of finished runs of each kind, else what was measured before (OUT/costs.json)."""
+    entries = read_results(workspace, jobs).entries
     found: dict[str, list[float]] = {}
     for job in jobs:
         entry = entries[job.fingerprint]
@@ -126,13 +154,12 @@ def known_costs(workspace: Workspace, jobs: Iterable[Job], entries: Mapping[str,
     return {**(read_json(file) if file.exists() else {}), **finished}
 
 
-def measure_costs(workspace: Workspace, jobs: Iterable[Job], known: Costs, device: str, tick: Tick = silent) -> Costs:
+def measure_costs(workspace: Workspace, jobs: Sequence[Job], known: Costs, device: str, tick: Tick = silent) -> Costs:
     """Train a few steps of each kind that is not known; kept in OUT/costs.json for the next time."""
     found, tasks = dict(known), TaskCache()
     torch.set_num_threads(1)
-    listed = list(jobs)
     workspace.write_settings()
-    for job in listed:
+    for job in jobs:
         name = cost_group(job)
         if name not in found:
             config = job.config

@@ -21,7 +21,7 @@ from longshift.paper.recipe import (
     predictions_file,
     read_results,
 )
-from longshift.paper.recipe_status import read_ledger, unfinished_jobs, without_repeats, write_ledger
+from longshift.paper.recipe_status import jobs_of, read_ledger, unfinished_jobs, without_repeats, write_ledger
 from longshift.paper.workspace import Workspace
 from longshift.progress import Bar, Tick, no_bar
 from longshift.report import LATEX_PACKAGES, csv_tables, escape, latex_table, markdown_table
@@ -93,7 +93,7 @@ def reproduce(
 
     `raw`: CSV cells without a quote in front of what a spreadsheet would run.
     """
-    jobs = without_repeats(job for recipe in recipes for job in recipe.jobs(workspace))
+    jobs = jobs_of(workspace, recipes)
     _run_missing(workspace, recipes, jobs, slots, runtime, stop, bar)
     results = read_results(workspace, jobs)
     bad = [job.fingerprint for job in jobs if results.entries[job.fingerprint].state == "failed"]
@@ -110,7 +110,7 @@ def reproduce(
 
 def clear_failed_runs(workspace: Workspace, recipes: Sequence[Recipe]) -> int:
     """Let failed runs run again; how many there were."""
-    names = {job.fingerprint for recipe in recipes for job in recipe.jobs(workspace)}
+    names = {job.fingerprint for job in jobs_of(workspace, recipes)}
     return clear_failures(workspace.store, names) + clear_failures(workspace.again, names)
 
 
