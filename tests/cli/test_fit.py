@@ -268,7 +268,6 @@ def test_mistakes(vectors: Path, tmp_path: Path, flags: list[str], message: str)
     ("words", "message"),
     [
         (["/nowhere/sites"], "no file or folder 'nowhere' in /"),
-        (["digits", "--method", "ndlc"], "did you mean ndcl"),
         (["digits", "--minutes", "0"], "expected a positive number"),
     ],
 )

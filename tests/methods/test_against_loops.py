@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from longshift.methods import get_method
-from longshift.methods.base import Method, Problem
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method, Problem
 from longshift.nn.network import Network
 from longshift.rng import HostDraws
 from tests.methods.loops import LOOPS, Part

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from longshift.methods import all_methods
-from longshift.methods.base import Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method
 from longshift.rng import Draws, HostDraws, Request
 from longshift.training.batch_source import Source
 from longshift.training.graph_rng import TapedDraws

@@ -12,8 +12,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from longshift.methods import get_method
-from longshift.methods.base import Method, Problem
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method, Problem
 from longshift.methods.eqrm import EQRM
 from longshift.methods.tcri import TCRI
 from longshift.nn.network import Network

@@ -14,8 +14,7 @@ from longshift.errors import ConfigError
 from longshift.losses import NDCLLoss, NDCLRecipe
 from longshift.losses.ndcl_loss import RELEASED
 from longshift.methods import get_method
-from longshift.methods.base import Problem
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Problem
 from longshift.methods.ndcl import ABLATIONS, NDCL, NDCLConfig
 from longshift.nn.network import Network
 from longshift.rng import HostDraws

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from longshift.methods import get_method
-from longshift.methods.base import Method, Problem
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method, Problem
 from longshift.nn.network import Network, Precision
 from longshift.rng import HostDraws
 

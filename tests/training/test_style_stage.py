@@ -14,7 +14,7 @@ from benchmarks.agreement import config_for, term_difference, trained, weight_di
 from longshift.errors import ConfigError, LongshiftError
 from longshift.losses import KERNELS_SHAPE, STYLE_KINDS, choose_partners
 from longshift.methods import StyleConfig
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch
 from longshift.rng import HostDraws
 from longshift.training import resolve, style_stage
 from longshift.training.batches import Inputs

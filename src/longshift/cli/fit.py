@@ -67,13 +67,11 @@ def fit(
     Press Ctrl-C once to save everything and stop; the same command resumes.
     """
     from longshift.data import holds_vectors, load_dataset, require_dataset
-    from longshift.methods import check_names
 
     # Before PyTorch is imported, which takes seconds.
     if minutes is not None and minutes <= 0:
         raise UsageError(f"--minutes: expected a positive number, got {minutes:g}")
     require_dataset(data)
-    check_names(run.get("method", "ndcl_plus"), run.get("hparams", {}))
     if target is not None and not holds_vectors(data):  # vectors may be gigabytes to read
         from longshift.fitting import held_out_site
 

@@ -1,5 +1,16 @@
-from .base import Losses as Losses, Method as Method, Problem as Problem
-from .batch import Batch as Batch
+from .base import Batch as Batch, Losses as Losses, Method as Method, Problem as Problem
+
+# Used by the other packages of longshift; not public.
+from .catalog import (
+    FAMILIES as FAMILIES,
+    MethodInfo as MethodInfo,
+    cost_cell as cost_cell,
+    cost_note as cost_note,
+    format_value as format_value,
+    hyper_parameter_rows as hyper_parameter_rows,
+    method_details as method_details,
+    method_summary as method_summary,
+)
 from .config import (
     MethodConfig as MethodConfig,
     StyleConfig as StyleConfig,
@@ -15,26 +26,12 @@ from .config import (
     uniform as uniform,
     unused as unused,
 )
-
-# Used by the other packages of longshift; not public.
-from .info import (
-    FAMILIES as FAMILIES,
-    MethodInfo as MethodInfo,
-    check_names as check_names,
-    cost_cell as cost_cell,
-    cost_note as cost_note,
-    method_infos as method_infos,
-    method_summary as method_summary,
-)
-from .method_catalog import (
-    format_value as format_value,
-    hyper_parameter_rows as hyper_parameter_rows,
-    method_details as method_details,
-)
-from .method_creation import create_method as create_method, list_methods as list_methods
 from .registry import (
     all_methods as all_methods,
+    create_method as create_method,
     get_method as get_method,
+    list_methods as list_methods,
+    method_infos as method_infos,
     methods_without_presets as methods_without_presets,
     register as register,
 )

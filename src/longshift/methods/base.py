@@ -1,4 +1,7 @@
-"""The base class of methods. Most methods define only `loss`; those with their own optimization override `step`."""
+"""The base class of methods, and the batches and losses it works with.
+
+Most methods define only `loss`; those with their own optimization override `step`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,79 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from longshift.methods.batch import Batch
+from longshift.methods.catalog import MethodInfo
 from longshift.methods.config import MethodConfig, StyleConfig
-from longshift.methods.info import MethodInfo
 from longshift.nn import Network, optim
 from longshift.rng import Draws, HostDraws
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`domains * per_domain` samples; rows `d * per_domain ... (d + 1) * per_domain - 1` belong to domain d.
+
+    Attributes:
+        x: Inputs (B, ...).
+        y: Classes (B,), int64.
+        d: Domains (B,), int64: 0 0 0 1 1 1 2 2 2.
+        domains: Number of domains.
+        style_d: The domain (B,) whose style a sample has; None if no styles are mixed.
+
+    Example:
+        >>> import torch
+        >>> batch = Batch(torch.rand(6, 4), torch.arange(6) % 3, torch.tensor([0, 0, 0, 1, 1, 1]), domains=2)
+        >>> batch.by_domain(batch.y).tolist()
+        [[0, 1, 2], [0, 1, 2]]
+    """
+
+    x: Tensor
+    y: Tensor
+    d: Tensor
+    domains: int
+    # (B,) int64: the domain whose style a sample has, d where its style is its own; None without a style stage
+    style_d: Tensor | None = None
+
+    @classmethod
+    def from_samples(cls, x: Tensor, y: Tensor, d: Tensor, domains: int) -> Batch:
+        """Sort samples by domain.
+
+        Args:
+            x: Inputs (B, ...).
+            y: Classes (B,), int64.
+            d: Domains (B,), int64, in any order; each domain has the same number of samples.
+            domains: Number of domains.
+
+        Returns:
+            The batch.
+
+        Raises:
+            ValueError: If the domains have different numbers of samples. The check reads `d` on the host.
+
+        Example:
+            >>> import torch
+            >>> x, y, d = torch.arange(4), torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 1, 0])
+            >>> batch = Batch.from_samples(x, y, d, domains=2)
+            >>> batch.x.tolist(), batch.d.tolist()
+            ([1, 3, 0, 2], [0, 0, 1, 1])
+        """
+        sizes = [int((d == domain).sum()) for domain in range(domains)]
+        if len(set(sizes)) != 1 or sum(sizes) != len(d):
+            raise ValueError(
+                f"Expected the same number of samples from each of the {domains} domains, got {sizes} of {len(d)}."
+            )
+        order = d.argsort(stable=True)
+        return cls(x[order], y[order], d[order], domains)
+
+    def __len__(self) -> int:
+        return int(self.y.shape[0])
+
+    @property
+    def per_domain(self) -> int:
+        """Samples per domain."""
+        return len(self) // self.domains
+
+    def by_domain(self, values: Tensor) -> Tensor:
+        """View values per sample (B, ...) as (domains, per_domain, ...)."""
+        return values.reshape(self.domains, self.per_domain, *values.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -192,3 +263,36 @@ class Method(nn.Module):
 def scalar_buffer(value: float = 0.0) -> Tensor:
     """Create a number that `before_step` can change: `self.register_buffer("weight", scalar_buffer(1.0))`."""
     return torch.tensor(value, dtype=torch.get_default_dtype())
+
+
+@dataclass(frozen=True)
+class Annealing:
+    """The weight of the penalty `before` step `start` and `after` it; `lr` is the learning rate after the reset."""
+
+    start: int
+    before: float
+    after: float
+    lr: float | None = None
+
+
+class AnnealedMethod(Method):
+    """A method with the buffer `penalty_weight`, which changes as `annealing` says."""
+
+    penalty_weight: Tensor
+
+    def annealing(self) -> Annealing:
+        """Return when and how the weight changes."""
+        raise NotImplementedError(f"{type(self).__name__} must define annealing()")
+
+    def build(self) -> None:
+        """Add the weight as a buffer, so that a captured step reads the current value."""
+        self.register_buffer("penalty_weight", scalar_buffer())
+
+    def before_step(self, index: int) -> None:
+        """Set the weight; when it changes, reset the optimizers, because old moments do not fit the new loss."""
+        super().before_step(index)
+        plan = self.annealing()
+        self.penalty_weight.fill_(plan.before if index < plan.start else plan.after)
+        if index == plan.start:
+            for name in self.optimizers:
+                self.reset_optimizer(name, plan.lr)

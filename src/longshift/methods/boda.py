@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import BoDALoss, CORALLoss
-from longshift.methods.base import Losses, Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Losses, Method
 from longshift.methods.config import MethodConfig, choice, hp, int_uniform, power, uniform
 from longshift.methods.registry import register
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import kde_quantile
-from longshift.methods.base import Losses, Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Losses, Method
 from longshift.methods.config import MethodConfig, fixed, hp, power, uniform
 from longshift.methods.registry import register
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch.nn.functional import cross_entropy
 
-from longshift.methods.base import Losses, Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Losses, Method
 from longshift.methods.registry import register
 
 

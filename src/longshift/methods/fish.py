@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from longshift.methods.base import Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method
 from longshift.methods.config import MethodConfig, choice, hp
 from longshift.methods.registry import register
 from longshift.nn import copy_tensors, trainable

@@ -5,9 +5,7 @@ from __future__ import annotations
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import FishrPenalty, head_gradient_variance
-from longshift.methods.annealing import AnnealedMethod, Annealing
-from longshift.methods.base import Losses
-from longshift.methods.batch import Batch
+from longshift.methods.base import AnnealedMethod, Annealing, Batch, Losses
 from longshift.methods.config import MethodConfig, hp, int_uniform, power, uniform
 from longshift.methods.registry import register
 

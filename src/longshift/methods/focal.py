@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from longshift.losses import FocalLoss
-from longshift.methods.base import Losses, Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Losses, Method
 from longshift.methods.config import MethodConfig, hp, log_uniform
 from longshift.methods.registry import register
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.methods.base import Method, scalar_buffer
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method, scalar_buffer
 from longshift.methods.config import MethodConfig, fixed, hp
 from longshift.methods.registry import register
 from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, trainable

@@ -5,8 +5,7 @@ from __future__ import annotations
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import MMDLoss
-from longshift.methods.base import Losses, Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Losses, Method
 from longshift.methods.config import MethodConfig, hp, power
 from longshift.methods.registry import register
 

@@ -22,8 +22,7 @@ from longshift.losses import (
     NDCLLoss,
     NDCLRecipe,
 )
-from longshift.methods.base import Losses, Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Losses, Method
 from longshift.methods.config import MethodConfig, fixed, hp, log_uniform, uniform
 from longshift.methods.registry import register
 

@@ -6,9 +6,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import RISK_GAMMAS, mmd
-from longshift.methods.annealing import AnnealedMethod, Annealing
-from longshift.methods.base import Losses, scalar_buffer
-from longshift.methods.batch import Batch
+from longshift.methods.base import AnnealedMethod, Annealing, Batch, Losses, scalar_buffer
 from longshift.methods.config import MethodConfig, choice, fixed, hp, int_uniform, power, uniform, with_default
 from longshift.methods.registry import register
 

@@ -7,8 +7,7 @@ from typing import ClassVar
 import torch
 
 from longshift.losses import InverseFrequencyCE
-from longshift.methods.base import Losses, Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Losses, Method
 from longshift.methods.registry import register
 
 

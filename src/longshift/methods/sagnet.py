@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.methods.base import Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method
 from longshift.methods.config import MethodConfig, hp, power
 from longshift.methods.registry import register
 from longshift.nn import gradients, optim, set_gradients, trainable

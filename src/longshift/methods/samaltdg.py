@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import maximum_square_loss
-from longshift.methods.base import Method
-from longshift.methods.batch import Batch
+from longshift.methods.base import Batch, Method
 from longshift.methods.config import MethodConfig, hp, power
 from longshift.methods.registry import register
 from longshift.nn import MLP, gradients, reverse_gradient, set_gradients, sharpness_aware_gradients, trainable

@@ -10,9 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import class_hsic, classes_present
-from longshift.methods.annealing import AnnealedMethod, Annealing
-from longshift.methods.base import Losses
-from longshift.methods.batch import Batch
+from longshift.methods.base import AnnealedMethod, Annealing, Batch, Losses
 from longshift.methods.config import MethodConfig, fixed, hp, power
 from longshift.methods.registry import register
 from longshift.nn import Network, optim

@@ -7,9 +7,7 @@ from typing import ClassVar
 from torch.nn.functional import cross_entropy
 
 from longshift.losses import spread
-from longshift.methods.annealing import AnnealedMethod, Annealing
-from longshift.methods.base import Losses
-from longshift.methods.batch import Batch
+from longshift.methods.base import AnnealedMethod, Annealing, Batch, Losses
 from longshift.methods.config import MethodConfig, hp, power
 from longshift.methods.registry import register
 
