@@ -4,13 +4,13 @@
 
 Fits the accuracy at a site by a logistic function of the logits of agreement and dispersity, with the same weight for
 each dataset, on the seeds from 100 to 199, sites as they are and with other class frequencies. The printed numbers
-stand in `longshift/inference/site_signals.py`.
+stand in `longshift/inference/expected_accuracy.py`.
 
 On all seeds from 100 on, with these numbers given, fits how much wider than the errors at held-out sites ask for the
 interval must be: the quantile (`LEVEL`) of the error divided by that width, both in logits, as a constant and what the
 excess of the distance, the dominance of a class and few samples add, none of it negative. Sites without any of these
 weigh as much together as all others. Quantile regression of the errors of held-out cases is conformal prediction with
-coverage in groups (Gibbs, Cherian and Candes 2023). The printed numbers stand in `longshift/inference/site_doubt.py`.
+coverage in groups (Gibbs, Cherian and Candes 2023). The printed numbers stand in the same file.
 PACS has no such seeds: it plays no part in either choice.
 """
 
@@ -26,10 +26,8 @@ import pandas as pd
 from scipy import sparse, special
 from scipy.optimize import linprog, minimize
 
-from longshift.analysis import LEVEL, Evidence, corrected_estimate, logit_share
-from longshift.inference import Doubt, relative_excess
-from longshift.inference.site_estimate import ONE_SITE as HELD_ONE_SITE
-from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
+from longshift.inference import LEVEL, Doubt, Evidence, corrected_estimate, logit_share, relative_excess
+from longshift.inference.expected_accuracy import AGREEMENT, CONSTANT, DISPERSITY, ONE_SITE as HELD_ONE_SITE
 
 FIRST_SEED = 100  # of the rows that choose; those below judge
 FAR_SEED = 200  # of the rows with far sites too, which choose the width of the interval only

@@ -31,8 +31,9 @@ from benchmarks.common import write_rows
 from benchmarks.label_free_constants import FAR_SEED
 from benchmarks.nested_sites import Case, Outputs, all_cases, subsets, train_subset
 from longshift.inference import class_excess, make_reference, read_signals
-from longshift.inference.site_estimate import FEWEST
+from longshift.inference.expected_accuracy import FEWEST
 from longshift.io import replacing
+from longshift.metrics import negative_entropy, probabilities
 
 # Seeds from 100 on choose the constants of the estimate and of the width of its interval
 # (`benchmarks.label_free_constants`); those from 200 on have far sites and choose the width only. The others judge.
@@ -109,20 +110,31 @@ def _row(
     role: str, site: str, run: Outputs, samples: npt.NDArray[np.int64], known: Sequence[Sequence[int]]
 ) -> dict[str, Any]:
     there = run.at[site]
-    found = read_signals(_reference(run), there.logits[samples], there.features[samples], run.temperature)
+    reference = make_reference(run.logits.shape[1], run.labels, run.features, run.sites)
+    found = read_signals(reference, there.logits[samples], there.features[samples], run.temperature)
+    atc, doc = _confidence_estimates(run, there.logits[samples])
     predicted = there.logits[samples].argmax(1)
     correct = predicted == there.labels[samples]
     values = {
         "accuracy": float(correct.mean()), "agreement": found.agreement, "dispersity": found.dispersity,
-        "confidence": found.confidence, "atc": found.thresholded, "doc": found.difference, "distance": found.nearest,
+        "confidence": found.confidence, "atc": atc, "doc": doc, "distance": found.nearest,
         "dominance": class_excess(known, predicted).excess,
     }  # fmt: skip
     rounded = {name: round(value, 5) for name, value in values.items()}
     return {"role": role, "site": site, "trained_on": len(found.distances), "n": found.n, **rounded}
 
 
-def _reference(run: Outputs) -> Any:
-    return make_reference(run.logits, run.labels, run.features, run.sites, run.temperature)
+def _confidence_estimates(run: Outputs, logits: npt.NDArray[Any]) -> tuple[float, float]:
+    """The accuracy by average thresholded confidence (ATC; Garg et al. 2022) and by difference of confidences (DoC)."""
+    known, here = (probabilities(rows, temperature=run.temperature) for rows in (run.logits, logits))
+    correct = known.argmax(axis=1) == run.labels
+    ordered, wrong = np.sort(negative_entropy(known)), int((~correct).sum())
+    # As many known samples score at or below the threshold as are misclassified.
+    threshold = (
+        -np.inf if wrong == 0 else ordered[-1] if wrong == len(ordered) else ordered[wrong - 1 : wrong + 1].mean()
+    )
+    drop = known.max(axis=1).mean() - here.max(axis=1).mean()
+    return float((negative_entropy(here) > threshold).mean()), float(np.clip(correct.mean() - drop, 0, 1))
 
 
 @dataclass(frozen=True)

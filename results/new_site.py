@@ -20,16 +20,14 @@ from benchmarks.label_free_constants import (
     ranges,
     warned,
 )
-from longshift.analysis import one_more_site
-from longshift.inference import site_doubt
-from longshift.inference.site_doubt import FEW
-from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
+from longshift.inference import expected_accuracy, one_more_site
+from longshift.inference.expected_accuracy import AGREEMENT, CONSTANT, DISPERSITY, FEW
 from results.numbers import RESULTS, markdown
 
 FOLDER = RESULTS / "new-site"
 ESTIMATES = {"confidence": "mean confidence", "atc": "ATC", "doc": "DoC"}
 SHIPPED = np.array([CONSTANT, AGREEMENT, DISPERSITY])
-WIDTHS = np.array([getattr(site_doubt, name) for name in PARTS])
+WIDTHS = np.array([getattr(expected_accuracy, name) for name in PARTS])
 USUAL = ("as is", "tail 10")  # class frequencies of the cases that count; stronger shifts have their own table
 
 

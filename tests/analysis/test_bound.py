@@ -11,10 +11,18 @@ from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from longshift.analysis.bound import Bound, Term, generalization_bound
+from longshift.analysis.bound import (
+    Bound,
+    Term,
+    closest_mixture,
+    domain_hits,
+    generalization_bound,
+    mixture_weights,
+    posterior_at,
+    posterior_out_of_fold,
+    total_variation,
+)
 from longshift.analysis.domains import DomainOutputs, domain_outputs
-from longshift.analysis.mixture import closest_mixture, mixture_weights
-from longshift.analysis.probes import domain_hits, posterior_at, posterior_out_of_fold, total_variation
 from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError, UsageError
 

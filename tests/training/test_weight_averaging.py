@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from longshift.inference.evaluate_run import evaluate
+from longshift.inference import evaluate
 from longshift.inference.loading import load_model
 from longshift.io import read_json
 from longshift.training.interrupt import Interrupted

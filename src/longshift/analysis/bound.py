@@ -24,16 +24,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import nnls
+from scipy.spatial.distance import cdist, pdist
 
 from longshift.analysis.domains import DomainOutputs, check_domains, subsample
-from longshift.analysis.mixture import mixture_weights
-from longshift.analysis.probes import domain_hits, posterior_at, posterior_out_of_fold, total_variation
-from longshift.array_types import FloatArray
-from longshift.errors import UsageError
+from longshift.array_types import FloatArray, IntArray
+from longshift.errors import LongshiftError, UsageError
 from longshift.metrics import score_samples
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
 
 LAMBDA_NOTE = "not computable: the infimum of source and target risk over all hypotheses"
 
@@ -216,3 +220,132 @@ def _posterior(
         return inside, f"the target {target.name!r} has 1 sample: its posterior cannot be held out"
     away = total_variation(np.tensordot(pi, np.stack(posteriors), axes=1), own)
     return inside, lambda w: float(w[-1] @ away)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Weights pi on the simplex, and the remaining distance (MMD) between the mixture and the target."""
+
+    weights: FloatArray  # (D,)
+    distance: float
+
+
+def closest_mixture(products: FloatArray) -> Mixture:
+    """Minimize |sum_d pi_d mu_d - mu_T| over pi >= 0, sum pi = 1, given the inner products of mu_1 ... mu_D, mu_T.
+
+    With M_de = <mu_d - mu_T, mu_e - mu_T> this is the shortest vector in a convex hull. Non-negative least squares on
+    |M^(1/2) r|^2 + k^2 (sum r - 1)^2 finds it exactly for any k > 0, as r / sum r: for a given direction of r the
+    minimum over its length is k^2 m / (m + k^2), which increases with m = pi' M pi.
+    """
+    if products.ndim != 2 or products.shape[0] != products.shape[1] or len(products) < 2:
+        raise LongshiftError(f"expected the inner products of sources and target, found a matrix {products.shape}")
+    gram, cross, own = products[:-1, :-1], products[:-1, -1], float(products[-1, -1])
+    gaps = gram - cross[:, None] - cross[None, :] + own
+    values, vectors = np.linalg.eigh(gaps)
+    root = np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T
+    k = max(float(np.sqrt(np.trace(gaps) / len(gaps))), 1e-12) if np.trace(gaps) > 0 else 1.0
+    stacked = np.vstack([root, np.full((1, len(gaps)), k)])
+    found, _ = nnls(stacked, np.append(np.zeros(len(gaps)), k))
+    weights: FloatArray = np.asarray(found, dtype=np.float64) / found.sum()
+    return Mixture(weights, max(float(weights @ gaps @ weights), 0.0) ** 0.5)
+
+
+def mixture_weights(
+    sources: Sequence[DomainOutputs], target: DomainOutputs, *, limit: int = 1_000, seed: int = 0
+) -> Mixture:
+    """Project the target's joint distribution P_T(X, Y) on the mixtures sum_d pi_d P_S^d(X, Y).
+
+    Distributions are compared by their mean embeddings under the kernel exp(-|x-x'|^2 / 2 s^2) 1[y = y'] on
+    embeddings and labels (s: median distance), on at most `limit` samples per domain. A class that the target lacks
+    only adds to the products between sources.
+    """
+    check_domains(sources, target)
+    rng = np.random.default_rng(seed)
+    points, labels = [], []
+    for domain in (*sources, target):
+        keep = subsample(len(domain), limit, rng)
+        points.append(domain.features()[keep])
+        labels.append(domain.labels[keep])
+    pool = np.concatenate(points)
+    distances = pdist(pool[subsample(len(pool), 1_000, rng)], "sqeuclidean")
+    middle = float(np.median(distances)) if len(distances) else 0.0
+    bandwidth = middle if middle > 0 else 1.0
+    count = len(points)
+    products = np.empty((count, count))
+    for i in range(count):
+        for j in range(i, count):
+            kernel = np.exp(-cdist(points[i], points[j], "sqeuclidean") / (2 * bandwidth))
+            products[i, j] = products[j, i] = float((kernel * (labels[i][:, None] == labels[j][None, :])).mean())
+    return closest_mixture(products)
+
+
+FOLDS = 5
+
+
+def domain_hits(x: FloatArray, is_second: IntArray, weights: FloatArray, seed: int = 0) -> FloatArray | None:
+    """Return for each sample whether a linear classifier, out of fold, recognizes its domain among two: (N,) of 0, 1.
+
+    With accuracies a on the first and b on the second domain, a + b - 1 estimates from below the total variation
+    sup_A |P(A) - Q(A)|, with the supremum over half-spaces: half the proxy A-distance of Ben-David et al.
+    Returns None if one of the two has a single sample, so that none can be held out.
+    """
+    from sklearn.model_selection import StratifiedKFold  # takes a second to import
+
+    sizes = np.bincount(is_second, minlength=2)
+    if sizes.min() < 2:
+        return None
+    hits = np.zeros(len(x))
+    balanced = weights.copy()
+    for side in (0, 1):
+        balanced[is_second == side] /= weights[is_second == side].sum()
+    balanced *= len(x) / balanced.sum()
+    splitter = StratifiedKFold(min(FOLDS, int(sizes.min())), shuffle=True, random_state=seed)
+    for train, held in splitter.split(x, is_second):
+        if not all(balanced[train][is_second[train] == side].any() for side in (0, 1)):
+            return None
+        model = _probe()
+        model.fit(x[train], is_second[train], logisticregression__sample_weight=balanced[train])
+        hits[held] = model.predict(x[held]) == is_second[held]
+    return hits
+
+
+def posterior_at(x: FloatArray, y: IntArray, points: FloatArray, classes: int) -> FloatArray:
+    """Estimate P(Y | X = point) of a domain with a multinomial logistic probe; a class it lacks gets 0."""
+    result = np.zeros((len(points), classes))
+    present = np.unique(y)
+    if len(present) == 1:
+        result[:, present[0]] = 1.0
+        return result
+    model = _probe().fit(x, y)
+    result[:, model.classes_] = model.predict_proba(points)
+    return result
+
+
+def posterior_out_of_fold(x: FloatArray, y: IntArray, classes: int, seed: int = 0) -> FloatArray | None:
+    """Estimate P(Y | X = x_i) at the samples of a domain, out of fold. Returns None with one sample."""
+    if len(x) < 2:
+        return None
+    result = np.zeros((len(x), classes))
+    order = np.random.default_rng(seed).permutation(len(x))
+    # Assigning the samples of each class to folds in turn keeps the class shares of every fold close to the domain's.
+    turn = order[np.argsort(y[order], kind="stable")]
+    fold = np.empty(len(x), dtype=np.int64)
+    fold[turn] = np.arange(len(x)) % min(FOLDS, len(x))
+    for k in range(min(FOLDS, len(x))):
+        train, held = fold != k, fold == k
+        result[held] = posterior_at(x[train], y[train], x[held], classes)
+    return result
+
+
+def total_variation(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Compute sup_A |p(A) - q(A)| = sum_k |p_k - q_k| / 2 along the last axis."""
+    result: FloatArray = np.abs(p - q).sum(axis=-1) / 2
+    return result
+
+
+def _probe() -> Pipeline:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))

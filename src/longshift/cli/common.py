@@ -47,6 +47,12 @@ def say(text: str, style: str = "") -> None:
     console.print(Text(printable(text), style), soft_wrap=True)
 
 
+def say_lines(text: str) -> None:
+    """Print the lines of a text on standard output, warnings in color."""
+    for line in text.splitlines():
+        say(line, "yellow" if line.startswith("warning: ") else "")
+
+
 def tell(text: str, style: str = "") -> None:
     """Print a line about the work on standard error."""
     errors.print(Text(printable(text), style), soft_wrap=True)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say, tell
+from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say_lines, tell
 from longshift.cli.run_options import runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
-from longshift.text import counted
 
 if TYPE_CHECKING:
     from longshift.data import Manifest
@@ -57,6 +56,7 @@ def embed(
     from longshift.inference import embed as vectors_of, require_table, write_table
     from longshift.io import refuse_overwrite, require_writable
     from longshift.nn import check_backbone, make_backbone, require_network_of
+    from longshift.templates import render
     from longshift.training import FrozenNetwork, Interrupted, graceful_stop, parse_runtime
 
     require_table(out)
@@ -83,11 +83,6 @@ def embed(
     for path, reason in found.skipped.items():
         caution(f"skipped {path}: {reason}")
     write_table(out, found, labeled=not unlabeled)
-    after = (
-        f"predict them: longshift predict MODEL {out}"
-        if unlabeled
-        else f"train on them: longshift fit {out}, or longshift train --data {out} --setting Natural --target SITE"
-    )
     samples, length = found.vectors.shape
     if as_json:
         print_json(
@@ -97,8 +92,7 @@ def embed(
             }
         )  # fmt: skip
     else:
-        skipped = f", {counted(len(found.skipped), 'image')} skipped" if found.skipped else ""
-        say(f"wrote {out}: {samples:,} vectors of length {length:,}{skipped}\n{after}")
+        say_lines(render("longshift.inference", "embed.txt.j2", found=found, out=out, unlabeled=unlabeled))
 
 
 def _images_below(folder: Path) -> Manifest:

@@ -19,7 +19,7 @@ from longshift.cli.common import (
     print_json,
     print_table,
     progress,
-    say,
+    say_lines,
 )
 from longshift.errors import LongshiftError, UsageError
 
@@ -56,7 +56,8 @@ def evaluate(
             raise UsageError("--on: expected no DATA with the sets of a run, got both")
         _evaluate_data(model, data, averaged, device, cache, quiet, as_json)
         return
-    from longshift.inference import ALL_SITES, evaluate as measure
+    from longshift.inference import evaluate as measure
+    from longshift.templates import render
     from longshift.training import SETS, Runtime
 
     unknown = [name for name in sets or () if name not in SETS]
@@ -93,10 +94,7 @@ def evaluate(
             + ("" if found["agrees"] else " before: the accuracy in result.json.")
         )
         print_table(f"{found['folder']} ({found['weights']} weights)", columns, rows, caption)
-        if "target" not in found and not sets:
-            say(f"No target: {ALL_SITES}.")
-        if found["recorded"] and found["agrees"]:
-            say("The accuracies agree with result.json.")
+        say_lines(render("longshift.inference", "evaluate.txt.j2", found=found, sets=sets))
     if not found["agrees"]:
         raise LongshiftError(
             f"{found['folder']}: expected the accuracies in result.json, got others. "
@@ -108,19 +106,20 @@ def _evaluate_data(
     model: Path, data: str, averaged: bool, device: str, cache: Path | None, quiet: bool, as_json: bool
 ) -> None:
     """Print one row per site and the classes of all of them."""
-    from longshift.inference import evaluate_site, load_model, seen_words
+    from longshift.inference import evaluate_site, load_model
+    from longshift.templates import render
 
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
     loaded = load_model(model, weights, device)
     results = evaluate_site(loaded, data, cache=cache, bar=lambda label, n: progress(label, n, quiet))
-    told = seen_words(loaded, results)
+    held_out = loaded.knowledge.held_out if loaded.knowledge else ()
+    seen = render("longshift.inference", "evaluate_seen.txt.j2", results=results, held_out=held_out)
     if as_json:
-        if told:
-            caution(f"warning: {told}")
+        for line in seen.splitlines():
+            caution(line)
         print_json([result.to_json() for result in results])
         return
-    if told:
-        say(f"warning: {told}", "yellow")
+    say_lines(seen)
     rows = [
         [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy), percent(r.found.macro_f1),
          percent(r.ece)]
@@ -137,5 +136,4 @@ def _evaluate_data(
             mostly = f"{classes[wrong]} ({counts[wrong]})" if counts[wrong] else ""
             table.append([name, sum(counts), percent(counts[k] / sum(counts)), mostly])
     print_table("", ("class", "n", "accuracy", "most often misclassified as"), table)
-    for result in results:
-        say(result.sentence())
+    say_lines(render("longshift.inference", "evaluate_site.txt.j2", results=results))

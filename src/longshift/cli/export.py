@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import AveragedFlag, JsonFlag, ModelArgument, caution, print_json, say
+from longshift.cli.common import AveragedFlag, JsonFlag, ModelArgument, caution, print_json, say_lines
 from longshift.errors import UsageError
 
 
@@ -33,6 +33,7 @@ def export(
         longshift export fits/mysites --out mysites.onnx
     """
     from longshift.inference import export as write
+    from longshift.templates import render
 
     if format is None:
         format = "torch" if out is not None and out.suffix.lower() == ".pt2" else "onnx"
@@ -53,11 +54,4 @@ def export(
             }
         )
         return
-    if done.real:
-        checked = f"{done.random} random inputs and {done.real} {done.noun} of the training data"
-    else:
-        checked = f"{done.random} random inputs (the training data could not be read here)"
-    say(
-        f"wrote {done.file} ({done.file.stat().st_size / 1e6:.1f} MB); {done.description.name} describes how to use "
-        f"it\nlargest difference from PyTorch {done.difference:.1e}, on {checked}"
-    )
+    say_lines(render("longshift.inference", "export.txt.j2", done=done, size=done.file.stat().st_size))

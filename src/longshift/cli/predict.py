@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,6 +20,7 @@ from longshift.cli.common import (
     print_table,
     progress,
     say,
+    say_lines,
 )
 from longshift.errors import LongshiftError, UsageError
 
@@ -119,7 +119,7 @@ def predict(
 
         write_site_page(page, loaded, found, site_name(images))
     if as_json:
-        for sentence in found.site_warnings:
+        for sentence in found.warnings():
             caution(f"warning: {sentence}")
         print_json(value)
         return
@@ -128,27 +128,7 @@ def predict(
         print_table("", ("path", "class", "probability", ""), rows)
         if len(found.rows) > SHOWN:
             say(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
-    counts = ", ".join(f"{name} {n}" for name, n in Counter(p.label for p in found.rows).most_common(10))
-    doubtful = sum(p.unsure for p in found.rows)
-    measured = "" if found.all_unsure else f" (probability below {found.unsure_below:g})"
-    if found.sure_accuracy is not None:
-        right = f"at held-out sites, {100 * found.sure_accuracy:.0f}% of the predictions above it were right"
-        measured = f" (probability below {found.unsure_below:g}; {right})"
-    say(
-        f"{len(found.rows)} predicted ({counts}), {doubtful} of them unsure{measured}, {len(found.skipped)} skipped"
-        + (f"; written to {out}" if out else "")
-    )
-    if found.all_unsure:
-        say(found.all_unsure)
-    if page is not None:
-        say(f"page    {page}")
-    for sentence in found.site_warnings:  # next to the number that they make unreliable, also in a file
-        say(f"warning: {sentence}", "yellow")
-    if found.estimate:
-        for sentence in found.estimate.statements():
-            say(sentence)
-    elif found.no_estimate:
-        say(found.no_estimate)
+    say_lines(found.to_text(out, page))
 
 
 def _lines() -> list[str]:

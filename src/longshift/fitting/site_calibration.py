@@ -61,4 +61,4 @@ def _reference(arrays: Arrays, sites: Sequence[str]) -> tuple[Reference, float]:
     logits, labels = arrays["validation_logits"], arrays["validation_labels"]
     temperature = fit_temperature(logits, labels)
     names = [sites[int(d)] for d in arrays["validation_domains"]]
-    return make_reference(logits, labels, arrays["validation_features"], names, temperature), temperature
+    return make_reference(logits.shape[1], labels, arrays["validation_features"], names), temperature

@@ -46,14 +46,14 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
     noun = "vector" if model.info.vectors else "image"
     summary = [
         *([found.warning] if found.warning else []),
-        *(f"Warning: {sentence}" for sentence in found.site_warnings),
+        *(f"Warning: {sentence}" for sentence in found.warnings()),
         *(
-            found.estimate.statements()
-            if found.estimate
-            else ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
+            found.findings()
+            or ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
         ),
-        found.all_unsure
-        or f"{doubtful} of {counted(len(found.rows), noun)} {agree(doubtful, 'is', 'are')} unsure (probability below "
+        "All predictions are unsure: no threshold helped at the held-out sites."
+        if found.all_unsure
+        else f"{doubtful} of {counted(len(found.rows), noun)} {agree(doubtful, 'is', 'are')} unsure (probability below "
         f"{found.unsure_below:g}).",
         *([f"{counted(len(found.skipped), 'file')} could not be read."] if found.skipped else []),
     ]
@@ -81,7 +81,7 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
         ("Classes", str(len(model.classes))),
     ]
     if found.estimate:
-        facts.append(("Expected accuracy", found.estimate.short()))
+        facts.append(("Expected accuracy", _short(found)))
     return Page(f"{site}: predictions at a new site", summary, [s for s in sections if s.body or s.parts], facts)
 
 
@@ -91,7 +91,7 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
     assert estimate is not None
     assert knowledge is not None
     names = (
-        "samples", "accuracy, %", "agreement", "dispersity", "confidence", "ATC", "DoC", "distance", "unlike, %"
+        "samples", "accuracy, %", "agreement", "dispersity", "confidence", "distance"
     )  # fmt: skip
     columns = tuple(Column(name, higher_is_better=None) for name in names)
     rows = []
@@ -99,12 +99,10 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
         (f"{site} (expected{', unreliable' if estimate.unreliable else ''})", estimate.signals, estimate.accuracy.mean),
         *((held.site, held.signals, held.accuracy) for held in knowledge.held_out),
     ):
-        shares = (
-            signals.agreement, signals.dispersity, signals.confidence, signals.thresholded, signals.difference
-        )  # fmt: skip
+        shares = (signals.agreement, signals.dispersity, signals.confidence)
         cells = (
             Cell(float(signals.n), digits=0), Cell(100 * accuracy), *(Cell(100 * value) for value in shares),
-            Cell(signals.nearest, digits=2), Cell(100 * signals.unlike),
+            Cell(signals.nearest, digits=2),
         )  # fmt: skip
         rows.append(Row(label, label, "", cells))
     return Table(
@@ -113,11 +111,16 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
         "dispersity, and corrected by the errors of this estimate at the held-out sites. agreement: predictions (%) "
         "that the nearest class mean confirms once the site's shift is removed from the features. dispersity: how "
         "certain predictions are, and how well they tell classes apart (100: certain). confidence: mean calibrated "
-        "probability of the predicted class. ATC, DoC: accuracy by average thresholded confidence and by difference "
-        "of confidences. distance: between the mean features of the site and of the nearest training site, in units "
-        "of the spread inside sites. unlike: share of single samples that are farther from the known samples than 99% "
-        "of the known samples are from each other.",
+        "probability of the predicted class. distance: between the mean features of the site and of the nearest "
+        "training site, in units of the spread inside sites.",
     )  # fmt: skip
+
+
+def _short(found: Predictions) -> str:
+    estimate = found.estimate
+    assert estimate is not None
+    reach = f"{100 * estimate.accuracy.low:.0f} to {100 * estimate.accuracy.high:.0f}%"
+    return f"{100 * estimate.accuracy.mean:.0f}%{', unreliable here' if estimate.unreliable else ''} ({reach})"
 
 
 def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:

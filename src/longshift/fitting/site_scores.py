@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from longshift.analysis import ENOUGH_SITES, LEVEL, one_more_site
+from longshift.inference import ENOUGH_SITES, LEVEL, one_more_site
 from longshift.metrics import mean_class_accuracy
 from longshift.report import share_interval, weak_below, weak_indices
 from longshift.text import agree, counted, some

@@ -1,41 +1,46 @@
 from .embedding import Embedded as Embedded, embed as embed, require_table as require_table, write_table as write_table
-from .evaluate_run import ALL_SITES as ALL_SITES, evaluate as evaluate
+from .evaluation import evaluate as evaluate, evaluate_site as evaluate_site
+from .expected_accuracy import (
+    ENOUGH_SITES as ENOUGH_SITES,
+    LEVEL as LEVEL,
+    Doubt as Doubt,
+    Evidence as Evidence,
+    HeldOutSite as HeldOutSite,
+    Range as Range,
+    Reference as Reference,
+    Signals as Signals,
+    SiteKnowledge as SiteKnowledge,
+    SureRule as SureRule,
+    choose_sure as choose_sure,
+    class_excess as class_excess,
+    corrected_estimate as corrected_estimate,
+    estimate_site as estimate_site,
+    logit_share as logit_share,
+    make_reference as make_reference,
+    novelty as novelty,
+    one_more_site as one_more_site,
+    read_knowledge as read_knowledge,
+    read_memory as read_memory,
+    read_signals as read_signals,
+    relative_excess as relative_excess,
+    write_knowledge as write_knowledge,
+    write_memory as write_memory,
+)
 from .exporting import export as export
-from .labeled_site import SiteResult as SiteResult, evaluate_site as evaluate_site, seen_words as seen_words
 from .loading import (
     FINAL_FOLDER as FINAL_FOLDER,
     PLAN_FILE as PLAN_FILE,
     LoadedModel as LoadedModel,
+    UnseenAccuracy as UnseenAccuracy,
     calibrated_probabilities as calibrated_probabilities,
+    keep_unseen as keep_unseen,
     load_model as load_model,
 )
-from .model_outputs import Outputs as Outputs, collect_outputs as collect_outputs
-from .model_warning import UnseenAccuracy as UnseenAccuracy, keep_unseen as keep_unseen
-from .prediction import Predictions as Predictions, predict as predict
-from .prediction_inputs import (
+from .outputs import (
     VECTOR_SUFFIXES as VECTOR_SUFFIXES,
+    Outputs as Outputs,
+    collect_outputs as collect_outputs,
     expand_inputs as expand_inputs,
     require_inputs as require_inputs,
 )
-from .site_doubt import Doubt as Doubt, class_excess as class_excess, relative_excess as relative_excess
-from .site_estimate import (
-    HeldOutSite as HeldOutSite,
-    SiteEstimate as SiteEstimate,
-    SiteKnowledge as SiteKnowledge,
-    estimate_site as estimate_site,
-    odd_mix as odd_mix,
-)
-from .site_knowledge_file import (
-    read_knowledge as read_knowledge,
-    read_memory as read_memory,
-    write_knowledge as write_knowledge,
-    write_memory as write_memory,
-)
-from .site_signals import (
-    Reference as Reference,
-    Signals as Signals,
-    make_reference as make_reference,
-    novelty as novelty,
-    read_signals as read_signals,
-)
-from .sure_rule import SureRule as SureRule, choose_sure as choose_sure
+from .prediction import Predictions as Predictions, predict as predict

@@ -25,7 +25,6 @@ import longshift
 from longshift.data import BadImage, load_dataset, open_pixels, ordered_vectors
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, Weights, load_model
-from longshift.inference.model_warning import unseen_warning
 from longshift.io import replacing, require_writable, write_json
 from longshift.training import RunFolder, normalize_pixels, read_config
 
@@ -120,7 +119,7 @@ def export(
         temporary.write_bytes(payload)
     exported = Exported(
         file, file.with_name(file.name + ".json"), difference, len(made), 0 if real is None else len(real),
-        "vectors" if model.info.vectors else "images", unseen_warning(model.folder, weights),
+        "vectors" if model.info.vectors else "images", model.warning,
     )  # fmt: skip
     write_json(exported.description, describe(model, exported, format))
     return exported

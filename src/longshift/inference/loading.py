@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
-from longshift.inference.model_warning import unseen_warning
-from longshift.inference.site_estimate import SiteKnowledge
-from longshift.inference.site_knowledge_file import read_knowledge
+from longshift.inference.expected_accuracy import SiteKnowledge, read_knowledge
+from longshift.io import read_sealed, write_sealed
 from longshift.methods import Problem, get_method
 from longshift.nn import Network, make_backbone, make_network
+from longshift.templates import render
 from longshift.text import some
 from longshift.training import (
     FrozenNetwork,
@@ -32,6 +34,40 @@ from longshift.training import (
 Weights = Literal["selected", "averaged"]
 FINAL_FOLDER = "final"  # where `longshift fit` keeps its model
 PLAN_FILE = "plan.json"  # what it writes before there is one
+NO_USE = 1.25  # times the accuracy of guessing: below it a model has learned nothing that carries over
+UNSEEN = "unseen_sites"  # in model.json
+
+
+@dataclass(frozen=True)
+class UnseenAccuracy:
+    """How models of the same kind did at sites they had not seen; models of `longshift train` have no such record."""
+
+    balanced: float  # accuracy averaged over classes, mean over the held-out sites
+    sites: int
+    classes: int
+
+    @property
+    def useful(self) -> bool:
+        """Whether it is clearly better than guessing."""
+        return self.balanced >= NO_USE / self.classes
+
+    def warning(self) -> str:
+        """Why the model must not be used; "" if it may be."""
+        return render("longshift.inference", "model_warning.txt.j2", record=self)
+
+
+def keep_unseen(path: Path, found: Mapping[str, UnseenAccuracy]) -> None:
+    """Add the records of a model's weights ("selected", "averaged") to its model.json, by rename."""
+    value = read_sealed(path)
+    write_sealed(path, {**value, UNSEEN: {weights: asdict(record) for weights, record in found.items()}})
+
+
+def read_unseen(path: Path, weights: str = "selected") -> UnseenAccuracy | None:
+    """The record in a model.json, None where there is none."""
+    try:
+        return TypeAdapter(dict[str, UnseenAccuracy]).validate_python(read_sealed(path).get(UNSEEN, {})).get(weights)
+    except ValidationError as error:
+        raise LongshiftError(f"{path} is damaged: {UNSEEN}: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +81,7 @@ class LoadedModel:
         inputs: What normalizes inputs.
         device: Where it computes.
         temperature: Probabilities are softmax(logits / temperature).
-        warning: Why it must not be used, by its record at unseen sites; "" if it may be.
+        unseen: How its fit did at sites it had not seen, if it comes from one.
         knowledge: What its fit kept about new sites, for estimates; only for selected weights.
 
     Example:
@@ -59,13 +95,18 @@ class LoadedModel:
     inputs: Inputs
     device: torch.device
     temperature: float
-    warning: str = ""
+    unseen: UnseenAccuracy | None = None
     knowledge: SiteKnowledge | None = None
 
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, in the order of the logits."""
         return self.info.classes
+
+    @property
+    def warning(self) -> str:
+        """Why it must not be used, by its record at unseen sites; "" if it may be."""
+        return self.unseen.warning() if self.unseen else ""
 
     @property
     def size(self) -> int:
@@ -156,10 +197,10 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     predictor = _predictor(info, folder, weights)
     inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
-    warning = unseen_warning(folder.path, weights)
+    unseen = read_unseen(folder.description, weights)
     knowledge = read_knowledge(folder.path, info.weights, len(info.classes)) if weights == "selected" else None
     predictor = predictor.to(target).eval()
-    return LoadedModel(folder.path, info, predictor, inputs, target, temperature, warning, knowledge)
+    return LoadedModel(folder.path, info, predictor, inputs, target, temperature, unseen, knowledge)
 
 
 def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Module:

@@ -7,25 +7,36 @@ import io
 import math
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from longshift.errors import UsageError
-from longshift.inference.loading import LoadedModel, load_model
-from longshift.inference.model_outputs import Outputs, array_outputs, collect_outputs
-from longshift.inference.prediction_inputs import expand_inputs, listed_paths
-from longshift.inference.site_doubt import class_excess
-from longshift.inference.site_estimate import FEWEST, SiteEstimate, estimate_site, no_estimate, odd_mix
-from longshift.inference.site_signals import read_signals
-from longshift.inference.training_inputs import training_words
+from longshift.data import DIGITS, vector_file
+from longshift.errors import LongshiftError, UsageError
+from longshift.inference.expected_accuracy import (
+    FEWEST,
+    LEAST,
+    LEVEL,
+    ODD,
+    HeldOutSite,
+    SiteEstimate,
+    SureRule,
+    class_excess,
+    estimate_site,
+    read_signals,
+)
+from longshift.inference.loading import LoadedModel, UnseenAccuracy, load_model
+from longshift.inference.outputs import Outputs, array_outputs, collect_outputs, expand_inputs, listed_paths
 from longshift.progress import Tick, silent
+from longshift.templates import render
 from longshift.text import csv_cell
+from longshift.training import RunFolder, read_config
 
 UNSURE = 0.5
 ALL = 1.0  # the threshold that is told if all predictions are unsure
@@ -61,25 +72,73 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class SeenInputs:
+    """Inputs that lie where the model's training data were read from, and the training sites they are of."""
+
+    sites: tuple[str, ...]
+    inputs: int
+    of: int  # inputs
+
+
+@dataclass(frozen=True)
+class DominantClass:
+    """A class that is predicted far more often than it occurs at any training site."""
+
+    name: str
+    share: float  # of the predictions
+    known: float  # highest share at any training site
+
+
+@dataclass(frozen=True)
 class Predictions:
-    """All predictions, the inputs that could not be read (path, reason), and a warning about the model."""
+    """All predictions, the inputs that could not be used (path, reason), and what to expect at this site."""
 
     rows: tuple[Prediction, ...]
     skipped: tuple[tuple[str, str], ...]
-    warning: str = ""
     unsure_below: float = UNSURE
-    sure_accuracy: float | None = None  # of the predictions that are not unsure, at the held-out sites of the fit
+    sure: SureRule | None = None  # the threshold of the fit, if it decides which predictions are unsure
+    unseen: UnseenAccuracy | None = None  # of the model
+    held_out: tuple[HeldOutSite, ...] = ()  # of its fit
     estimate: SiteEstimate | None = None  # the accuracy to expect at this site
-    no_estimate: str = ""  # why there is none, if one could be expected
-    odd_mix: str = ""  # on a class that is predicted far more often than it occurs at any training site
-    seen: str = ""  # on inputs that the model was trained on
-    all_unsure: str = ""  # why no threshold of the fit is used and all predictions are unsure
+    no_estimate: Literal["", "adapted", "few"] = ""  # why there is none, if one could be expected
+    dominant: DominantClass | None = None
+    seen: SeenInputs | None = None
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
     @property
-    def site_warnings(self) -> list[str]:
-        """Why the estimate for this site is unreliable, in sentences; none for a usual site."""
-        return [*filter(None, (self.seen, self.estimate.warning() if self.estimate else "", self.odd_mix))]
+    def unsure(self) -> int:
+        """Number of unsure predictions."""
+        return sum(row.unsure for row in self.rows)
+
+    @property
+    def all_unsure(self) -> bool:
+        """Whether all predictions are unsure because no threshold helped at the held-out sites."""
+        return self.sure is not None and not self.sure.useful
+
+    @property
+    def sure_accuracy(self) -> float | None:
+        """Share of the predictions above the threshold that were right at the held-out sites."""
+        return self.sure.accuracy if self.sure and self.sure.useful else None
+
+    @property
+    def warning(self) -> str:
+        """Why the model must not be used, by its record at unseen sites; "" if it may be."""
+        return self.unseen.warning() if self.unseen else ""
+
+    def warnings(self) -> list[str]:
+        """Why an accuracy at this site is unreliable; none for a usual site."""
+        return render("longshift.inference", "site_warnings.txt.j2", found=self).splitlines()
+
+    def findings(self) -> list[str]:
+        """The accuracy to expect at this site, or why there is no estimate."""
+        values = {"found": self, "level": LEVEL, "fewest": FEWEST}
+        return render("longshift.inference", "site_estimate.txt.j2", **values).splitlines()
+
+    def to_text(self, out: Path | None = None, page: Path | None = None) -> str:
+        """The summary that `longshift predict` prints after the predictions, or after writing these files."""
+        classes = Counter(row.label for row in self.rows).most_common(10)
+        values = {"found": self, "classes": classes, "out": out, "page": page, "least": LEAST}
+        return render("longshift.inference", "predict.txt.j2", **values)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -87,10 +146,10 @@ class Predictions:
             **({"warning": self.warning} if self.warning else {}),
             **({"site": self.estimate.to_json()} if self.estimate else {}),
             **({"no_estimate": self.no_estimate} if self.no_estimate else {}),
-            **({"odd_class_mix": self.odd_mix} if self.odd_mix else {}),
-            **({"seen_in_training": self.seen} if self.seen else {}),
+            **({"dominant_class": asdict(self.dominant)} if self.dominant else {}),
+            **({"seen_in_training": asdict(self.seen)} if self.seen else {}),
             "unsure_below": self.unsure_below,
-            **({"all_unsure": self.all_unsure} if self.all_unsure else {}),
+            "all_unsure": self.all_unsure,
             **({"sure_accuracy": self.sure_accuracy} if self.sure_accuracy is not None else {}),
             "predictions": [row.to_json() for row in self.rows],
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
@@ -143,11 +202,11 @@ def predict(
         keep_outputs: Keep the logits and features of all inputs in `outputs`, which takes memory.
 
     Returns:
-        The predictions in `rows`; inputs that cannot be read in `skipped`, with the reason; in `warning` whether the
-        model was no better than guessing at unseen sites; in `seen` whether the inputs lie in the folder that it was
-        trained on; and for a model of `fit`, in `estimate` the accuracy to expect at this site, from the predictions
-        alone (in `no_estimate` why there is none), and in `sure_accuracy` the share of predictions above the default
-        of `unsure` that were right at the held-out sites (in `all_unsure` why all predictions are unsure).
+        The predictions in `rows`; inputs that cannot be read, or whose outputs are not finite, in `skipped`, with the
+        reason; in `warning` whether the model was no better than guessing at unseen sites; in `seen` whether the inputs
+        lie in the folder that it was trained on; and for a model of `fit`, in `estimate` the accuracy to expect at this
+        site, from the predictions alone (in `no_estimate` why there is none), and in `sure_accuracy` the share of
+        predictions above the default of `unsure` that were right at the held-out sites.
 
     Raises:
         LongshiftError: If the model cannot be loaded, or vectors are of another network than those of its training.
@@ -164,39 +223,34 @@ def predict(
         raise UsageError(f"expected unsure between 0 and 1, got {unsure}")
     if loaded.warning and loaded is not model:  # otherwise the caller has it in `model.warning`
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
-    features = keep_outputs or loaded.knowledge is not None  # which compares them with those of the held-out sites
-    seen = ""
+    knowledge = loaded.knowledge
+    features = keep_outputs or knowledge is not None  # which compares them with those of the held-out sites
+    seen = None
     if isinstance(inputs, np.ndarray):
         outputs = array_outputs(loaded, inputs, threads, features)
     else:
         files = expand_inputs(listed_paths(inputs), loaded.info.vectors)
-        seen = training_words(loaded, files)
+        seen = seen_inputs(loaded, files)
         outputs = collect_outputs(loaded, files, tick, threads, features)
-    rule = loaded.knowledge.sure if loaded.knowledge and unsure is None else None
-    doubted = rule.why_all_unsure() if rule else ""
-    if doubted:
-        rule = None
-    below = ALL if doubted else rule.threshold if rule else UNSURE if unsure is None else unsure
-    least = math.inf if doubted else below  # a probability of 1 is unsure then, too
-    rows = rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, least)
-    most = class_excess(loaded.info.counts, outputs.logits.argmax(1).numpy())
-    odd = odd_mix(loaded.classes, most, len(outputs.names))
+    rule = knowledge.sure if knowledge and unsure is None else None
+    below = rule.threshold if rule else UNSURE if unsure is None else unsure
+    least = below
+    if rule and not rule.useful:
+        below, least = ALL, math.inf  # a probability of 1 is unsure then, too
+    few = len(outputs.names) < FEWEST
     return Predictions(
-        tuple(rows), outputs.skipped, loaded.warning, below, rule.accuracy if rule else None,
-        estimate_from(loaded, outputs), no_estimate(loaded.knowledge, loaded.info.adapted, len(outputs.names)), odd,
-        seen, doubted, outputs if keep_outputs else None,
-    )  # fmt: skip
-
-
-def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:
-    """The accuracy to expect at the site of these outputs; None for few samples or without held-out sites."""
-    if model.knowledge is None or outputs.features is None or len(outputs.names) < FEWEST:
-        return None
-    signals = read_signals(
-        model.knowledge.reference, outputs.logits.numpy(), outputs.features.numpy(), model.temperature
+        tuple(rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, least)),
+        outputs.skipped,
+        below,
+        rule,
+        loaded.unseen,
+        knowledge.held_out if knowledge else (),
+        estimate_from(loaded, outputs),
+        "adapted" if loaded.info.adapted else "few" if knowledge and few else "",
+        None if few else dominant_class(loaded, outputs),
+        seen,
+        outputs if keep_outputs else None,
     )
-    most = class_excess(model.info.counts, outputs.logits.argmax(1).numpy())
-    return estimate_site(model.knowledge, signals, most.excess)
 
 
 def rank(
@@ -208,3 +262,45 @@ def rank(
         Prediction(name, tuple((classes[k], p) for k, p in zip(ks, ps, strict=True)), ps[0] < unsure)
         for name, ks, ps in zip(names, order.tolist(), values.tolist(), strict=True)
     ]
+
+
+def estimate_from(model: LoadedModel, outputs: Outputs) -> SiteEstimate | None:
+    """The accuracy to expect at the site of these outputs; None for few samples or without held-out sites."""
+    if model.knowledge is None or outputs.features is None or len(outputs.names) < FEWEST:
+        return None
+    reference = model.knowledge.reference
+    signals = read_signals(reference, outputs.logits.numpy(), outputs.features.numpy(), model.temperature)
+    excess = class_excess(model.info.counts, outputs.logits.argmax(1).numpy()).excess
+    return estimate_site(model.knowledge, signals, excess)
+
+
+def dominant_class(model: LoadedModel, outputs: Outputs) -> DominantClass | None:
+    """The class that is predicted far more often than it occurs at any training site, if there is one."""
+    most = class_excess(model.info.counts, outputs.logits.argmax(1).numpy())
+    return DominantClass(model.classes[most.label], most.share, most.known) if most.excess > ODD else None
+
+
+def seen_inputs(model: LoadedModel, files: Sequence[str]) -> SeenInputs | None:
+    """Files that lie where the model's training data were read from, by their paths; None if none does.
+
+    In a folder, those below a folder with the name of a training site count. Copies elsewhere are not found.
+    """
+    try:
+        data = read_config(RunFolder(model.folder)).data
+    except LongshiftError:  # the model can be used without this file
+        return None
+    if data == DIGITS:
+        return None
+    root, sources = os.path.realpath(vector_file(data)), set(model.info.sources)
+    if model.info.vectors:
+        found = [sources for file in files if os.path.realpath(file) == root]
+    else:
+        below: dict[str, set[str]] = {}
+        for place in {os.path.dirname(file) for file in files}:
+            real = Path(os.path.realpath(place))
+            below[place] = sources.intersection(real.relative_to(root).parts) if real.is_relative_to(root) else set()
+        found = [own for file in files if (own := below[os.path.dirname(file)])]
+    if not found:
+        return None
+    sites = set().union(*found)
+    return SeenInputs(tuple(name for name in model.info.sources if name in sites), len(found), len(files))

@@ -1,6 +1,4 @@
 # Used by the other packages of longshift; not public.
-from .arrays import Array as Array, finite_rows as finite_rows, indices as indices, integers as integers
-from .centered_prototypes import prototype_agreement as prototype_agreement, site_prototypes as site_prototypes
 from .classification import (
     accuracy as accuracy,
     balanced_accuracy as balanced_accuracy,
@@ -13,27 +11,25 @@ from .classification import (
     shot_accuracy as shot_accuracy,
     worst_domain_accuracy as worst_domain_accuracy,
 )
-from .divergence import class_posteriors as class_posteriors, js_divergence as js_divergence, nan_mean as nan_mean
 from .evaluation import Evaluation as Evaluation, evaluate_predictions as evaluate_predictions
-from .feature_spread import (
-    FeatureSummary as FeatureSummary,
-    feature_distance as feature_distance,
-    summarize_features as summarize_features,
-)
-from .label_free import (
-    confidence_threshold as confidence_threshold,
-    difference_of_confidences as difference_of_confidences,
-    dispersity as dispersity,
-    negative_entropy as negative_entropy,
-    thresholded_confidence as thresholded_confidence,
-)
 from .probabilistic import (
+    class_posteriors as class_posteriors,
     expected_calibration_error as expected_calibration_error,
+    fit_temperature as fit_temperature,
+    js_divergence as js_divergence,
     margins as margins,
+    nan_mean as nan_mean,
+    negative_entropy as negative_entropy,
     negative_log_likelihood as negative_log_likelihood,
 )
-from .scores import probabilities as probabilities, score_samples as score_samples
-from .temperature import fit_temperature as fit_temperature
+from .scores import (
+    Array as Array,
+    finite_rows as finite_rows,
+    indices as indices,
+    integers as integers,
+    probabilities as probabilities,
+    score_samples as score_samples,
+)
 
 __all__ = [
     "Evaluation",

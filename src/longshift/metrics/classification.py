@@ -8,8 +8,7 @@ import numpy as np
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import Array, indices
-from longshift.metrics.scores import score_samples
+from longshift.metrics.scores import Array, indices, score_samples
 from longshift.settings import SHOTS
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
-from longshift.metrics.arrays import Array, indices
 from longshift.metrics.classification import (
     count_pairs,
     f1_mean,
@@ -19,7 +18,7 @@ from longshift.metrics.classification import (
     shot_means,
 )
 from longshift.metrics.probabilistic import calibration_error
-from longshift.metrics.scores import score_samples
+from longshift.metrics.scores import Array, indices, score_samples
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from markupsafe import Markup
 from scipy import stats
 
-from longshift.analysis import LEVEL
 from longshift.data import Manifest, holds_vectors
 from longshift.errors import LongshiftError
+from longshift.inference import LEVEL
 from longshift.report.html_page import Section, fold, fragment, join_html, paragraphs
 from longshift.report.misclassified import Misclassified, load_manifest, misclassified_samples, pictures
 from longshift.report.run_records import Record, class_accuracy, sum_confusion

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from scipy import stats
 
-from longshift.analysis import LEVEL
+from longshift.inference import LEVEL
 
 LOW = 0.5  # recognized less often than not
 BEHIND = 0.15  # this far below the mean of all classes

@@ -1,4 +1,4 @@
-"""Prior discrepancy: Wasserstein distances between the embeddings of domains, and distances of classes to centroids."""
+"""How far apart domains are for a model: posteriors of classes, embeddings (Wasserstein), and margins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,74 @@ import numpy as np
 from longshift.analysis.domains import DomainOutputs, Seed, check_domains, subsample
 from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics import group_means
+from longshift.metrics import (
+    Array,
+    class_posteriors,
+    group_means,
+    integers,
+    js_divergence,
+    margins,
+    nan_mean,
+    probabilities,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorDiscrepancy:
+    """Jensen-Shannon divergences (nats, 0 to log 2) of class-mean posteriors; NaN for an absent class.
+
+    `average` is the mean over the measurable classes, or NaN if there are none.
+    """
+
+    per_source: FloatArray  # (D, K) each source against the target
+    per_class: FloatArray  # (K,) mean over the sources that have the class
+    average: float  # mean of `per_class`
+    between_sources_per_class: FloatArray  # (K,) mean over pairs of sources
+    between_sources: float
+    absent: tuple[int, ...]  # classes that cannot be measured: not in the target, or in no source
+
+
+def posterior_discrepancy(sources: Sequence[DomainOutputs], target: DomainOutputs) -> PosteriorDiscrepancy:
+    """Compute how far the class-mean posteriors of the sources are from those of the target.
+
+    PD_k = mean_d JS(mean_{x in (d, k)} p(. | x), mean_{x in (T, k)} p(. | x)). All source domains and all classes have
+    the
+    same weight, whatever their size.
+
+    Args:
+        sources: Outputs on the source domains.
+        target: Outputs on the target.
+
+    Returns:
+        The discrepancy per class and its mean, and the same between pairs of sources.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> def outputs(name, shift):
+        ...     x, y = rng.normal(shift, 1, (60, 3)), np.arange(60) % 3
+        ...     return DomainOutputs(name, x + 3 * np.eye(3)[y], y, x)
+
+        >>> found = posterior_discrepancy([outputs("a", 0), outputs("b", 1)], outputs("c", 2))
+        >>> bool(0 <= found.average <= np.log(2))
+        True
+    """
+    check_domains(sources, target)
+    rows = [class_posteriors(probabilities(d.logits, d.name), d.labels) for d in sources]
+    goal = class_posteriors(probabilities(target.logits, target.name), target.labels)
+    per_source = np.stack([js_divergence(row, goal) for row in rows])
+    per_class = nan_mean(per_source)
+    pairs = [js_divergence(a, b) for a, b in combinations(rows, 2)]
+    between = nan_mean(np.stack(pairs)) if pairs else np.full(target.classes, np.nan)
+    return PosteriorDiscrepancy(
+        per_source=per_source,
+        per_class=per_class,
+        average=float(nan_mean(per_class)),
+        between_sources_per_class=between,
+        between_sources=float(nan_mean(between)),
+        absent=tuple(int(k) for k in np.flatnonzero(np.isnan(per_class))),
+    )
+
 
 Kind: TypeAlias = Literal["exact", "sliced"]
 
@@ -185,3 +252,43 @@ def centroid_distances(embeddings: FloatArray, labels: IntArray, classes: int) -
     centroids = np.stack([group_means(column, labels, classes) for column in embeddings.T], axis=1)
     result: FloatArray = np.linalg.norm(centroids - embeddings.mean(axis=0), axis=1)
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class MarginSummary:
+    """Margins of one set of samples; values per class are NaN for a class without samples."""
+
+    average: float
+    small: float  # Pr[gamma <= delta]
+    delta: float
+    per_class: FloatArray  # (K,) average margin
+    small_per_class: FloatArray  # (K,)
+
+
+def margin_summary(logits: Array, labels: Array, delta: float = 0.0, source: str | None = None) -> MarginSummary:
+    """Summarize the margins p_y - max_{k != y} p_k of a set of predictions.
+
+    Args:
+        logits: Logits (N, K).
+        labels: True classes (N,).
+        delta: Threshold.
+        source: Name of the run, for error messages.
+
+    Returns:
+        The average margin and the share of margins of at most `delta`, over all samples and per class.
+
+    Example:
+        >>> import numpy as np
+        >>> found = margin_summary(np.log([[0.8, 0.2], [0.6, 0.4]]), np.array([0, 1]))
+        >>> round(found.average, 3)
+        0.2
+    """
+    gamma = margins(logits, labels, source)
+    y, classes = integers(labels), int(logits.shape[1])
+    return MarginSummary(
+        average=float(gamma.mean()),
+        small=float((gamma <= delta).mean()),
+        delta=delta,
+        per_class=group_means(gamma, y, classes),
+        small_per_class=group_means(gamma <= delta, y, classes),
+    )

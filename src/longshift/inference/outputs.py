@@ -1,0 +1,314 @@
+"""Logits and features of new images or vectors, in batches; an input that cannot be used is skipped with the reason."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image
+from torch import Tensor
+
+from longshift.array_types import IntArray
+from longshift.data import (
+    MOST_BYTES,
+    PACS_FEATURES,
+    BadImage,
+    cores,
+    decode,
+    is_hidden,
+    is_image,
+    is_other_format,
+    list_folder,
+    missing_path,
+    ordered_map,
+    read_unlabeled,
+    read_vector_source,
+    resize,
+    vector_file,
+)
+from longshift.errors import LongshiftError, UsageError
+from longshift.inference.loading import LoadedModel, calibrated_probabilities
+from longshift.io import read_limited
+from longshift.progress import Tick, silent
+from longshift.text import counted, some
+from longshift.training import use_threads
+
+In = TypeVar("In")
+Note = TypeVar("Note")
+Logits = tuple[Tensor, "Tensor | None"]  # with features, if they are wanted
+
+VECTOR_SUFFIXES = (".npz", ".parquet")
+CPU_IMAGES, GPU_IMAGES, VECTORS = 16, 64, 4096  # samples per batch
+AHEAD = 2  # batches per processor that wait in memory
+NOT_FINITE = "the model's outputs are NaN or infinite"
+TOLD = {  # common inputs that are not images
+    ".zip": "an archive: unpack it and give the folder",
+    ".csv": "a table: give the images themselves, or their paths, one per line, on standard input (-)",
+    ".txt": "a text: give the images themselves, or their paths, one per line, on standard input (-)",
+}
+
+
+# Which files
+
+
+def expand_inputs(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> list[str]:
+    """Files in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is.
+
+    For a model of `vectors`, a folder gives its .npz and .parquet files, and `pacs-features` the embedded file.
+    """
+    found: list[str] = []
+    for item in items:
+        text = str(vector_file(item)) if vectors and item == PACS_FEATURES else os.fspath(item)
+        if os.path.isdir(text) and vectors:
+            below = (path for path in Path(text).rglob("*") if _is_vectors(path.name) and path.is_file())
+            found.extend(sorted(map(str, below)))
+        elif os.path.isdir(text):
+            listed = list_folder(Path(text))
+            found.extend(os.path.join(text, path) for path in sorted((*listed.images, *listed.others)))
+        elif not os.path.lexists(text) and glob.has_magic(text):
+            matches = sorted(glob.glob(text, recursive=True))
+            found.extend([match for match in matches if _is_input(match)] or [text])
+        else:
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
+def require_inputs(items: Sequence[str | os.PathLike[str]], vectors: bool = False) -> None:
+    """Raise if none of the given inputs exists; patterns that match nothing are left to `expand_inputs`."""
+    if not items or any(
+        os.path.lexists(item) or glob.has_magic(os.fspath(item)) or (vectors and item == PACS_FEATURES)
+        for item in items
+    ):
+        return
+    first = missing_path(items[0])
+    if len(items) > 1:
+        raise LongshiftError(f"Expected inputs that exist, got none of {len(items)}. For the first: {first}")
+    raise LongshiftError(first)
+
+
+def listed_paths(inputs: Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+    """The given paths as a list; a TypeError for anything else."""
+    single = isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable)
+    listed: list[Any] = [inputs] if single else list(inputs)
+    wrong = [item for item in listed if not isinstance(item, (str, os.PathLike))]
+    if wrong:
+        raise TypeError(
+            "Expected `inputs` to be paths, or an array: vectors (N, length) or images (N, height, width, 3) of type "
+            f"uint8, got {type(wrong[0]).__name__}."
+        )
+    return listed
+
+
+def _is_vectors(path: str) -> bool:
+    return Path(path).suffix.lower() in VECTOR_SUFFIXES
+
+
+def _is_input(path: str) -> bool:
+    known = is_image(path) or _is_vectors(path)
+    return known and os.path.isfile(path) and not is_hidden(os.path.basename(path))
+
+
+# What the model gives for them
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """Logits (N, classes) of the inputs that could be used, in order, and features (N, D) if they were wanted."""
+
+    names: tuple[str, ...]
+    logits: Tensor
+    features: Tensor | None
+    skipped: tuple[tuple[str, str], ...]
+
+    def probabilities(self, temperature: float) -> Tensor:
+        """Calibrated probabilities in float64."""
+        return calibrated_probabilities(self.logits, temperature)
+
+
+def collect_outputs(
+    model: LoadedModel, files: Sequence[str], tick: Tick = silent, threads: int = 0, features: bool = True
+) -> Outputs:
+    """Logits and, if wanted, features of all inputs that can be used."""
+    made = _Collected(model)
+    if model.info.vectors:
+        _add_vectors(made, files, tick, threads, features)
+    else:
+        _add_images(made, files, tick, threads, features)
+    return made.outputs()
+
+
+def array_outputs(model: LoadedModel, array: npt.NDArray[Any], threads: int, features: bool) -> Outputs:
+    """Outputs for the rows of an array, which are named by their numbers."""
+    if model.info.vectors:
+        if array.ndim != 2 or array.shape[1] != model.info.input_dim or array.dtype.kind not in "fiu":
+            raise UsageError(f"Expected vectors (N, {model.info.input_dim}), got {array.shape} of {array.dtype}")
+        stored = np.ascontiguousarray(array, dtype=np.float32)
+    else:
+        if array.ndim != 4 or array.shape[3] != 3 or array.dtype != np.uint8:
+            raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
+        stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
+    made = _Collected(model)
+    bad = made.add([str(row) for row in range(len(stored))], row_outputs(model, stored, None, features, threads))
+    made.skipped.extend((name, NOT_FINITE) for name in bad)
+    return made.outputs()
+
+
+def row_outputs(
+    model: LoadedModel, stored: npt.NDArray[Any], rows: IntArray | None, features: bool, threads: int = 0
+) -> Logits:
+    """Outputs for rows (default: all) of stored pixels or vectors, which may be on the disk."""
+    chosen = np.arange(len(stored)) if rows is None else rows
+    size = _batch_size(model)
+
+    def read(part: IntArray) -> tuple[None, Tensor]:
+        return None, torch.from_numpy(np.array(stored[part]))
+
+    parts = [chosen[start : start + size] for start in range(0, len(chosen), size)]
+    found = [outputs for _, outputs in _map_batches(model, read, parts, features, threads) if outputs is not None]
+    kept = [part[1] for part in found if part[1] is not None]
+    return torch.cat([part[0] for part in found]), torch.cat(kept) if kept else None
+
+
+def _batch_size(model: LoadedModel) -> int:
+    if model.info.vectors:
+        return VECTORS
+    return CPU_IMAGES if model.device.type == "cpu" else GPU_IMAGES
+
+
+def _map_batches(
+    model: LoadedModel,
+    read: Callable[[In], tuple[Note, Tensor | None]],
+    items: Iterable[In],
+    features: bool,
+    threads: int = 0,
+) -> Iterator[tuple[Note, Logits | None]]:
+    """Read each item, which gives a note and a batch (None: nothing to compute), and compute; results are in order.
+
+    On the CPU, each batch is computed by one thread. So the numbers do not depend on the number of threads, and no
+    thread waits for another, as threads that share one product do: on a busy machine, two of those took twice as long
+    as one.
+    """
+    on_cpu = model.device.type == "cpu"
+
+    def compute(batch: Tensor | None) -> Logits | None:
+        if batch is None:
+            return None
+        return model.outputs(batch) if features else (model.logits(batch), None)
+
+    def work(item: In) -> tuple[Note, Tensor | None, Logits | None]:
+        note, batch = read(item)
+        return (note, None, compute(batch)) if on_cpu else (note, batch, None)
+
+    # Products of vectors are too small to share: two threads that switch between them are slower than one.
+    threads = threads or (1 if model.info.vectors else cores())
+    with use_threads(1 if on_cpu else 0):
+        for note, batch, found in ordered_map(work, items, threads, AHEAD * threads):
+            yield note, found if on_cpu else compute(batch)
+
+
+def _add_images(made: _Collected, files: Sequence[str], tick: Tick, threads: int, features: bool) -> None:
+    model, size = made.model, _batch_size(made.model)
+
+    def read(part: Sequence[str]) -> tuple[tuple[list[str], list[tuple[str, str]]], Tensor | None]:
+        found = [(path, _read_image(path, model.size)) for path in part]
+        pixels = [image for _, image in found if isinstance(image, Tensor)]
+        names = [path for path, image in found if isinstance(image, Tensor)]
+        skipped = [(path, reason) for path, reason in found if isinstance(reason, str)]
+        return (names, skipped), torch.stack(pixels) if pixels else None
+
+    parts = [files[start : start + size] for start in range(0, len(files), size)]
+    for (names, skipped), logits in _map_batches(model, read, parts, features, threads):
+        made.skipped.extend(skipped)
+        if logits is not None:
+            made.skipped.extend((name, NOT_FINITE) for name in made.add(names, logits))
+        tick(len(names) + len(skipped))
+
+
+def _read_image(path: str, size: int) -> Tensor | str:
+    """Pixels, or why there are none."""
+    if _is_vectors(path):
+        return "holds vectors, but the model takes images"
+    if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
+        return told
+    try:
+        return torch.from_numpy(resize(decode(read_limited(path, MOST_BYTES)), size).copy())
+    except BadImage as bad:
+        if is_other_format(path):  # the decoder knows some of them after all
+            return "a format that is not read: convert it to JPEG or PNG"
+        return f"{bad.kind}: {bad.detail}"
+    except FileNotFoundError:
+        return "no file matches this pattern" if glob.has_magic(path) else "there is no such file or folder"
+    except OSError as error:
+        return f"unreadable: {error.strerror or error}"
+
+
+def _add_vectors(made: _Collected, files: Sequence[str], tick: Tick, threads: int, features: bool) -> None:
+    model = made.model
+    for file in files:
+        if not _is_vectors(file):
+            expected = " or ".join(VECTOR_SUFFIXES)
+            made.skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
+            continue
+        try:
+            x, ids, unusable = read_unlabeled(Path(file))
+        except LongshiftError as error:
+            made.skipped.append((file, str(error)))
+            continue
+        if x.shape[1] != model.info.input_dim:
+            made.skipped.append((file, f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}"))
+            continue
+        _require_same_source(model, file)
+        if unusable:
+            what = f"{counted(len(unusable), 'vector')} with NaN, infinite or too large numbers: {some(unusable)}"
+            made.skipped.append((file, what))
+        if len(x):
+            found = row_outputs(model, x, None, features, threads)
+            if bad := made.add([f"{file}#{name}" for name in ids], found):
+                made.skipped.append((file, f"{NOT_FINITE} for {counted(len(bad), 'vector')}: {some(bad)}"))
+        tick(1)
+
+
+def _require_same_source(model: LoadedModel, file: str) -> None:
+    """Vectors of another network have the same length at times, and every prediction would be wrong."""
+    own, found = model.info.vector_source, read_vector_source(file)
+    if own and found and not own.agrees(found):
+        raise LongshiftError(
+            f"Expected vectors of {own.words()}, on which {model.folder} was trained, got vectors of {found.words()} "
+            f"in {file}. Embed the images again: longshift embed IMAGES --unlabeled --backbone {own.network} "
+            f"--weights FILE --image-size {own.image_size} --out {file}"
+        )
+
+
+class _Collected:
+    """Outputs of a model in parts, and what was skipped. Features are large: they are kept only if they are wanted."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        self.model = model
+        self.names: list[str] = []
+        self.skipped: list[tuple[str, str]] = []
+        self.logits: list[Tensor] = []
+        self.features: list[Tensor] = []
+
+    def add(self, names: Sequence[str], found: Logits) -> list[str]:
+        """Keep the outputs of these inputs; those that are not finite are left out, and their names returned."""
+        logits, features = found
+        good = logits.isfinite().all(1)
+        if features is not None:
+            good &= features.isfinite().all(1)
+            self.features.append(features[good])
+        self.logits.append(logits[good])
+        self.names.extend(name for name, kept in zip(names, good.tolist(), strict=True) if kept)
+        return [name for name, kept in zip(names, good.tolist(), strict=True) if not kept]
+
+    def outputs(self) -> Outputs:
+        """All of them."""
+        logits = torch.cat(self.logits) if self.logits else torch.empty(0, len(self.model.classes))
+        features = torch.cat(self.features) if self.features else None
+        return Outputs(tuple(self.names), logits, features, tuple(self.skipped))
