@@ -398,8 +398,8 @@ def test_damaged_knowledge_is_named(tmp_path: Path, change: dict[str, Any]) -> N
 
 def test_features_of_another_model_are_refused(tmp_path: Path) -> None:
     whole = reference()
-    for change in ({"seen": whole.seen[:, :4]}, {"prototypes": whole.prototypes[:2]}):
-        write_knowledge(tmp_path, replace(known(), reference=replace(whole, **change)), "w")
+    for wrong in (replace(whole, seen=whole.seen[:, :4]), replace(whole, prototypes=whole.prototypes[:2])):
+        write_knowledge(tmp_path, replace(known(), reference=wrong), "w")
         with pytest.raises(LongshiftError, match=r"new_site\.json"):
             read_knowledge(tmp_path, "w", 3)
 

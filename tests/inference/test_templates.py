@@ -11,7 +11,7 @@ import pytest
 
 from longshift.data import VectorSource
 from longshift.inference import Embedded, HeldOutSite, Predictions, SiteKnowledge, SureRule, UnseenAccuracy
-from longshift.inference.evaluation import SiteResult
+from longshift.inference.evaluating import SiteResult
 from longshift.inference.expected_accuracy import estimate_site
 from longshift.inference.exporting import Exported
 from longshift.inference.prediction import DominantClass, Prediction, SeenInputs

@@ -16,7 +16,7 @@ from longshift.cli.main import app
 from longshift.errors import LongshiftError
 from longshift.fitting import fit
 from longshift.inference import Range, evaluate_site, load_model
-from longshift.inference.evaluation import labeled_data
+from longshift.inference.evaluating import labeled_data
 from longshift.inference.prediction import predict
 from longshift.progress import Tick, no_bar
 from tests.training.runs import CPU
