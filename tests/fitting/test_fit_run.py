@@ -57,7 +57,7 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
     validation = read_json(tmp_path / "fit" / "final" / "result.json")["selected"]["validation"]["n"]
     assert int(np.sum(model.info.counts)) + validation == 72
     assert evaluate(tmp_path / "fit", ["validation"], runtime=CPU)["agrees"]
-    with pytest.raises(LongshiftError, match=r"target set of .* is empty: this model was trained on all sites"):
+    with pytest.raises(LongshiftError, match="target"):
         evaluate(tmp_path / "fit", ["target"], runtime=CPU)
     found = predict(done.folder, [data], device="cpu")
     assert len(found.rows) == 72
