@@ -15,6 +15,7 @@ from longshift.data import benchmarks, load_dataset
 from longshift.data.image_cache import open_store
 from tests.cli.main_calls import Run
 from tests.data.trees import encoded, make_tree, pacs, picture
+from tests.golden import check_golden
 
 
 def test_inspect_json_is_domain_class_count(run: Run, tmp_path: Path) -> None:
@@ -24,21 +25,16 @@ def test_inspect_json_is_domain_class_count(run: Run, tmp_path: Path) -> None:
     assert err == ""
 
 
-def test_inspect_prints_a_table_with_totals(run: Run, tmp_path: Path) -> None:
+def test_words(run: Run, tmp_path: Path) -> None:
     root = make_tree(tmp_path / "data")
     (root / "photo" / "dog" / "more.png").write_bytes(encoded(picture(77)))
-    code, out, _ = run("data", "inspect", root)
-    assert code == 0
-    cells = [[cell.strip() for cell in line.strip("│┃ ").replace("┃", "│").split("│")] for line in out.splitlines()]
-    assert ["class", "paint", "photo", "total"] in cells
-    assert ["dog", "3", "4", "7"] in cells
-    assert ["total", "6", "7", "13"] in cells
-
-
-def test_inspect_does_not_call_vectors_images(run: Run, tmp_path: Path) -> None:
-    np.savez(tmp_path / "e.npz", x=np.eye(4), label=["a", "b", "a", "b"], domain=["n", "n", "s", "s"])
-    _, out, _ = run("data", "inspect", tmp_path / "e.npz")
-    assert "e: 4 vectors, 2 domains, 2 classes" in " ".join(out.split())
+    shown = [run("data", "inspect", root)[1], run("data", "verify", root, "-q")[1]]
+    (root / "paint" / "cat" / "0.png").write_bytes(b"")
+    (root / "photo" / "dog" / "[odd].jpg").write_bytes(b"text")
+    shown.append(run("data", "verify", root, "-q")[1])
+    np.savez(tmp_path / "v.npz", x=np.arange(8.0).reshape(4, 2), label=list("abab"), domain=list("nnss"))
+    shown += [run("data", "inspect", tmp_path / "v.npz")[1], run("data", "verify", tmp_path / "v.npz", "-q")[1]]
+    check_golden("data.txt", "\n".join(line.rstrip() for text in shown for line in text.splitlines()) + "\n")
 
 
 def test_inspect_of_the_embedded_digits(run: Run) -> None:
@@ -49,38 +45,22 @@ def test_inspect_of_the_embedded_digits(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("domains", "classes", "warning"),
-    [
-        (("one",), ("a", "b"), "only one domain (one); a split needs at least two"),
-        (("one", "two"), ("a",), "only one class (a); a split needs at least two"),
-        (("one", "two"), ("dog", "Dog"), "similar labels: Dog: differ only by case: 'Dog', 'dog'"),
-    ],
+    ("domains", "classes", "named"),
+    [(("one",), ("a", "b"), "(one)"), (("one", "two"), ("a",), "(a)"), (("one", "two"), ("dog", "Dog"), "'Dog'")],
 )
-def test_inspect_warns(run: Run, tmp_path: Path, domains: list[str], classes: list[str], warning: str) -> None:
+def test_inspect_warns(run: Run, tmp_path: Path, domains: list[str], classes: list[str], named: str) -> None:
     code, out, err = run("data", "inspect", make_tree(tmp_path / "data", domains, classes), "--json")
     assert code == 0
     assert sorted(json.loads(out)) == sorted(domains)
-    assert warning in err
-
-
-def test_inspect_of_vectors_speaks_of_vectors(run: Run, tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", x=np.arange(12.0).reshape(6, 2), label=list("ababac"), domain=list("nnssss"))
-    code, out, err = run("data", "inspect", tmp_path / "v.npz")
-    assert code == 0
-    assert "v: 6 vectors, 2 domains, 3 classes" in out  # in one line, though the table is narrow
-    assert "the domain 'n' has no vector of 'c'" in err
-    assert "image" not in out + err
-    code, out, _ = run("data", "verify", tmp_path / "v.npz", "-q")
-    assert "image" not in out
-    np.savez(tmp_path / "v.npz", x=np.arange(8.0).reshape(4, 2), label=list("abab"), domain=list("nnss"))
-    assert run("data", "verify", tmp_path / "v.npz", "-q") == (0, "v: 4 vectors, no problems\n", "")
+    assert err.startswith("warning")
+    assert named in err
 
 
 def test_vectors_are_not_prepared(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", x=np.arange(8.0).reshape(4, 2), label=list("abab"), domain=list("nnss"))
     code, out, err = run("data", "prepare", tmp_path / "v.npz")
     assert (code, out) == (2, "")
-    assert "holds vectors, which need no preparation" in err
+    assert "v.npz" in err
 
 
 def test_inspect_warns_of_classes_that_look_like_domains_once(run: Run, tmp_path: Path) -> None:
@@ -89,7 +69,6 @@ def test_inspect_warns_of_classes_that_look_like_domains_once(run: Run, tmp_path
     code, _, err = run("data", "inspect", tmp_path / "data")
     assert code == 0
     assert err.count("warning") == 1
-    assert "no class is in two of the domains" in err
 
 
 def test_inspect_does_not_list_every_empty_class(run: Run, tmp_path: Path) -> None:
@@ -97,20 +76,13 @@ def test_inspect_does_not_list_every_empty_class(run: Run, tmp_path: Path) -> No
     make_tree(tmp_path / "data", ("three",), [f"class {k:02d}" for k in range(8)], 1)
     code, _, err = run("data", "inspect", tmp_path / "data")
     assert code == 0
-    assert err.count("has no image of") == 10
-    assert "empty class: 7 more; `longshift data verify" in err
-
-
-def test_verify_says_when_all_is_well(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("data", "verify", make_tree(tmp_path / "data"))
-    assert (code, out) == (0, "data: 12 images, no problems\n")
-    assert "verify: 12/12" in err
-    code, out, err = run("data", "verify", tmp_path / "data", "--quiet", "--json")
-    assert (code, json.loads(out), err) == (0, {"images": 12, "problems": [], "differences": []}, "")
+    assert err.count("warning") == 11  # ten, and how many more
 
 
 def test_verify_lists_problems_and_fails(run: Run, tmp_path: Path) -> None:
     root = make_tree(tmp_path / "data")
+    code, out, err = run("data", "verify", root, "--quiet", "--json")
+    assert (code, json.loads(out), err) == (0, {"images": 12, "problems": [], "differences": []}, "")
     (root / "paint" / "cat" / "0.png").write_bytes(b"")
     (root / "photo" / "dog" / "[odd].jpg").write_bytes(b"text")
     code, out, _ = run("data", "verify", root, "--json")
@@ -119,10 +91,6 @@ def test_verify_lists_problems_and_fails(run: Run, tmp_path: Path) -> None:
         ("zero-byte", "paint/cat/0.png"),
         ("not an image", "photo/dog/[odd].jpg"),
     ]
-    code, out, _ = run("data", "verify", root, "-q")
-    assert code == 1
-    assert "2 problems" in out
-    assert "photo/dog/[odd].jpg" in out
 
 
 VLCS = ("Caltech101", "LabelMe", "SUN09", "VOC2007")
@@ -135,10 +103,7 @@ def test_verify_compares_with_a_benchmark(run: Run, tmp_path: Path) -> None:
     differences = json.loads(out)["differences"]
     assert len(differences) == 20
     assert {"domain": "SUN09", "label": "bird", "expected": 14, "found": 1} in differences
-    code, out, _ = run("data", "verify", root, "--benchmark", "VLCS", "-q")
-    assert code == 1
-    assert "20 counts differ from VLCS" in out
-    assert "70% of the usual data" in out
+    assert run("data", "verify", root, "--benchmark", "VLCS", "-q")[0] == 1
 
 
 def test_more_images_than_the_published_part_of_vlcs_are_to_be_expected(tmp_path: Path) -> None:
@@ -171,34 +136,26 @@ def test_prepare_builds_the_store_that_training_opens(run: Run, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "named"),
     [
-        (("inspect", "nowhere-at-all"), 2, "no file or folder 'nowhere-at-all' in "),
-        (("inspect", "vectors.npz"), 2, "Files of vectors are made by longshift embed"),
-        (("verify", "digits", "--benchmark", "PAKS"), 2, "did you mean PACS?"),
-        (("prepare", "digits", "--size", "0"), 2, "--size"),
-        (("inspect",), 2, "DATA"),
+        (("inspect", "nowhere-at-all"), "nowhere-at-all"),
+        (("inspect", "vectors.npz"), "longshift embed"),
+        (("verify", "digits", "--benchmark", "PAKS"), "PACS"),
+        (("prepare", "digits", "--size", "0"), "--size"),
+        (("inspect",), "DATA"),
     ],
 )
-def test_bad_usage(run: Run, arguments: tuple[str, ...], code: int, words: str) -> None:
-    found, out, err = run("data", *arguments)
-    assert found == code
-    assert words in err
-    assert "Traceback" not in err + out
+def test_bad_usage(run: Run, arguments: tuple[str, ...], named: str) -> None:
+    code, out, err = run("data", *arguments)
+    assert (code, out) == (2, "")
+    assert named in err
 
 
 def test_an_empty_folder_is_bad_data(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     code, out, err = run("data", "inspect", tmp_path / "empty")
     assert (code, out) == (1, "")
-    assert err.startswith("error: no images in")
-
-
-@pytest.mark.parametrize("verb", ["inspect", "verify", "prepare"])
-def test_help_teaches_with_an_example(run: Run, verb: str) -> None:
-    code, out, _ = run("data", verb, "--help")
-    assert code == 0
-    assert f"longshift data {verb} PACS.zip" in out
+    assert "empty" in err
 
 
 def test_pacs_counts(run: Run) -> None:
@@ -220,7 +177,3 @@ def test_names_in_any_script_on_a_terminal_that_knows_ascii_only(tmp_path: Path)
     assert json.loads(found.stdout)["\u5317\u9662"]["\U0001f600"] == 1
     table = subprocess.run(command, capture_output=True, env=environment, check=True)
     assert b"\\u5317" in table.stdout
-    other = {**environment, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    refused = subprocess.run(command, capture_output=True, env=other, check=False)
-    assert refused.returncode == 1
-    assert b"Run again with PYTHONUTF8=1" in refused.stderr

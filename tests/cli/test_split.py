@@ -13,6 +13,7 @@ from longshift.cli.main import app
 from longshift.data import load_dataset
 from longshift.errors import LongshiftError
 from longshift.settings import load_split, make_split, setting_for
+from tests.golden import check_golden
 
 
 def run(*arguments: str | Path) -> Result:
@@ -52,9 +53,7 @@ def test_show_gives_the_same_from_the_data_and_from_the_file(tmp_path: Path) -> 
     assert set(from_file["ECR"]) == {"chalk", "neon", "stamp"}
     assert set(from_file["shots"].values()) == {"many", "medium", "few"}
     assert sum(from_file["sizes"].values()) == len(load_dataset("digits"))
-    text = run("show", path).output
-    for part in ("CR 10.00", "3 many", "chalk", from_file["fingerprint"][:16]):
-        assert part in text
+    check_golden("split.txt", run("show", path).output)
 
 
 @pytest.mark.slow
@@ -77,7 +76,7 @@ def test_shrink_and_explicit_counts(tmp_path: Path) -> None:
     counts.write_text("domain,class,count\n" + "".join(f"chalk,{k},{n}\n" for k, n in enumerate([44, 3, *[2] * 8])))
     arguments = ("show", "digits", "-s", counts, "-t", "ink")
     error = fails(*arguments)
-    assert "chalk, 0: 44 training + 5 validation + 1 test = 50, but there are 45: 5 too few" in str(error)
+    assert "chalk, 0: 44" in str(error)
     assert error.exit_code == 1
     document = json.loads(run(*arguments, "--shrink", "--json").stdout)
     assert document["sources"]["chalk"]["train"] == [40, 3, *[2] * 8]
@@ -85,28 +84,28 @@ def test_shrink_and_explicit_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (("show", "digits", "-t", "ink"), "Expected --setting with a name (GINIDG, TotalHeavyTail"),
-        (("show", "digits", "-s", "Cross"), "Expected --target with one of: chalk, ink, neon, stamp"),
-        (("show", "digits", "-s", "Cros", "-t", "ink"), "did you mean Cross"),
-        (("show", "digits", "-s", "Cross", "-t", "inc"), "did you mean ink"),
-        (("show", "digits", "-s", "Cross", "-t", "ink", "--ratio", "0.2"), "at least 1, but got 0.2"),
+        (("show", "digits", "-t", "ink"), "--setting"),
+        (("show", "digits", "-s", "Cross"), "--target"),
+        (("show", "digits", "-s", "Cros", "-t", "ink"), "Cross"),
+        (("show", "digits", "-s", "Cross", "-t", "inc"), "ink"),
+        (("show", "digits", "-s", "Cross", "-t", "ink", "--ratio", "0.2"), "0.2"),
         (("make", "nowhere", "-s", "Cross", "-t", "ink"), "nowhere"),
     ],
 )
-def test_bad_usage(arguments: tuple[str, ...], message: str) -> None:
+def test_bad_usage(arguments: tuple[str, ...], named: str) -> None:
     error = fails(*arguments)
-    assert message in str(error)
+    assert named in str(error)
     assert error.exit_code == 2
 
 
 def test_a_saved_split_takes_no_setting(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     run("make", "digits", "-s", "Cross", "-t", "ink", "-o", path)
-    assert "a saved split, got --setting" in str(fails("show", path, "-s", "Cross"))
+    assert "--setting" in str(fails("show", path, "-s", "Cross"))
     path.write_text("{}")
-    assert "is not a split file" in str(fails("plot", path))
+    assert "s.json" in str(fails("plot", path))
 
 
 def test_an_infinite_ratio_is_null_in_json(tmp_path: Path) -> None:
@@ -114,9 +113,3 @@ def test_an_infinite_ratio_is_null_in_json(tmp_path: Path) -> None:
     document = json.loads(run("show", "digits", "-s", tmp_path / "c.json", "-t", "ink", "--json").stdout)
     assert document["CR"] is None
     assert document["DR"] == 1.0
-
-
-@pytest.mark.parametrize("verb", ["make", "show", "plot"])
-def test_help_teaches_with_an_example(verb: str) -> None:
-    result = CliRunner().invoke(app, ["split", verb, "--help"], env={"COLUMNS": "200"})
-    assert f"longshift split {verb} digits" in result.output
