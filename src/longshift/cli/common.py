@@ -19,6 +19,12 @@ from rich.text import Text
 from longshift.progress import Stage, Tick, silent
 from longshift.text import about, counted, duration, printable, printable_json
 
+DataArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA", help="Folder domain/class/image, .zip, .csv, .parquet, .npz, `digits` or `pacs-features`."
+    ),
+]
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder of a fit, of an adapted model or of a run.")
 ]

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, print_table, progress, say, tell
+from longshift.cli.common import (
+    DataArgument,
+    JsonFlag,
+    QuietFlag,
+    caution,
+    print_json,
+    print_table,
+    progress,
+    say,
+    tell,
+)
 from longshift.data import (
     Manifest,
     Problem,
@@ -34,12 +44,6 @@ app = typer.Typer(
     "of the words `digits` and `pacs-features`, which name embedded data.\n\n"
     "Example:\n\n    longshift data inspect digits",
 )
-DataArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA", help="Folder domain/class/image, .zip, .csv, .parquet, .npz, `digits` or `pacs-features`."
-    ),
-]
 
 
 @app.command()

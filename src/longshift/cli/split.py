@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, print_json, print_table, say
+from longshift.cli.common import DataArgument, JsonFlag, print_json, print_table, say
 from longshift.cli.run_options import run_fields, with_options
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
@@ -30,10 +30,6 @@ from longshift.settings import (
     setting_names,
 )
 
-Data = Annotated[
-    str,
-    typer.Argument(help="A folder domain/class/image, a .zip, .csv, .parquet or .npz, `digits` or `pacs-features`."),
-]
 DataOrSplit = Annotated[str, typer.Argument(help="A dataset as for `split make`, or a split file (.json).")]
 # The options of a run that decide its split.
 OPTIONS = run_fields(
@@ -55,7 +51,7 @@ app = typer.Typer(
 @app.command()
 @with_options(options=OPTIONS)
 def make(
-    data: Data,
+    data: DataArgument,
     options: dict[str, Any],
     out: Annotated[Path, typer.Option("--out", "-o", help="Split file to write.")] = Path("split.json"),
     json: JsonFlag = False,
