@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from longshift.array_types import FloatArray
-from longshift.data import digit_styles as draw
+from longshift.data import digits as draw
 from longshift.data.digits import _originals
 from longshift.data.vectors import read_vectors
 from longshift.nn import make_backbone

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from longshift.data import digits, load_dataset, open_store
-from longshift.data.digit_styles import enlarge, slant
+from longshift.data.digits import enlarge, slant
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
 

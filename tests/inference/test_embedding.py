@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longshift.data import load_dataset, open_store
-from longshift.data.vector_source import VectorSource, read_vector_source
+from longshift.data.vectors import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
 from longshift.inference import export, load_model, predict
 from longshift.inference.embedding import Embedded, embed, write_table

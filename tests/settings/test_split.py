@@ -422,7 +422,7 @@ def test_a_saved_split_is_made_again_without_reading_the_images_again(
     )
     find_copies.cache_clear()  # as in another process
     monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "empty"))
-    monkeypatch.setattr("longshift.data.content_version._hash_files", lambda *args: pytest.fail("read again"))
+    monkeypatch.setattr("longshift.data.images.FolderSource.read", lambda *args: pytest.fail("read again"))
     load_split(tmp_path / "split.json", data, cache)
 
 

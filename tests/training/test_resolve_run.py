@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from longshift.cli.main import app
 from longshift.data import Manifest, data_version, load_dataset
-from longshift.data.image_size import fitting_size, typical_side
+from longshift.data.images import fitting_size, typical_side
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.fitting.network_choice import choose_network
 from longshift.io import lock_folder, read_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,8 +20,8 @@ from longshift.cli.common import (
     tell,
 )
 from longshift.data import (
+    DataProblem,
     Manifest,
-    Problem,
     benchmarks,
     cache_folder,
     data_version,
@@ -84,7 +85,7 @@ def _warn(manifest: Manifest) -> None:
         caution(f"warning: {parts}")
     if apart := no_shared_class_warning(manifest):
         caution(f"warning: {apart}")
-    by_kind: dict[str, list[Problem]] = {}
+    by_kind: dict[str, list[DataProblem]] = {}
     for problem in layout_problems(manifest):
         by_kind.setdefault(problem.kind, []).append(problem)
     if apart:  # then nearly every class is missing nearly everywhere
@@ -121,7 +122,7 @@ def verify_command(
         print_json(
             {
                 "images": len(manifest),
-                "problems": [problem.to_json() for problem in problems],
+                "problems": [asdict(problem) for problem in problems],
                 "differences": [difference._asdict() for difference in differences],
             }
         )

@@ -6,59 +6,60 @@ from .benchmarks import (
     get_benchmark as get_benchmark,
     register_benchmark as register_benchmark,
 )
-from .content_version import (
-    DataChanged as DataChanged,
-    cache_folder as cache_folder,
-    data_version as data_version,
-    short_version as short_version,
-    what_changed as what_changed,
-)
-from .copies import find_copies as find_copies
-from .embedded import DIGITS as DIGITS, EMBEDDED as EMBEDDED, PACS_FEATURES as PACS_FEATURES, vector_file as vector_file
+from .digits import DIGITS as DIGITS, EMBEDDED as EMBEDDED, PACS_FEATURES as PACS_FEATURES, vector_file as vector_file
 from .folder_layout import (
-    holds_images as holds_images,
-    no_shared_class_warning as no_shared_class_warning,
-    split_names_warning as split_names_warning,
-)
-from .folder_reader import list_folder as list_folder
-from .image_bytes import MOST_BYTES as MOST_BYTES, open_source as open_source
-from .image_cache import Store as Store, open_store as open_store
-from .image_decoding import BadImage as BadImage, decode as decode, resize as resize
-from .image_size import fitting_size as fitting_size, typical_side as typical_side
-from .image_suffixes import (
     IMAGE_SUFFIXES as IMAGE_SUFFIXES,
+    holds_images as holds_images,
     is_hidden as is_hidden,
     is_image as is_image,
     is_other_format as is_other_format,
+    no_shared_class_warning as no_shared_class_warning,
+    split_names_warning as split_names_warning,
 )
-from .lost_paths import missing_path as missing_path
+from .folders import list_folder as list_folder
+from .image_cache import Store as Store, open_pixels as open_pixels, open_store as open_store
+from .images import (
+    MOST_BYTES as MOST_BYTES,
+    BadImage as BadImage,
+    decode as decode,
+    fitting_size as fitting_size,
+    open_source as open_source,
+    resize as resize,
+    typical_side as typical_side,
+)
 from .manifest import Manifest as Manifest, Row as Row
 from .parallel import cores as cores, ordered_map as ordered_map
-from .parquet_file import read_parquet as read_parquet
-from .pixels import open_pixels as open_pixels
 from .readers import (
     load_dataset as load_dataset,
+    missing_path as missing_path,
     register_reader as register_reader,
     require_dataset as require_dataset,
 )
-from .vector_source import (
+from .tables import read_parquet as read_parquet
+from .vectors import (
     SOURCE_ARRAY as SOURCE_ARRAY,
     SOURCE_METADATA as SOURCE_METADATA,
     VectorSource as VectorSource,
-    read_vector_source as read_vector_source,
-)
-from .vectors import (
     holds_vectors as holds_vectors,
     ordered_vectors as ordered_vectors,
     read_unlabeled as read_unlabeled,
+    read_vector_source as read_vector_source,
 )
-from .verification import Problem as Problem, layout_problems as layout_problems, verify as verify
+from .verification import DataProblem as DataProblem, layout_problems as layout_problems, verify as verify
+from .version import (
+    DataChanged as DataChanged,
+    cache_folder as cache_folder,
+    data_version as data_version,
+    find_copies as find_copies,
+    short_version as short_version,
+    what_changed as what_changed,
+)
 
 __all__ = [
     "BadImage",
     "Benchmark",
+    "DataProblem",
     "Manifest",
-    "Problem",
     "Row",
     "Store",
     "all_benchmarks",

@@ -1,19 +1,64 @@
-"""What is likely meant by a folder that is not laid out as domain/class/image: the folder above it, or one in it."""
+"""How a dataset is laid out in folders: which files are images, advice where the levels are wrong, similar names."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Collection, Sequence
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from longshift.data.image_suffixes import is_hidden, is_image
 from longshift.data.manifest import Manifest
-from longshift.data.similar_names import differing, similar
 from longshift.text import some
 
 PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval", "evaluation"})
 ANY_LAYOUT = "or describe any layout in a CSV table with the columns path,label,domain"
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".jfif"})
+# Pictures, but of formats that are not read: people must know that they are left out.
+OTHER_FORMATS = frozenset({
+    ".heic", ".heif", ".avif", ".jp2", ".j2k", ".jxl", ".dcm", ".dicom", ".nii", ".svs", ".svg", ".dng", ".cr2", ".nef",
+})  # fmt: skip
+
+
+def is_image(name: str) -> bool:
+    """Whether the file's suffix is one of an image, in any case."""
+    return os.path.splitext(name)[1].lower() in IMAGE_SUFFIXES
+
+
+def is_other_format(name: str) -> bool:
+    """Whether the file is a picture of a format that is not read, by its suffix."""
+    return os.path.splitext(name)[1].lower() in OTHER_FORMATS
+
+
+def is_hidden(name: str) -> bool:
+    """Hidden files and the folder that macOS adds to archives."""
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def similar(names: Iterable[str]) -> list[list[str]]:
+    """Groups of names that differ only by case, by spaces, dashes or underscores, or by how an accent is encoded."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[_spaced(name).casefold()].append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def differing(group: Sequence[str]) -> str:
+    """Such as "differ only by case: 'A', 'a'", with the simplest that explains it."""
+    if len({name.casefold() for name in group}) == 1:
+        by = "case"
+    elif len({unicodedata.normalize("NFC", name).casefold() for name in group}) == 1:
+        by = "how an accent is encoded"
+    else:
+        by = "spaces, dashes or underscores"
+    return f"differ only by {by}: {', '.join(map(repr, group))}"
+
+
+def _spaced(name: str) -> str:
+    """One way to write what separates words; a dash before a number may be a minus and stays."""
+    plain = re.sub(r"(?<=[^\W\d_])-(?=[^\W\d_])", " ", unicodedata.normalize("NFC", name))
+    return re.sub(r"[\s_]+", " ", plain).strip()
 
 
 def wrong_depth(root: Path, images: Sequence[str]) -> str:

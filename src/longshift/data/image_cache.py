@@ -1,13 +1,11 @@
 """The store: every image of a dataset, decoded and resized once, in one memory-mapped array.
 
     $LONGSHIFT_CACHE/KEY/pixels.npy     (N, size, size, 3) uint8, C order
-    $LONGSHIFT_CACHE/KEY/sums.npy       (N,) uint32, CRC-32 of each row of the array
     $LONGSHIFT_CACHE/KEY/manifest.csv   path, label, domain, split of each row of the array
-    $LONGSHIFT_CACHE/KEY/index.json     what it is made from, and hashes of its content
+    $LONGSHIFT_CACHE/KEY/index.json     what it is made from, and a hash of its content
 
 KEY names the format, the manifest, the size and the version of the source images. A store is built in a hidden
-folder next to it and renamed when complete, so a folder KEY is always whole. Opening it compares its pixels with their
-checksums (of large stores, a sample); a damaged store is built again.
+folder next to it and renamed when complete, so a folder KEY is always whole.
 """
 
 from __future__ import annotations
@@ -19,8 +17,7 @@ import logging
 import os
 import shutil
 import uuid
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,21 +28,19 @@ import PIL
 from PIL import Image
 
 from longshift.array_types import IntArray
-from longshift.data import digit_styles, digits
-from longshift.data.content_version import cache_folder, data_version
-from longshift.data.embedded import DIGITS
-from longshift.data.image_bytes import ImageSource, open_source
-from longshift.data.image_decoding import BadImage, decode, resize
+from longshift.data import digits
+from longshift.data.digits import DIGITS
+from longshift.data.images import BadImage, ImageSource, decode, open_source, resize
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
+from longshift.data.version import cache_folder, data_version
 from longshift.errors import LongshiftError, UsageError
-from longshift.io import cannot_write, content_hash, file_hash, is_locked, locked, read_json, write_json
+from longshift.io import cannot_write, is_locked, locked, read_json, write_json
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
 
 FORMAT = 2
-CHECKED_BYTES = 1 << 30  # of pixels that are compared with their checksums when a store is opened: about a second
 BUILDING = ".building-"
 log = logging.getLogger("longshift")
 
@@ -116,22 +111,20 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
         return _in_memory(manifest, size)
     cache = cache_folder(cache)
     version = data_version(manifest, cache)
-    stem = _stem(manifest, size)
+    stem = f"v{FORMAT}-{manifest.fingerprint()[:16]}-{size}-"
     folder = cache / (stem + version[:16])
     try:
-        if found := _whole(manifest, size, folder, version):
+        if found := _opened(manifest, size, folder, version):
             return found
         cache.mkdir(parents=True, exist_ok=True)
         with (
             locked(_lock_of(folder), lambda: tick(0, "waiting for the process that builds this store")),
             open_source(manifest) as source,
         ):
-            if found := _whole(manifest, size, folder, version):
+            if found := _opened(manifest, size, folder, version):
                 return found
             _clean(cache, folder)
-            if folder.exists():
-                log.warning("the store %s is damaged; building it again", folder)
-                shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
             stale = _stale(cache, stem, manifest)
             if stale:
                 log.warning("the images of %s changed since their store was made; making it again", manifest.name)
@@ -140,57 +133,21 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
                 shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise cannot_write(folder, error) from error
-    if found := _whole(manifest, size, folder, version):
+    if found := _opened(manifest, size, folder, version):
         return found
-    raise LongshiftError(f"the store {folder} is damaged. Delete that folder and run again.")
+    raise LongshiftError(f"the store {folder} cannot be read. Delete that folder and run again.")
 
 
-def _stem(manifest: Manifest, size: int | str) -> str:
-    return f"v{FORMAT}-{manifest.fingerprint()[:16]}-{size}-"
-
-
-def _whole(manifest: Manifest, size: int, folder: Path, version: str) -> Store | None:
-    """The store in a folder; None if there is none or it is damaged."""
+def _opened(manifest: Manifest, size: int, folder: Path, version: str) -> Store | None:
+    """The store in a folder; None if there is none or it is not the one that is asked for."""
     try:
         index = read_json(folder / "index.json")
         pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
-        sums = np.load(folder / "sums.npy", allow_pickle=False)
-        own = {key: value for key, value in index.items() if key != "checksum"}
-        expected = (len(manifest), size, size, 3)
-        if index["checksum"] != content_hash(own) or index["sums"] != file_hash(folder / "sums.npy"):
+        if index["version"] != version or pixels.shape != (len(manifest), size, size, 3):
             return None
-        if index["version"] != version or pixels.shape != expected or sums.shape != expected[:1]:
-            return None
-        if _damaged_rows(pixels, sums, CHECKED_BYTES):
-            return None
-    except (LongshiftError, OSError, ValueError, EOFError, KeyError, TypeError, AttributeError):
+        return Store(manifest, pixels, size, index["fingerprint"], version=version)
+    except (LongshiftError, OSError, ValueError, EOFError, KeyError, TypeError):
         return None
-    return Store(manifest, pixels, size, index["fingerprint"], version=version)
-
-
-def _damaged_rows(pixels: npt.NDArray[np.uint8], sums: npt.NDArray[np.uint32], most: int) -> list[int]:
-    """Rows that do not have their checksum, among rows of about `most` bytes: evenly spread, from a random start."""
-    step = max(1, -(-pixels.nbytes // most))
-    start = int.from_bytes(os.urandom(4), "little") % step
-    return [row for row in range(start, len(sums), step) if zlib.crc32(pixels[row]) != sums[row]]
-
-
-def damaged_stores(manifest: Manifest, cache: Path | None = None) -> list[Path]:
-    """The stores of a dataset in the cache that are damaged, all of their pixels compared with their checksums."""
-    cache = cache_folder(cache)
-    if manifest.root is None or manifest.vectors:
-        return []
-    found = []
-    for folder in sorted(cache.glob(_stem(manifest, "*") + "*")):
-        try:
-            pixels = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
-            sums = np.load(folder / "sums.npy", allow_pickle=False)
-            whole = len(pixels) == len(sums) and not _damaged_rows(pixels, sums, pixels.nbytes or 1)
-        except (OSError, ValueError, EOFError, TypeError):
-            whole = False
-        if not whole:
-            found.append(folder)
-    return found
 
 
 def _build(manifest: Manifest, size: int, source: ImageSource, version: str, folder: Path, tick: Tick) -> None:
@@ -205,27 +162,25 @@ def _build(manifest: Manifest, size: int, source: ImageSource, version: str, fol
     temporary = folder.parent / f"{BUILDING}{folder.name}-{uuid.uuid4().hex[:8]}"
     temporary.mkdir()
     try:
-        digest, sums = _digest(manifest, size), np.zeros(len(manifest), dtype=np.uint32)
+        digest = _digest(manifest, size)
         with (temporary / "pixels.npy").open("wb") as file:
             header: dict[str, Any] = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             # Plain writes, not a map: on a full disk a write fails with an error, a map with a signal.
-            for row, pixels in enumerate(_decoded(manifest, size, source, tick)):
+            for pixels in _decoded(manifest, size, source, tick):
                 file.write(pixels)
                 digest.update(pixels)
-                sums[row] = zlib.crc32(pixels)
             file.flush()
             os.fsync(file.fileno())
         if data_version(manifest, folder.parent) != version:
             raise LongshiftError(f"images of {manifest.name} changed while its store was being built. Run again.")
         _write_manifest(manifest, temporary / "manifest.csv")
-        np.save(temporary / "sums.npy", sums)
         index = {
             "format": FORMAT, "dataset": manifest.name, "root": _place(manifest), "size": size, "images": len(manifest),
             "manifest": manifest.fingerprint(), "version": version, "fingerprint": digest.hexdigest(),
-            "sums": file_hash(temporary / "sums.npy"), "pillow": PIL.__version__,
+            "pillow": PIL.__version__,
         }  # fmt: skip
-        write_json(temporary / "index.json", {**index, "checksum": content_hash(index)})
+        write_json(temporary / "index.json", index)
         os.rename(temporary, folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -264,7 +219,7 @@ def _in_memory(manifest: Manifest, size: int) -> Store:
     if manifest.paths != digits.manifest().paths:
         raise LongshiftError(f"the dataset {manifest.name} has no files, and it is not the embedded {DIGITS}")
     pixels = digits.digit_images()
-    if size != digit_styles.SIZE:
+    if size != digits.SIZE:
         pixels = np.stack([resize(Image.fromarray(image), size) for image in pixels])
         pixels.flags.writeable = False
     digest = _digest(manifest, size)
@@ -307,3 +262,14 @@ def _write_manifest(manifest: Manifest, path: Path) -> None:
             writer.writerow(
                 [name, manifest.classes[manifest.labels[i]], manifest.domain_names[manifest.domains[i]], split]
             )
+
+
+@contextlib.contextmanager
+def open_pixels(manifest: Manifest, size: int) -> Iterator[Callable[[int], digits.Pixels]]:
+    """A function that reads the image of an index as (size, size, 3); it raises `BadImage` and works in threads."""
+    if manifest.root is None:
+        stored = open_store(manifest, size).inputs
+        yield lambda index: np.asarray(stored[index], dtype=np.uint8)
+    else:
+        with open_source(manifest) as source:
+            yield lambda index: resize(decode(source.read(manifest.paths[index])), size)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from longshift.data import digits
-from longshift.data.embedded import DIGITS, EMBEDDED, PACS_FEATURES, vector_file
-from longshift.data.folder_reader import read_tree
-from longshift.data.lost_paths import missing_path
+from longshift.data.digits import DIGITS, EMBEDDED, PACS_FEATURES, vector_file
+from longshift.data.folder_layout import is_hidden
+from longshift.data.folders import read_tree
 from longshift.data.manifest import Manifest
-from longshift.data.table_reader import read_table
+from longshift.data.tables import read_table
 from longshift.data.vectors import holds_vectors, read_embeddings
-from longshift.errors import LongshiftError, UsageError
+from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.io import require_regular
 from longshift.registry import Registry
+from longshift.text import some
 
 Reader = Callable[[Path, str], Manifest]  # (file, name of the dataset)
 
@@ -118,3 +119,28 @@ def _nothing_at(path: Path) -> str:
         said = missing_path(path)
         return f"{said}{'' if said.endswith('?') else '.'} Files of vectors are made by longshift embed"
     return missing_path(path, EMBEDDED)
+
+
+MOST = 1000  # names in a folder that are compared
+
+
+def missing_path(path: str | os.PathLike[str], words: Sequence[str] = ()) -> str:
+    """Such as "no file or folder 'hospitls' in /data; did you mean hospitals?".
+
+    Args:
+        path: The path; it must not exist.
+        words: What can stand in place of a path. They are named if the path is a single word and no name is similar.
+    """
+    place = Path(path)
+    known = [] if len(place.parts) > 1 else list(words)
+    while not os.path.lexists(place.parent) and place.parent != place.parent.parent:
+        place = place.parent
+    try:
+        there = [entry.name for entry in place.parent.iterdir() if not is_hidden(entry.name)]
+    except OSError:
+        there = []
+    said = f"no file or folder {place.name!r} in {some([str(place.parent.resolve())])}"
+    near = unknown_name("name", place.name, [*there[:MOST], *known]).removeprefix(f"unknown name {place.name!r}; ")
+    if near.startswith("did you mean "):
+        return f"{said}; {near}"
+    return f"{said}; the built-in datasets are {' and '.join(known)}" if known else said

@@ -7,20 +7,22 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import json
+import os
 import zipfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from longshift.data.embedded import vector_file
+from longshift.data.digits import vector_file
 from longshift.data.manifest import Manifest, Row
-from longshift.data.packing_limit import refuse_bomb
-from longshift.data.parquet_file import read_parquet
+from longshift.data.tables import read_parquet, refuse_bomb
 from longshift.errors import LongshiftError
 from longshift.io import require_regular
 from longshift.text import agree, counted, some
@@ -68,13 +70,22 @@ def read_embeddings(path: Path, name: str) -> Manifest:
 def ordered_vectors(manifest: Manifest) -> tuple[FloatArray, str]:
     """The vectors in the order of the manifest, and a SHA-256 over manifest and vectors."""
     assert manifest.root is not None
-    found = read_vectors(manifest.root)
+    try:
+        status = os.stat(manifest.root)
+    except OSError as error:
+        raise LongshiftError(f"cannot read {manifest.root}: {error.strerror}") from error
+    return _ordered_vectors(manifest, manifest.root, (status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+
+
+@functools.lru_cache(maxsize=1)  # a command asks for the version, the vectors and their copies
+def _ordered_vectors(manifest: Manifest, root: Path, stamps: tuple[int, ...]) -> tuple[FloatArray, str]:
+    found = read_vectors(root)
     place = {name: row for row, name in enumerate(found.ids)}
     absent = [name for name in manifest.paths if name not in place]
     if absent or len(place) != len(manifest):
         raise LongshiftError(
-            f"{manifest.root} changed since it was opened: expected {len(manifest)} vectors, got {len(place)}, "
-            f"{len(absent)} of the expected ones missing. Open it again."
+            f"{root} changed since it was opened: expected {len(manifest)} vectors, got {len(place)}, {len(absent)} of "
+            "the expected ones missing. Open it again."
         )
     x = found.x[[place[name] for name in manifest.paths]]
     x.flags.writeable = False
@@ -222,3 +233,64 @@ def _require(path: Path, found: list[str], needed: tuple[str, ...], noun: str) -
             f"{path} lacks the {noun}{'s' * (len(missing) > 1)} {', '.join(missing)}: expected {', '.join(needed)} "
             f"and optionally id, got {', '.join(found) or 'none'}"
         )
+
+
+SOURCE_ARRAY = "source"  # in an .npz
+SOURCE_METADATA = b"longshift_source"  # of a Parquet schema
+
+
+@dataclass(frozen=True)
+class VectorSource:
+    """The network that computed vectors.
+
+    Attributes:
+        network: Its name.
+        weights: SHA-256 of its weights.
+        image_size: Pixels that it was given.
+        longshift: Version that computed them.
+    """
+
+    network: str
+    weights: str
+    image_size: int
+    longshift: str
+
+    def agrees(self, other: VectorSource) -> bool:
+        """Whether both compute the same vectors of an image."""
+        return (self.network, self.weights, self.image_size) == (other.network, other.weights, other.image_size)
+
+    def words(self) -> str:
+        """In a sentence.
+
+        >>> VectorSource("resnet50", "1a2b3c4d5e6f7a8b", 224, "0.1.0").words()
+        'resnet50 (weights 1a2b3c4d5e6f) on 224x224 pixels'
+        """
+        return f"{self.network} (weights {self.weights[:12]}) on {self.image_size}x{self.image_size} pixels"
+
+    def to_text(self) -> str:
+        """For a file."""
+        return json.dumps(asdict(self))
+
+
+def read_vector_source(data: str | Path) -> VectorSource | None:
+    """Where the vectors of a dataset come from; None if its file does not tell."""
+    try:
+        return _parse(_text(vector_file(data)))
+    except Exception:  # other readers report what is wrong with the file
+        return None
+
+
+def _text(path: Path) -> str:
+    if path.suffix.lower() == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            return str(file[SOURCE_ARRAY]) if SOURCE_ARRAY in file.files else ""
+    from pyarrow import parquet
+
+    return ((parquet.read_schema(path).metadata or {}).get(SOURCE_METADATA) or b"").decode()
+
+
+def _parse(text: str) -> VectorSource | None:
+    if not text:
+        return None
+    value: dict[str, Any] = json.loads(text)
+    return VectorSource(str(value["network"]), str(value["weights"]), int(value["image_size"]), str(value["longshift"]))

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
-from longshift.data.content_version import changed_silently, content_of
-from longshift.data.image_bytes import open_source
-from longshift.data.image_cache import damaged_stores
-from longshift.data.image_decoding import BRIGHTEST, BadImage, decode
+from longshift.data.folder_layout import differing, similar
+from longshift.data.images import BRIGHTEST, BadImage, decode, open_source
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
-from longshift.data.similar_names import differing, similar
-from longshift.data.vectors import ordered_vectors
+from longshift.data.version import content_hashes
 from longshift.progress import Tick, silent
 
 DARK = 65536 // 8  # 12-bit pictures of scanners end at 4095
 
 
 @dataclass(frozen=True)
-class Problem:
+class DataProblem:
     """One problem of a dataset.
 
     Attributes:
         kind: unreadable, truncated, zero-byte, not an image, decompression bomb, duplicate, empty class,
-            similar labels, similar domains, misplaced, other format, dark, changed or damaged store.
+            copy, two labels, similar labels, similar domains, misplaced, other format or dark.
         path: The file or folder.
         detail: One phrase.
 
@@ -40,104 +36,84 @@ class Problem:
     path: str
     detail: str
 
-    def to_json(self) -> dict[str, str]:
-        """As a mapping of texts."""
-        return asdict(self)
 
-
-def verify(manifest: Manifest, tick: Tick = silent, cache: Path | None = None) -> list[Problem]:
-    """Find all problems of a dataset and of its decoded images in the cache. Every image is decoded.
+def verify(manifest: Manifest, tick: Tick = silent) -> list[DataProblem]:
+    """Find all problems of a dataset. Every image is decoded.
 
     Args:
         manifest: The dataset.
         tick: Function that is called once per image, for a progress bar.
-        cache: Folder of the cache; by default $LONGSHIFT_CACHE or ~/.cache/longshift.
 
     Returns:
-        The problems: first those of the layout and of the cache, then those of the images in the order of the manifest.
+        The problems: first those of the layout, then those of the images in the order of the manifest.
 
     Example:
         >>> from longshift.data import load_dataset
         >>> verify(load_dataset("digits"))
         []
     """
+    found = list(layout_problems(manifest))
     if manifest.root is None:
-        return list(layout_problems(manifest))
-    found: list[Problem] = []
-    hashes: list[str] = []  # of the files
-    checksums: list[str] = []  # of the samples; "" for a broken one, which is not a duplicate of another broken one
+        return found
+    hashes: list[str] = []  # "" for a broken image, which is not a duplicate of another broken one
     if manifest.vectors:
-        x, _ = ordered_vectors(manifest)
-        tick(len(x))
-        checksums = [hashlib.sha256(row.tobytes()).hexdigest() for row in x]
+        hashes = content_hashes(manifest)
+        tick(len(hashes))
     else:
         for content, problem in _looked_at(manifest):
             hashes.append(content)
-            checksums.append("" if problem and problem.kind != "dark" else content)
             if problem:
                 found.append(problem)
             tick(1)
-    before = [*layout_problems(manifest), *_cache_problems(manifest, hashes, cache)]
-    return before + found + list(duplicates(manifest, checksums))
+    return found + list(duplicates(manifest, hashes))
 
 
-def _looked_at(manifest: Manifest) -> Iterator[tuple[str, Problem | None]]:
-    """The content of each image file as a hash, and what is wrong with it."""
+def _looked_at(manifest: Manifest) -> Iterator[tuple[str, DataProblem | None]]:
+    """A hash of each image file, and what is wrong with the image."""
     with open_source(manifest) as source:
 
-        def look(path: str) -> tuple[str, Problem | None]:
+        def look(path: str) -> tuple[str, DataProblem | None]:
             try:
                 data = source.read(path)
-            except BadImage as bad:
-                return content_of(bad), Problem(bad.kind, path, bad.detail)
-            content = content_of(data)
-            try:
                 brightest = decode(data).info.get(BRIGHTEST)
             except BadImage as bad:
-                return content, Problem(bad.kind, path, bad.detail)
-            if brightest is not None and brightest < DARK:
-                return content, Problem("dark", path, _dark(brightest))
-            return content, None
+                return "", DataProblem(bad.kind, path, bad.detail)
+            content = hashlib.sha256(data).hexdigest()
+            if brightest is None or brightest >= DARK:
+                return content, None
+            shades = (brightest >> 8) + 1
+            detail = (
+                f"16-bit values up to {brightest} of 65535, read as {shades} shades of gray; stretch them over all 16 "
+                "bits, or save 8-bit images"
+            )
+            return content, DataProblem("dark", path, detail)
 
         yield from ordered_map(look, manifest.paths)
 
 
-def _dark(brightest: int) -> str:
-    return (
-        f"16-bit values up to {brightest} of 65535, read as {(brightest >> 8) + 1} shades of gray; "
-        "stretch them over all 16 bits, or save 8-bit images"
-    )
-
-
-def _cache_problems(manifest: Manifest, hashes: Sequence[str], cache: Path | None) -> Iterator[Problem]:
-    """Files whose content changed while their time stamps did not, and stores whose pixels are not those written."""
-    if changed := changed_silently(manifest, hashes, cache):
-        yield Problem("changed", manifest.argument, f"{changed}, with the sizes and times of before: a damaged disk?")
-    for folder in damaged_stores(manifest, cache):
-        yield Problem("damaged store", str(folder), "not the pixels that were written; remove the folder")
-
-
-def layout_problems(manifest: Manifest) -> Iterator[Problem]:
+def layout_problems(manifest: Manifest) -> Iterator[DataProblem]:
     """What can be told without opening an image."""
     table, noun = manifest.count_table(), manifest.noun
     for domain, row in zip(manifest.domain_names, table.tolist(), strict=True):
         for label, count in zip(manifest.classes, row, strict=True):
             if count == 0:
-                yield Problem("empty class", f"{domain}/{label}", f"the domain {domain!r} has no {noun} of {label!r}")
+                yield DataProblem(
+                    "empty class", f"{domain}/{label}", f"the domain {domain!r} has no {noun} of {label!r}"
+                )
     known = {f"{domain}/{label}" for domain in manifest.domain_names for label in manifest.classes}
     for folder in manifest.empty_folders:
         if folder not in known:
-            yield Problem("empty class", folder, "the folder holds no image")
+            yield DataProblem("empty class", folder, "the folder holds no image")
     for kind, names in (("similar labels", manifest.classes), ("similar domains", manifest.domain_names)):
         for group in similar(names):
-            yield Problem(kind, group[0], differing(group))
+            yield DataProblem(kind, group[0], differing(group))
     for path in manifest.misplaced:
-        yield Problem("misplaced", path, "not at domain/class/image, so it is left out")
+        yield DataProblem("misplaced", path, "not at domain/class/image, so it is left out")
     for path in manifest.others:
-        yield Problem("other format", path, "a picture of a format that is not read, so it is left out; convert it")
+        yield DataProblem("other format", path, "a picture of a format that is not read, so it is left out; convert it")
 
 
-def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[Problem]:
+def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[DataProblem]:
     """Samples with the bytes of an earlier one.
 
     In another domain ("duplicate"), what is learned there leaks into the test; inside a domain ("copy"), a copy may be
@@ -155,8 +131,8 @@ def duplicates(manifest: Manifest, checksums: Sequence[str]) -> Iterator[Problem
         apart = manifest.domains[earlier] != manifest.domains[index]
         if manifest.labels[earlier] != manifest.labels[index]:
             labels = [manifest.classes[int(manifest.labels[i])] for i in (earlier, index)]
-            yield Problem("two labels", manifest.paths[index], f"{detail}, but {labels[1]} and not {labels[0]}")
+            yield DataProblem("two labels", manifest.paths[index], f"{detail}, but {labels[1]} and not {labels[0]}")
         elif not apart:
-            yield Problem("copy", manifest.paths[index], detail)
+            yield DataProblem("copy", manifest.paths[index], detail)
         if apart:
-            yield Problem("duplicate", manifest.paths[index], detail)
+            yield DataProblem("duplicate", manifest.paths[index], detail)

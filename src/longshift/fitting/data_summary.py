@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.data import Manifest, Problem, no_shared_class_warning, split_names_warning, verify
+from longshift.data import DataProblem, Manifest, no_shared_class_warning, split_names_warning, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
 from longshift.text import agree, counted, some
@@ -26,7 +26,7 @@ class DataSummary:
     sites: tuple[str, ...]
     classes: tuple[str, ...]
     counts: IntArray  # sites x classes
-    problems: tuple[Problem, ...]
+    problems: tuple[DataProblem, ...]
     layout: str = ""  # a sentence on folders that are skipped
 
     @property
@@ -61,7 +61,7 @@ class DataSummary:
             if (column > 0).sum() == 1
         }
 
-    def of_kind(self, *kinds: str) -> list[Problem]:
+    def of_kind(self, *kinds: str) -> list[DataProblem]:
         """The problems of some kinds."""
         return [problem for problem in self.problems if problem.kind in kinds]
 
@@ -223,6 +223,6 @@ def _enough(manifest: Manifest, noun: str) -> None:
         raise LongshiftError(f"Expected classes that several sites (domains) have, but {apart}")
 
 
-def _why(problem: Problem) -> str:
+def _why(problem: DataProblem) -> str:
     """The kind of problem; for files that cannot be opened, also the reason."""
     return f"{problem.kind} ({problem.detail})" if problem.kind == "unreadable" else problem.kind

@@ -191,7 +191,7 @@ def _key(folder: SweepFolder, files: list[str]) -> str:
     package = Path(longshift.__file__).parent
     sources = [*sorted((package / "methods").glob("*.py")), *sorted((package / "sweep").glob("*.py"))]
     sources += [package / "training" / "run_config.py", package / "training" / "resolve_run.py"]
-    sources += [package / "data" / "image_size.py"]
+    sources += [package / "data" / "images.py"]
     for source in [folder.file, *sources, *plugin_files()]:
         digest.update(hashlib.sha256(read_limited(source, MOST_TEXT)).digest())
     for file in files:

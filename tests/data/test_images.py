@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from longshift.data.image_decoding import BadImage, decode, resize
+from longshift.data.images import BadImage, decode, resize
 from tests.data.trees import encoded, picture
 
 

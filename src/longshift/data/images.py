@@ -1,16 +1,27 @@
-"""From the bytes of an image file to pixels."""
+"""The images of a dataset: where their bytes come from (a folder or a .zip), and from bytes to pixels."""
 
 from __future__ import annotations
 
 import functools
 import io
+import os
 import threading
 import warnings
-from contextlib import nullcontext
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps, UnidentifiedImageError
+
+from longshift.data import digits
+from longshift.data.folders import open_zip
+from longshift.data.manifest import Manifest
+from longshift.errors import LongshiftError
+from longshift.io import read_limited
 
 # Pillow's own limit against decompression bombs: a quarter of a gigabyte of RGB.
 PIXEL_LIMIT = 1024 * 1024 * 1024 // 4 // 3
@@ -19,11 +30,11 @@ FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "DIB", "TIFF", "GIF", "PPM", "JPEG2000"
 LARGE = 1 << 24  # pixels
 BAND = 64  # rows of a 16-bit picture that are converted at a time
 MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"GIF8", b"P6", b"P5", b"P3")
-
 BRIGHTEST = "brightest of 16 bits"  # in `info` of a decoded picture that had 16 bits
-
 EARLY_END = ("truncat", "end of file", "eof", "not enough")
-
+MOST_BYTES = 1 << 28  # of one image file
+SMALLEST = 16  # pixels that a network is given at least
+LOOKED_AT = 32  # images of a dataset
 
 _one_large = threading.Lock()
 # Pillow warns from its limit on; here it is an error with the name of the file.
@@ -147,3 +158,101 @@ def resize(image: Image.Image, size: int) -> npt.NDArray[np.uint8]:
     if image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BILINEAR)
     return np.asarray(image, dtype=np.uint8)
+
+
+class ImageSource(Protocol):
+    """Reads images by their path in the manifest; safe to use from several threads."""
+
+    def read(self, path: str) -> bytes:
+        """All bytes of an image; BadImage if they cannot be read."""
+        ...
+
+    def stamp(self, path: str) -> str:
+        """A short text that changes when the image does, found without reading it."""
+        ...
+
+
+class FolderSource:
+    """Files below a folder; a change shows in their size or time."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = os.fspath(root)
+
+    def read(self, path: str) -> bytes:
+        """All bytes of a file."""
+        try:
+            return read_limited(os.path.join(self.root, path), MOST_BYTES)
+        except OSError as error:
+            raise BadImage("unreadable", error.strerror or str(error)) from error
+
+    def stamp(self, path: str) -> str:
+        """Size and times of the last change."""
+        try:
+            status = os.stat(os.path.join(self.root, path))
+        except OSError as error:
+            return f"missing: {error.strerror}"
+        # The last: a copy may keep the time of its original, but nothing can set this one. On Windows it is the time of
+        # creation, so a change that keeps size and time is not seen there.
+        return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+class ZipSource:
+    """Entries of an archive, read in place; a change shows in their size or checksum."""
+
+    def __init__(self, archive: zipfile.ZipFile, prefix: str) -> None:
+        self.archive, self.prefix = archive, prefix
+        # Python 3.12 and 3.13 skip the extra field of an entry relative to where another thread reads. A lock is also
+        # faster than a handle per thread: reading is 1 % of decoding, and each handle would read the index again.
+        self.lock = threading.Lock()
+
+    def read(self, path: str) -> bytes:
+        """All bytes of an entry, its checksum tested."""
+        try:
+            entry = self.archive.getinfo(self.prefix + path)
+            if entry.file_size > MOST_BYTES:
+                size = f"{entry.file_size / 2**20:.0f} MiB"
+                raise BadImage("decompression bomb", f"{size} when unpacked, at most {MOST_BYTES >> 20} MiB are read")
+            with self.lock:
+                return self.archive.read(entry)  # never more than the size that was just compared
+        except BadImage:
+            raise
+        except Exception as error:  # zipfile raises many kinds; zlib, bz2 and lzma have exceptions of their own
+            raise BadImage("unreadable", f"in the archive: {error}") from error
+
+    def stamp(self, path: str) -> str:
+        """Size and checksum."""
+        try:
+            entry = self.archive.getinfo(self.prefix + path)
+        except KeyError:
+            return "missing"
+        return f"{entry.file_size} {entry.CRC:08x}"
+
+
+@contextmanager
+def open_source(manifest: Manifest) -> Iterator[ImageSource]:
+    """Open the folder or archive of a manifest."""
+    if manifest.root is None:
+        raise LongshiftError(f"the dataset {manifest.name} has no files")
+    if manifest.root.is_dir():
+        yield FolderSource(manifest.root)
+    else:
+        with open_zip(manifest.root) as archive:
+            yield ZipSource(archive, manifest.prefix)
+
+
+def typical_side(manifest: Manifest) -> int:
+    """Median of the shorter sides of some images; 0 if none can be read, which other checks report."""
+    if manifest.root is None:
+        return digits.SIZE
+    chosen = np.unique(np.linspace(0, len(manifest) - 1, min(LOOKED_AT, len(manifest))).astype(int))
+    sides = []
+    with open_source(manifest) as source:
+        for i in chosen:
+            with suppress(BadImage):
+                sides.append(min(decode(source.read(manifest.paths[i])).size))
+    return int(np.median(sides)) if sides else 0
+
+
+def fitting_size(manifest: Manifest, most: int) -> int:
+    """The image size that loses nothing and makes nothing up: the typical side, up to `most` pixels."""
+    return min(max(typical_side(manifest) or most, SMALLEST), most)

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from longshift.data.folder_layout import PARTS, wrong_depth
-from longshift.data.image_suffixes import IMAGE_SUFFIXES, is_hidden, is_image, is_other_format
+from longshift.data.folder_layout import IMAGE_SUFFIXES, PARTS, is_hidden, is_image, is_other_format, wrong_depth
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
 from longshift.text import agree, counted, some
