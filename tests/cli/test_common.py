@@ -46,6 +46,9 @@ def test_a_stage_is_printed_at_once() -> None:
     lines = common.LogLines("work", 3, 0.0)
     assert "compiling" in lines.after(0, 0.1, Stage("compiling"))
     assert not lines.after(0, 0.2, "compiling")
+    lines.after(1, 1)
+    lines.after(2, 2)
+    assert "remaining" not in lines.after(0, 2.1, Stage("measuring"))
 
 
 def test_progress_goes_to_standard_error_and_quiet_prints_none(capsys: pytest.CaptureFixture[str]) -> None:

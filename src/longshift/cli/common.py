@@ -135,7 +135,7 @@ class LogLines:
         count, time = f"{self.label}: {self.done}/{self.total}", ""
         if over:
             count += f" in {duration(now - self.begun)}"
-        elif self.done > self.first:  # the first pieces may be those of an earlier command, or include compilation
+        elif self.first < self.done < self.total:  # the first may be those of an earlier command, or compile
             each = (now - self.first_at) / (self.done - self.first)
             time = f"{about(each * (self.total - self.done))} remaining"
         return ", ".join(part for part in (count, time, note) if part)
