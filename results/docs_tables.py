@@ -14,32 +14,15 @@ import csv
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from longshift.report import method_title
 from longshift.results import run_columns
-from results import fine_tuned_tables, frozen_tables, new_site, plus_tables, theory_tables, variant_tables
+from results import fine_tuned_tables, frozen_tables, new_site, numbers as n, plus_tables, theory_tables, variant_tables
 from results.methods_page import PAGE, methods_page
-from results.numbers import (
-    ACCURACY,
-    CONFIRM,
-    FROZEN,
-    LARGE,
-    RESULTS,
-    SERIES,
-    SETTINGS,
-    TUNED,
-    UNSTYLED,
-    gap,
-    gap_to_erm,
-    markdown,
-    pair_title,
-    pairs_of_means,
-    table,
-    with_few,
-)
 
-ROOT = RESULTS.parent
+ROOT = n.RESULTS.parent
 
 
 def columns() -> str:
@@ -51,7 +34,7 @@ def columns() -> str:
     ]
     rows.append(["`last_...`", "number", "the measures from `validation_accuracy` on, at the last step", "", "0.1"])
     rows.append(["`oracle_target_...`", "number", "the measures of the target, at the oracle step", "", "0.1"])
-    return markdown(["column", "type", "meaning", "machine", "since"], rows)
+    return n.markdown(["column", "type", "meaning", "machine", "since"], rows)
 
 
 def readme() -> str:
@@ -62,43 +45,43 @@ def readme() -> str:
         "bsoftmax": "BSoftmax, counts per domain",
         "ndcl_plus": "[NDCL-plus](docs/explanation/ndcl-plus.md), our method",
     }
-    rows = [[title, *pairs_of_means(CONFIRM, name, SETTINGS)] for name, title in names.items()]
+    rows = [[title, *n.pairs_of_means(n.CONFIRM, name, n.SETTINGS)] for name, title in names.items()]
     rows.insert(-1, ["BSoftmax with our style mixing", *plus_tables.styled_bsoftmax()])
     for other in ("bsoftmax", "erm"):
-        gained = [gap(CONFIRM, "ndcl_plus", other, m, (setting,)) for setting in SETTINGS for m in ACCURACY]
-        rows.append([pair_title("ndcl_plus", other), *gained])
-    return markdown(["", *with_few(SETTINGS)], rows)
+        gained = [n.gap(n.CONFIRM, "ndcl_plus", other, m, (setting,)) for setting in n.SETTINGS for m in n.ACCURACY]
+        rows.append([n.pair_title("ndcl_plus", other), *gained])
+    return n.markdown(["", *n.with_few(n.SETTINGS)], rows)
 
 
 def over_erm() -> str:
     """Points over ERM in three series of runs."""
     rows = [
-        [f"{method_title(method)}: {setting}", *(gap_to_erm(folder, method, setting) for folder in SERIES.values())]
-        for method in ("ndcl", "bsoftmax", UNSTYLED)
-        for setting in SETTINGS
+        [f"{method_title(method)}: {setting}", *(n.gap_to_erm(folder, method, setting) for folder in n.SERIES.values())]
+        for method in ("ndcl", "bsoftmax", n.UNSTYLED)
+        for setting in n.SETTINGS
     ]
-    return markdown(["points over ERM", *SERIES], rows)
+    return n.markdown(["points over ERM", *n.SERIES], rows)
 
 
 def runs() -> str:
     """What was run, where it is and what made it."""
     rows = []
-    for file in sorted(RESULTS.rglob("runs.parquet")):
-        folder = file.parent.relative_to(RESULTS).as_posix()
-        frame = table(folder)
+    for file in sorted(n.RESULTS.rglob("runs.parquet")):
+        folder = file.parent.relative_to(n.RESULTS).as_posix()
+        frame = n.table(folder)
         own = frame[~frame["method"].str.contains("+", regex=False)]
         rows.append([
             f"[{folder}](../../results/{folder})", f"{own['fingerprint'].nunique():,}", str(own["method"].nunique()),
-            ", ".join(name for name in SETTINGS if name in set(own["setting"])), str(own["target"].nunique()),
+            ", ".join(name for name in n.SETTINGS if name in set(own["setting"])), str(own["target"].nunique()),
             str(own["trial"].nunique()), ", ".join(f"{steps:,}" for steps in sorted(set(own["steps"]))),
             ", ".join(sorted(set(own["commit"]))), ", ".join(sorted(set(own["device"]))),
         ])  # fmt: skip
-    return markdown(["folder", "runs", "rows", "settings", "targets", "trials", "steps", "commits", "device"], rows)
+    return n.markdown(["folder", "runs", "rows", "settings", "targets", "trials", "steps", "commits", "device"], rows)
 
 
 def load() -> str:
     """CPU seconds and peak memory of commands on 1x, 2x and 4x of a load, and how both grow."""
-    with (RESULTS / "load.csv").open(encoding="utf-8", newline="") as file:
+    with (n.RESULTS / "load.csv").open(encoding="utf-8", newline="") as file:
         measured = list(csv.DictReader(file))
     kinds = dict.fromkeys((row["load"], row["command"]) for row in measured)
     rows = []
@@ -109,7 +92,7 @@ def load() -> str:
         )
         grown = f"{seconds[-1] / seconds[0]:.1f} for {sizes[-1] / sizes[0]:.0f} x" if len(found) > 1 else "one size"
         rows.append([f"{_series(sizes)} {unit}", command, _series(seconds), _series(memory), grown])
-    return markdown(["load", "command", "CPU seconds", "peak memory, MiB", "growth of time"], rows)
+    return n.markdown(["load", "command", "CPU seconds", "peak memory, MiB", "growth of time"], rows)
 
 
 def _series(values: Sequence[float]) -> str:
@@ -130,25 +113,25 @@ TABLES: dict[str, Callable[[], str]] = {
     "fine-tuned": fine_tuned_tables.fine_tuned,
     "fine-tuned-pairs": fine_tuned_tables.fine_tuned_pairs,
     "two-series": fine_tuned_tables.two_series,
-    "fine-tuned-lengths": fine_tuned_tables.lengths(TUNED),
+    "fine-tuned-lengths": partial(fine_tuned_tables.lengths, n.TUNED),
     "shots": fine_tuned_tables.shots,
     "long": fine_tuned_tables.long_runs,
     "long-methods": fine_tuned_tables.long_methods,
     "large-images": fine_tuned_tables.large_images,
     "large-images-pairs": fine_tuned_tables.large_pairs,
-    "large-images-lengths": fine_tuned_tables.lengths(LARGE),
+    "large-images-lengths": partial(fine_tuned_tables.lengths, n.LARGE),
     "paper": fine_tuned_tables.paper,
     "frozen": frozen_tables.frozen,
     "frozen-average": frozen_tables.frozen_average,
-    "frozen-pairs": frozen_tables.frozen_pairs(1),
-    "frozen-lengths": fine_tuned_tables.lengths(FROZEN),
+    "frozen-pairs": partial(frozen_tables.frozen_pairs, 1),
+    "frozen-lengths": partial(fine_tuned_tables.lengths, n.FROZEN),
     "frozen-style": frozen_tables.frozen_style,
     "frozen-style-pairs": frozen_tables.frozen_style_pairs,
     "searched": frozen_tables.searched,
-    "searched-pairs": frozen_tables.frozen_pairs(3),
-    "variants-fine-tuned": variant_tables.variants(f"{TUNED}/study"),
-    "variants-by-setting": variant_tables.variants_by_setting(f"{TUNED}/study"),
-    "variants-frozen": variant_tables.variants(f"{FROZEN}/study"),
+    "searched-pairs": partial(frozen_tables.frozen_pairs, 3),
+    "variants-fine-tuned": partial(variant_tables.variants, f"{n.TUNED}/study"),
+    "variants-by-setting": partial(variant_tables.variants_by_setting, f"{n.TUNED}/study"),
+    "variants-frozen": partial(variant_tables.variants, f"{n.FROZEN}/study"),
     "variants-frozen-pairs": variant_tables.frozen_changes,
     "candidates": variant_tables.candidates,
     "two-changes": variant_tables.two_changes,
@@ -157,7 +140,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "plus-neighbors": plus_tables.plus_neighbors,
     "style-choice": plus_tables.style_choice,
     **{
-        f"{name}{suffix}": build(other)
+        f"{name}{suffix}": partial(build, other)
         for suffix, other in (("", "bsoftmax"), ("-erm", "erm"))
         for name, build in (
             ("confirmation", plus_tables.confirmation),
@@ -177,9 +160,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "confirmation-theory": plus_tables.confirmation_theory,
     "confirmation-means": plus_tables.confirmation_means,
     "probe": plus_tables.probe,
-    "theory-fine-tuned": theory_tables.theory(TUNED),
-    "theory-large-images": theory_tables.theory(LARGE),
-    "theory-frozen": theory_tables.theory(FROZEN),
+    "theory-fine-tuned": partial(theory_tables.theory, n.TUNED),
+    "theory-large-images": partial(theory_tables.theory, n.LARGE),
+    "theory-frozen": partial(theory_tables.theory, n.FROZEN),
     "orders": theory_tables.orders,
     "rank-tests": theory_tables.rank_tests,
     "control-tests": theory_tables.control_tests,

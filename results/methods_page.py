@@ -24,9 +24,9 @@ from longshift.methods import (
     method_summary,
 )
 from longshift.text import decimal
-from results.numbers import CONFIRM, RESULTS, SETTINGS, TUNED, gaps, methods, plain_mean
+from results import numbers as n
 
-PAGE = RESULTS.parent / "docs" / "reference" / "methods.md"
+PAGE = n.RESULTS.parent / "docs" / "reference" / "methods.md"
 BASELINES = ("erm", "bsoftmax")  # what a method is compared with: the first that was run with the same seeds
 COLUMNS = ("name", "default", "random search", "allowed", "meaning", "other contexts")
 HEADER = r"""# Methods
@@ -126,7 +126,7 @@ def gain(method: str) -> str:
     folder, other = found
     if method == other:
         return "0"
-    values = gaps(folder, method, other, "target_accuracy", SETTINGS)
+    values = n.gaps(folder, method, other, "target_accuracy", n.SETTINGS)
     low, high = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
     mean, lower, upper = (decimal(value, signed=True) for value in (float(values.mean()), low, high))
     text = f"{mean} ({lower} to {upper})"
@@ -139,10 +139,12 @@ def accuracies(method: str) -> str:
     if found is None:
         return "not measured yet"
     folder, other = found
-    means = ", ".join(f"{setting} {plain_mean(folder, method, setting, 'target_accuracy')}%" for setting in SETTINGS)
+    means = ", ".join(
+        f"{setting} {n.plain_mean(folder, method, setting, 'target_accuracy')}%" for setting in n.SETTINGS
+    )
     if method == other:
         return means
-    pairs = len(gaps(folder, method, other, "target_accuracy", SETTINGS))
+    pairs = len(n.gaps(folder, method, other, "target_accuracy", n.SETTINGS))
     title = "" if "over" in gain(method) else " over ERM"
     return f"{means}; {gain(method)}{title}, {pairs} pairs"
 
@@ -150,8 +152,8 @@ def accuracies(method: str) -> str:
 def _compared(method: str) -> tuple[str, str] | None:
     """The folder of runs and the method to compare with."""
     for other in BASELINES:
-        for folder in (TUNED, CONFIRM):
-            if {method, other} <= set(methods(folder)):
+        for folder in (n.TUNED, n.CONFIRM):
+            if {method, other} <= set(n.methods(folder)):
                 return folder, other
     return None
 

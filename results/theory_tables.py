@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -11,19 +10,7 @@ from scipy import stats
 from longshift.analysis import friedman, nemenyi_critical_difference, wilcoxon_holm
 from longshift.analysis.significance import holm
 from longshift.report import method_title
-from results.numbers import (
-    FROZEN,
-    SETTINGS,
-    TUNED,
-    average_ranks,
-    cases,
-    correlations,
-    markdown,
-    order,
-    published_means,
-    table,
-    text,
-)
+from results import numbers as n
 
 QUANTITIES = {
     "target_margin": "margin on the target", "validation_margin": "margin on validation",
@@ -33,39 +20,35 @@ QUANTITIES = {
 PUBLISHED = {"target_margin": "+0.87", "posterior_target": "-0.89"}  # 12 means on OfficeHome
 
 
-def theory(folder: str) -> Callable[[], str]:
+def theory(folder: str) -> str:
     """Pearson's r with target accuracy."""
-
-    def build() -> str:
-        rows = []
-        for name, title in QUANTITIES.items():
-            found = correlations(folder)[name]
-            values = [text(found[points], digits=2, sign=True) for points in ("all", "within", "means")]
-            rows.append([title, *values, PUBLISHED.get(name, "-")])
-        return markdown(["quantity", "all runs", "within cells", "method means", "paper (method means)"], rows)
-
-    return build
+    rows = []
+    for name, title in QUANTITIES.items():
+        found = n.correlations(folder)[name]
+        values = [n.text(found[points], digits=2, sign=True) for points in ("all", "within", "means")]
+        rows.append([title, *values, PUBLISHED.get(name, "-")])
+    return n.markdown(["quantity", "all runs", "within cells", "method means", "paper (method means)"], rows)
 
 
 def orders() -> str:
     """Spearman's correlation of the order of the methods."""
     rows = []
-    for setting in SETTINGS:
-        ours, other = order(TUNED, setting), order(FROZEN, setting)
-        targets = sorted(set(table(TUNED)["target"]))
+    for setting in n.SETTINGS:
+        ours, other = n.order(n.TUNED, setting), n.order(n.FROZEN, setting)
+        targets = sorted(set(n.table(n.TUNED)["target"]))
         between = [
-            order(TUNED, setting, a).corr(order(TUNED, setting, b), method="spearman")
+            n.order(n.TUNED, setting, a).corr(n.order(n.TUNED, setting, b), method="spearman")
             for a, b in combinations(targets, 2)
         ]
         values = [
-            ours.corr(published_means(setting), method="spearman"),
-            other.corr(published_means(setting), method="spearman"),
+            ours.corr(n.published_means(setting), method="spearman"),
+            other.corr(n.published_means(setting), method="spearman"),
         ]
         values.append(ours.corr(other, method="spearman"))
-        cells = [text(value, digits=2) for value in values]
+        cells = [n.text(value, digits=2) for value in values]
         rows.append([setting, *cells, f"{min(between):.2f} to {max(between):.2f}"])
     header = ["", "fine-tuned and paper", "frozen and paper", "fine-tuned and frozen"]
-    return markdown([*header, "between targets, fine-tuned"], rows)
+    return n.markdown([*header, "between targets, fine-tuned"], rows)
 
 
 def rank_tests() -> str:
@@ -73,20 +56,20 @@ def rank_tests() -> str:
     rows = []
     case, run = ("setting", "target"), ("setting", "target", "trial")
     for title, folder, extra, index in (
-        ("fine-tuned", TUNED, [], case),
-        ("fine-tuned, with NDCL-plus", TUNED, ["ndcl_plus"], case),
-        ("fine-tuned, with NDCL-plus, trials apart", TUNED, ["ndcl_plus"], run),
-        ("frozen features", FROZEN, [], case),
+        ("fine-tuned", n.TUNED, [], case),
+        ("fine-tuned, with NDCL-plus", n.TUNED, ["ndcl_plus"], case),
+        ("fine-tuned, with NDCL-plus, trials apart", n.TUNED, ["ndcl_plus"], run),
+        ("frozen features", n.FROZEN, [], case),
     ):
-        found = cases(folder, extra, index)
+        found = n.cases(folder, extra, index)
         test = friedman(found)
-        place = average_ranks(found).sort_values()
+        place = n.average_ranks(found).sort_values()
         first = ", ".join(f"{method_title(name)} {place[name]:.1f}" for name in place.index[:3])
         others = [f"{method_title(name)} {place[name]:.1f}" for name in ("ndcl", "erm")]
         difference = nemenyi_critical_difference(found.shape[1], found.shape[0])
         tested = [str(len(found)), f"{test.chi2:.1f}", f"{test.chi2_p:.0e}", f"{difference:.1f}"]
         rows.append([title, *tested, first, *others])
-    return markdown(["", "cases", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
+    return n.markdown(["", "cases", "chi2", "p", "critical difference", "best three", "NDCL", "ERM"], rows)
 
 
 def control_tests() -> str:
@@ -95,9 +78,9 @@ def control_tests() -> str:
     The test of average ranks against one control is that of Demsar (2006): a z-test with the standard error
     sqrt(k (k + 1) / (6 N)) of a difference of two average ranks of k methods over N cases.
     """
-    scores = cases(TUNED, ["ndcl_plus"])
+    scores = n.cases(n.TUNED, ["ndcl_plus"])
     count, k = scores.shape
-    place = average_ranks(scores)
+    place = n.average_ranks(scores)
     others = list(place.sort_values().drop("ndcl_plus").index)
     z = (place[others] - place["ndcl_plus"]) / np.sqrt(k * (k + 1) / (6 * count))
     by_rank = dict(zip(others, holm(2 * stats.norm.sf(z.abs())), strict=True))
@@ -108,7 +91,7 @@ def control_tests() -> str:
         ahead = 100 * (scores["ndcl_plus"] - scores[name])
         tests = [f"{signed[name]:.2g}", f"{by_rank[name]:.2g}"]
         rows.append(
-            [method_title(name), text(place[name]), text(ahead.mean(), sign=True), f"{(ahead > 0).sum()}", *tests]
+            [method_title(name), n.text(place[name]), n.text(ahead.mean(), sign=True), f"{(ahead > 0).sum()}", *tests]
         )
     header = ["NDCL-plus against", "rank", "points", f"cases ahead, of {count}"]
-    return markdown([*header, "signed-rank test, Holm p", "rank test, Holm p"], rows)
+    return n.markdown([*header, "signed-rank test, Holm p", "rank test, Holm p"], rows)

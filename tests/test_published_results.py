@@ -14,6 +14,7 @@ from longshift.report.titles import method_title
 from longshift.sweep import make_plan
 from results.docs_tables import TABLES, filled, names, pages
 from results.methods_page import PAGE, methods_page
+from results.style_choice import ROUNDS, survivors, validation, variants, winner
 from tests.data.trees import pacs
 
 ROOT = Path(__file__).parents[1]
@@ -158,3 +159,13 @@ def test_a_sweep_file_plans_the_published_runs(clone: Path, folder: str) -> None
     assert not rows.duplicated(["fingerprint", "method"]).any()
     made = zip(rows.fingerprint, rows.method.str.removesuffix("+ema"), rows.trial, rows.draw, strict=True)
     assert set(made) <= planned
+
+
+def test_the_published_rounds_choose_the_preset() -> None:
+    one, two = ROUNDS
+    assert survivors(validation(one)) == list(variants(two))
+    assert variants(two)[winner(validation(two))]["style"] == {"mix": "both", "share": 0.5}
+    means = pd.Series({"simple": 80.0, "better": 81.0, "best": 81.1, "tied": 80.0, "low": 70.0})
+    assert survivors(means) == ["better", "best"]
+    assert survivors(means.drop("better")) == ["simple", "best"]  # of two equal ones, the simpler
+    assert winner(means) == "better"
