@@ -210,7 +210,7 @@ def test_a_plan_is_made_anew_when_the_vectors_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["sweep/sweep_file.py", "training/resolve_run.py", "data/image_size.py", "training/run_config.py"]
+    "name", ["sweep/sweep_file.py", "training/resolve_run.py", "data/images.py", "training/run_config.py"]
 )
 def test_the_list_of_jobs_is_made_anew_when_code_that_names_jobs_changes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
