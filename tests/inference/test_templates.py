@@ -63,7 +63,6 @@ def test_evaluate() -> None:
     results = [SiteResult("north", measured, 0.1, estimate, "data"), SiteResult("south", measured, 0.1, None, "site")]
     texts = [
         run,
-        render("longshift.inference", "evaluate_site.txt.j2", results=results),
         *(
             render("longshift.inference", "evaluate_seen.txt.j2", results=part, held_out=HELD_OUT)
             for part in (results, results[:1], [replace(results[0], seen="")])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,6 +23,9 @@ from longshift.cli.common import (
     say_lines,
 )
 from longshift.errors import LongshiftError, UsageError
+
+if TYPE_CHECKING:
+    from longshift.inference import SiteResult
 
 
 def evaluate(
@@ -122,11 +126,12 @@ def _evaluate_data(
     say_lines(seen)
     rows = [
         [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy), percent(r.found.macro_f1),
-         percent(r.ece)]
+         percent(r.ece), _expected(r)]
         for r in results
     ]  # fmt: skip
+    columns = ["site", "n", "accuracy", "over\nclasses", "macro\nF1", "ECE", "expected\nwithout labels (interval)"]
     caption = "Percent. ECE: expected calibration error of the probabilities of `longshift predict`."
-    print_table("", ("site", "n", "accuracy", "over\nclasses", "macro\nF1", "ECE"), rows, caption)
+    print_table("", columns, rows, caption)
     classes = list(results[0].found.per_class)
     table = []
     for k, name in enumerate(classes):
@@ -136,4 +141,11 @@ def _evaluate_data(
             mostly = f"{classes[wrong]} ({counts[wrong]})" if counts[wrong] else ""
             table.append([name, sum(counts), percent(counts[k] / sum(counts)), mostly])
     print_table("", ("class", "n", "accuracy", "most often misclassified as"), table)
-    say_lines(render("longshift.inference", "evaluate_site.txt.j2", results=results))
+
+
+def _expected(result: SiteResult) -> str:
+    """The estimate with its interval, and whether the interval holds the accuracy."""
+    if result.expected is None:
+        return "-"
+    mean, low, high = (f"{100 * value:.0f}" for value in astuple(result.expected.accuracy))
+    return f"{mean} ({low} to {high}), {'inside' if result.inside else 'outside'}"

@@ -1,5 +1,5 @@
 from .embedding import Embedded as Embedded, embed as embed, require_table as require_table, write_table as write_table
-from .evaluating import evaluate as evaluate, evaluate_site as evaluate_site
+from .evaluating import SiteResult as SiteResult, evaluate as evaluate, evaluate_site as evaluate_site
 from .expected_accuracy import (
     ENOUGH_SITES as ENOUGH_SITES,
     LEVEL as LEVEL,
