@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from longshift.progress import Stage
 from longshift.results.run_summary import summarize
 from longshift.training.batch_source import ResidentSource
 from longshift.training.interrupt import Interrupted
-from longshift.training.run_folder import RunFolder, read_metrics, read_result
+from longshift.training.run_folder import RunFolder, read_metrics, read_predictions, read_result
+from longshift.training.score_sets import Evaluator
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config, train
@@ -66,6 +68,26 @@ def test_a_run_leaves_a_complete_folder(task: Task, tmp_path: Path) -> None:
     assert list(selected["target"]["per_domain"]) == ["ink"]
 
 
+def test_each_set_is_predicted_once_for_each_weights(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    plain = Evaluator._over_chunks
+
+    def counted(self: Evaluator, function: Any, indices: Any) -> Any:
+        seen.extend(name for name, own in self.sets.items() if np.array_equal(own, indices))
+        return plain(self, function, indices)
+
+    monkeypatch.setattr(Evaluator, "_over_chunks", counted)
+    runtime = dataclasses.replace(CPU, save_predictions=True)
+    result = Trainer(config(steps=4, eval_every=2), task, tmp_path / "run", runtime).run()
+    others = 1 if result["selected"]["step"] == 4 else 2
+    assert Counter(seen) == {"validation": 1 + others, "test": others, "target": others}
+    arrays = read_predictions(RunFolder(tmp_path / "run").predictions)
+    hits = arrays["target_logits"].argmax(1) == arrays["target_labels"]
+    assert hits.mean() == pytest.approx(result["selected"]["target"]["accuracy"])
+
+
 def test_selection_takes_the_weights_of_the_first_best_validation(
     task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,7 +95,7 @@ def test_selection_takes_the_weights_of_the_first_best_validation(
     accuracies, seen = iter([0.2, 0.6, 0.4, 0.6]), []
     measure = trainer.evaluator.measure
 
-    def pretended(names: Sequence[str]) -> dict[str, Evaluation]:
+    def pretended(names: Sequence[str], remember: bool = True) -> dict[str, Evaluation]:
         seen.append({name: tensor.clone() for name, tensor in trainer.method.state_dict().items()})
         accuracy = next(accuracies)
         classes: dict[str, float | None] = dict.fromkeys(task.split.classes, accuracy)

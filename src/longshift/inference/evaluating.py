@@ -111,7 +111,7 @@ def evaluate(
     named = described.weights if weights == "selected" else described.averaged_weights
     checkpoint.load_weights(file, method, expected=named)
     source = EvaluationSource(host_tensor(task.store.inputs), device)
-    evaluator = Evaluator(task, method, source, inputs, folder.path.name)
+    evaluator = Evaluator(task, method, source, inputs, folder.path.name, runtime.eval_batch)
     recorded = recorded_result.get(weights) or {}
     temperature = described.temperature if weights == "selected" else described.averaged_temperature
     found: dict[str, Any] = {

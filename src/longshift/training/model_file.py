@@ -8,26 +8,24 @@ temperature or the weights of another run are refused.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
-from torch import Tensor
 
 from longshift.data import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
 from longshift.io import read_sealed, write_sealed
 from longshift.methods import Method, key_mistakes
-from longshift.metrics import fit_temperature
 from longshift.nn import weights_header
 from longshift.training.batches import Inputs
 from longshift.training.checkpoint import save_weights
 from longshift.training.run_config import RunConfig
 from longshift.training.run_folder import RunFolder
-from longshift.training.score_sets import Evaluator
 from longshift.training.task import Task
-from longshift.training.weight_selection import Averager
+from longshift.training.weight_selection import FinalWeights
 
 SCHEMA = 1
 
@@ -93,23 +91,30 @@ def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs
 def save_model(
     folder: RunFolder,
     described: ModelFile,
-    weights: dict[str, Tensor],
-    averager: Averager | None,
-    evaluator: Evaluator,
+    task: Task,
+    weights: FinalWeights,
+    method: Method,
+    measured: Mapping[str, Any],
 ) -> None:
-    """Write the selected weights (which the method has now), the averaged ones and model.json with temperatures."""
-    if evaluator.task.network is not None:
-        found = save_weights(folder.network, evaluator.task.network.backbone.module.state_dict())
-        described = replace(described, network_weights=found)
-    described = replace(described, weights=save_weights(folder.model, weights))
-    labels = evaluator.task.labels(evaluator.sets["validation"])
-    selected, averaged = fit_temperature(evaluator.predict("validation"), labels), 1.0
+    """Write the selected weights (which the method has now), the averaged ones and model.json with temperatures.
+
+    `measured` has the parts "selected" and "averaged" of the result, with the temperatures.
+    """
+    if task.network is not None:
+        below = save_weights(folder.network, task.network.backbone.module.state_dict())
+        described = replace(described, network_weights=below)
+    described = replace(described, weights=save_weights(folder.model, weights.best.weights))
+    averager = weights.averager
     if averager and averager.best:
         with averager.swapped(averager.best.weights):
-            found = save_weights(folder.averaged, evaluator.method.state_dict())
-            described = replace(described, averaged_weights=found)
-            averaged = fit_temperature(evaluator.predict("validation"), labels)
-    described = replace(described, temperature=selected, averaged_temperature=averaged)
+            described = replace(described, averaged_weights=save_weights(folder.averaged, method.state_dict()))
+    # Without finite outputs on every set there is none.
+    selected, averaged = ((measured[part] or {}).get("calibrated", {}) for part in ("selected", "averaged"))
+    described = replace(
+        described,
+        temperature=selected.get("temperature", 1.0),
+        averaged_temperature=averaged.get("temperature", 1.0),
+    )
     write_sealed(folder.description, {"schema": SCHEMA, **asdict(described)})
 
 

@@ -12,7 +12,7 @@ from longshift.data import DIGITS, DataChanged, Manifest, data_version, fitting_
 from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone
 from longshift.progress import Bar, no_bar
-from longshift.settings import find_target, recognize, setting_for
+from longshift.settings import Setting, find_target, recognize, setting_for
 from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
 
 Request = RunConfig | Mapping[str, Any]
@@ -26,10 +26,12 @@ class ResolvedRun:
     Attributes:
         config: The configuration, with benchmark, target and image size as the data decide them.
         manifest: The samples of the dataset.
+        setting: The counts of the run, where they were looked up.
     """
 
     config: RunConfig
     manifest: Manifest
+    setting: Setting | None = None
 
 
 def resolve(request: Request, source: str = SOURCE, *, cache: Path | None = None, bar: Bar = no_bar) -> ResolvedRun:
@@ -74,7 +76,7 @@ class OpenDataset:
     ) -> None:
         self.data, self.manifest = data, manifest or load_dataset(data)
         self.cache, self._bar = cache, bar
-        self._possible: set[tuple[object, ...]] = set()
+        self._settings: dict[tuple[object, ...], Setting] = {}
         self._recognized: dict[str | None, str | None] = {}
 
     def recognized_as(self, benchmark: str | None = None) -> str | None:
@@ -98,7 +100,7 @@ class OpenDataset:
         asked, mistakes = read_keys({"data": self.data, **_values(request)})
         failures: list[LongshiftError] = []
         wrong = mistakes.keys()
-        config = asked
+        config, setting = asked, None
         try:
             if not wrong & {"benchmark", "ratio"}:
                 config = self._with_version(self._with_benchmark(config))
@@ -106,7 +108,7 @@ class OpenDataset:
                 target = find_target(self.manifest, config.target, config.benchmark)
                 config = config.model_copy(update={"target": target})
             if not wrong & {"setting", "target", "ratio", "validation", "benchmark"}:
-                self._check_setting(config, planned)
+                setting = self._setting(config, planned)
         except LongshiftError as error:
             failures.append(error)
         if not wrong & {"image_size", "backbone"}:
@@ -119,7 +121,7 @@ class OpenDataset:
             mistakes = combination_mistakes(config)  # which may depend on the size of the images
         if mistakes or failures:
             _fail([text for texts in mistakes.values() for text in texts], failures, source)
-        return ResolvedRun(config, self.manifest)
+        return ResolvedRun(config, self.manifest, setting)
 
     def _with_benchmark(self, config: RunConfig) -> RunConfig:
         """The benchmark named, unless a ratio is stated: counts of a stated ratio are not the published ones."""
@@ -148,15 +150,22 @@ class OpenDataset:
             return config
         return config.model_copy(update={"image_size": size})
 
-    def _check_setting(self, config: RunConfig, planned: Collection[Path]) -> None:
-        """Raise where the data do not allow the setting."""
+    def _setting(self, config: RunConfig, planned: Collection[Path]) -> Setting | None:
+        """The counts of a run; raise where the data do not allow them."""
+        if Path(config.setting) in planned:
+            return None
         key = (config.setting, config.target, config.benchmark, config.ratio, config.validation)
-        if key not in self._possible and Path(config.setting) not in planned:
-            setting_for(
-                self.manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio,
-                validation=config.validation, third=config.validation is not None,
-            )  # fmt: skip
-            self._possible.add(key)
+        if key not in self._settings:
+            self._settings[key] = find_setting(self.manifest, config)
+        return self._settings[key]
+
+
+def find_setting(manifest: Manifest, config: RunConfig) -> Setting:
+    """The counts of a run."""
+    return setting_for(
+        manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio,
+        validation=config.validation, third=config.validation is not None,
+    )  # fmt: skip
 
 
 def combination_mistakes(config: RunConfig) -> dict[str, list[str]]:

@@ -373,6 +373,8 @@ class Runtime:
     """Threads on the CPU; 0: one per processor, or one to train on vectors, features or with small_conv."""
     cache: Path | None = Field(default=None, json_schema_extra=_EXECUTION)
     """Folder of decoded images and features; by default $LONGSHIFT_CACHE."""
+    eval_batch: int = Field(default=512, ge=1, json_schema_extra=_EXECUTION)
+    """Samples that are predicted at once where nothing is trained."""
     checkpoint_every: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
     """Steps between checkpoints; 0: at each validation."""
     keep_model: bool = Field(default=True, json_schema_extra=_EXECUTION)

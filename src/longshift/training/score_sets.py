@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from longshift.metrics import (
 from longshift.nn import without_kernel_tuning
 from longshift.training.batch_source import EvaluationSource
 from longshift.training.batches import Inputs
+from longshift.training.run_config import Runtime
 from longshift.training.task import Task
 
-CHUNK = 512
 SETS: tuple[str, ...] = ("validation", "test", "target")
 
 
@@ -90,31 +90,68 @@ def brief(found: Mapping[str, Evaluation]) -> dict[str, Any]:
     return rows
 
 
-class Evaluator:
-    """Predicts and measures the sets of a task with the current weights of a method; `name` is the run's."""
+class SetOutputs(NamedTuple):
+    """What a method computes on one set, in float32 on the CPU."""
 
-    def __init__(self, task: Task, method: Method, source: EvaluationSource, inputs: Inputs, name: str = "") -> None:
+    logits: Tensor  # (N, classes)
+    features: Tensor | None  # (N, feature_dim), where they are kept
+
+
+class Evaluator:
+    """Predicts and measures the sets of a task with the current weights of a method.
+
+    Each set is predicted once: the outputs are remembered until `forget`, which whoever changes the weights calls.
+
+    Args:
+        task: The data.
+        method: The method.
+        source: Where the samples come from.
+        inputs: How samples become inputs.
+        name: The name of the run, for error messages.
+        batch: Samples that are predicted at once.
+        keep_features: Whether features are kept next to logits, for predictions.npz.
+    """
+
+    def __init__(
+        self, task: Task, method: Method, source: EvaluationSource, inputs: Inputs, name: str = "",
+        batch: int = Runtime.eval_batch, keep_features: bool = False,
+    ) -> None:  # fmt: skip
         self.task, self.method, self.source, self.inputs, self.name = task, method, source, inputs, name
+        self.batch, self.keep_features = batch, keep_features
         self.sets: dict[str, IntArray] = {name: task.split.part(name) for name in SETS}
+        self._known: dict[str, SetOutputs] = {}
+
+    def forget(self) -> None:
+        """Forget the outputs: the weights have changed."""
+        self._known.clear()
+
+    def outputs(self, names: Sequence[str], remember: bool = True) -> dict[str, SetOutputs]:
+        """Logits and features of each of the sets that has samples; without `remember`, of weights for the moment."""
+        known = self._known if remember else {}
+        for name in names:
+            if name not in known and len(self.sets[name]):
+                logits, *features = (values.cpu() for values in self._over_chunks(self._both, self.sets[name]))
+                known[name] = SetOutputs(logits, features[0] if features else None)
+        return {name: known[name] for name in names if name in known}
 
     def predict(self, name: str) -> Tensor:
-        """Logits (N, classes) of one of the sets, in float32 on the CPU."""
-        return self._over_chunks(self.method.predict, self.sets[name]).cpu()
+        """Logits (N, classes) of one of the sets."""
+        return self.outputs([name])[name].logits
 
     def features(self, indices: IntArray) -> Tensor:
         """Features (N, feature_dim) of samples, on the device of the method."""
-        return self._over_chunks(self.method.network.features, indices)
+        return self._over_chunks(lambda x: (self.method.network.features(x),), indices)[0]
 
-    def measure(self, names: Sequence[str]) -> dict[str, Evaluation]:
+    def measure(self, names: Sequence[str], remember: bool = True) -> dict[str, Evaluation]:
         """Metrics of each of the sets that has samples; none at all if a prediction is not finite."""
-        logits = self._logits(names)
+        logits = {name: found.logits for name, found in self.outputs(names, remember).items()}
         if not all(torch.isfinite(values).all() for values in logits.values()):
             return {}
         return {name: evaluate_set(self.task, name, values, self.name) for name, values in logits.items()}
 
-    def measure_all(self) -> dict[str, Any]:
+    def measure_all(self, remember: bool = True) -> dict[str, Any]:
         """Metrics of all sets and the posterior gaps, as they are in result.json."""
-        logits = self._logits(SETS)
+        logits = {name: found.logits for name, found in self.outputs(SETS, remember).items()}
         found = {name: evaluate_set(self.task, name, values, self.name) for name, values in logits.items()}
         return {
             **{name: evaluation.to_dict() for name, evaluation in found.items()},
@@ -125,31 +162,39 @@ class Evaluator:
     def prediction_arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of predictions.npz, e.g. "target_logits"; domains are manifest indices. Empty sets have none."""
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, indices in self.sets.items():
-            if len(indices):
-                arrays[f"{name}_logits"] = self.predict(name).numpy()
-                arrays[f"{name}_features"] = self.features(indices).cpu().numpy()
-                arrays[f"{name}_labels"] = self.task.labels(indices)
-                arrays[f"{name}_domains"] = self.task.manifest.domains[indices]
-                arrays[f"{name}_indices"] = indices
+        for name, found in self.outputs(SETS).items():
+            indices = self.sets[name]
+            assert found.features is not None  # as `keep_features` asks
+            arrays[f"{name}_logits"] = found.logits.numpy()
+            arrays[f"{name}_features"] = found.features.numpy()
+            arrays[f"{name}_labels"] = self.task.labels(indices)
+            arrays[f"{name}_domains"] = self.task.manifest.domains[indices]
+            arrays[f"{name}_indices"] = indices
         return arrays
 
-    def _logits(self, names: Sequence[str]) -> dict[str, Tensor]:
-        return {name: self.predict(name) for name in names if len(self.sets[name])}
+    def _both(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Logits and, where they are kept, features of a batch, in one pass if the network itself predicts."""
+        network = self.method.network
+        if not self.keep_features:
+            return (self.method.predict(x),)
+        features = network.features(x)
+        own = self.method.predictor() is network
+        return (network.classifier(features) if own else self.method.predict(x)), features
 
     @torch.no_grad()
-    def _over_chunks(self, function: Callable[[Tensor], Tensor], indices: IntArray) -> Tensor:
+    def _over_chunks(self, function: Callable[[Tensor], tuple[Tensor, ...]], indices: IntArray) -> tuple[Tensor, ...]:
         training = self.method.training
         self.method.eval()
         results = []
-        chunk = min(CHUNK, len(indices))
+        chunk = min(self.batch, len(indices))
         try:
             with without_kernel_tuning():  # trying out kernels would take longer than all evaluations of a run together
                 for start in range(0, len(indices), max(chunk, 1)):
                     part = indices[start : start + chunk]
                     # The last chunk is filled up, so that a GPU sees only one shape.
                     padded = np.concatenate([part, np.repeat(part[-1:], chunk - len(part))])
-                    results.append(function(self.inputs.evaluation(self.source.rows(padded)))[: len(part)].float())
+                    found = function(self.inputs.evaluation(self.source.rows(padded)))
+                    results.append([values[: len(part)].float() for values in found])
         finally:
             self.method.train(training)
-        return torch.cat(results)
+        return tuple(torch.cat(parts) for parts in zip(*results, strict=True))

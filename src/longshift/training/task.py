@@ -14,10 +14,10 @@ from longshift.data import Manifest, Store, load_dataset, open_store
 from longshift.errors import LongshiftError
 from longshift.methods import Problem
 from longshift.progress import Bar, no_bar
-from longshift.settings import Split, copies_to_keep_together, make_split, setting_for
+from longshift.settings import Split, copies_to_keep_together, make_split
 from longshift.training.feature_cache import FeatureRequest, FrozenNetwork, open_features, require_readable
 from longshift.training.feature_views import CopyRecipe
-from longshift.training.resolve_run import ResolvedRun, require_version
+from longshift.training.resolve_run import ResolvedRun, find_setting, require_version
 from longshift.training.run_config import RunConfig, Runtime
 
 
@@ -94,11 +94,7 @@ def make_task(
     if isinstance(run, RunConfig):
         run = ResolvedRun(run, known.manifest if known else load_dataset(run.data))
     config, manifest = run.config, run.manifest
-    third = config.validation is not None
-    setting = setting_for(
-        manifest, config.setting, config.target,
-        benchmark=config.benchmark, ratio=config.ratio, validation=config.validation, third=third,
-    )  # fmt: skip
+    setting, third = run.setting or find_setting(manifest, config), config.validation is not None
     copies = copies_to_keep_together(manifest, runtime.cache if runtime else None)
     split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third, copies=copies)
     _check_trainable(split)

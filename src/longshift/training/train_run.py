@@ -86,7 +86,8 @@ def train(
     if warning := config.never_starts():
         say(f"warning: {warning}")
     start_warmup(runtime, config.steps)
-    check_backbone(config.backbone_name, config.pretrained)  # before the images are decoded
+    if config.pretrained:
+        check_backbone(config.backbone_name, pretrained=True)  # before the images are decoded
     kind = tracker_kind(track) if track else None
     with lock_folder(folder):  # before the images are decoded, so that a folder in use is refused at once
         task = make_task(run, runtime, bar)

@@ -85,7 +85,10 @@ class Trainer:
         self.source = build_source(config, task, self.runtime, self.device, self.inputs, self.method.config.batch_size)
         self.log = LossLog(self.device)
         self.stepper = build_stepper(config, self.runtime, self.device, self.method, self.source, self.log)
-        self.evaluator = Evaluator(task, self.method, self.source, self.inputs, Path(out).name)
+        self.evaluator = Evaluator(
+            task, self.method, self.source, self.inputs, Path(out).name,
+            batch=self.runtime.eval_batch, keep_features=self.runtime.save_predictions,
+        )  # fmt: skip
         self.writer = RunWriter(Path(out), config, task, self.device)
         self.model_file = describe_model(config, task, self.method, self.inputs)
         self.progress, self.best = Progress(), BestWeights()
@@ -134,6 +137,7 @@ class Trainer:
         if self.method.wants_features(index):
             self.hand_over_features()
         self.stepper.run(index)
+        self.evaluator.forget()
         if self.averager:
             self.averager.update(index)
 
@@ -175,7 +179,7 @@ class Trainer:
         row = {"step": step, "seconds": round(self.progress.seconds, 3), "terms": terms, **brief(found)}
         if self.averager and self.averager.updates:
             with self.averager.swapped():
-                averaged = self.evaluator.measure(names)
+                averaged = self.evaluator.measure(names, remember=False)
             if averaged:
                 self.averager.offer(step, averaged["validation"].balanced_accuracy)
             row |= {f"averaged_{name}": values for name, values in brief(averaged).items()}
@@ -204,7 +208,7 @@ class Trainer:
         result["data_version"] = self.task.store.version
         result |= {**progress.outcome(), **weights.measure(self.evaluator)}
         if self.best and self.runtime.keep_model:
-            save_model(folder, self.model_file, self.best.weights, self.averager, self.evaluator)
+            save_model(folder, self.model_file, self.task, weights, self.method, result)
         if self.best and self.runtime.save_predictions:
             write_predictions(folder, self.evaluator.prediction_arrays())
         result["seconds"] = progress.times(time.perf_counter() - started, self.first_step_seconds)

@@ -139,8 +139,9 @@ class FinalWeights:
                 found["selected"] = found["last"]
             else:
                 evaluator.method.load_state_dict(self.best.weights)
+                evaluator.forget()
                 found["selected"] = {"step": self.best.step, **evaluator.measure_all()}
             if self.averager and self.averager.best:
                 with self.averager.swapped(self.averager.best.weights):
-                    found["averaged"] = {"step": self.averager.best.step, **evaluator.measure_all()}
+                    found["averaged"] = {"step": self.averager.best.step, **evaluator.measure_all(remember=False)}
         return found
