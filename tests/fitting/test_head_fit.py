@@ -176,9 +176,9 @@ def test_the_plan_for_vectors_names_the_network_that_is_trained(tmp_path: Path, 
     labels, domains = np.repeat(["cat", "dog"], 30), np.tile(["north", "south", "west"], 20)
     np.savez(tmp_path / "v.npz", x=x, label=labels, domain=domains)
     request: dict[str, Any] = {
-        "target": None, "hparams": {}, "average": "none", "split_seed": 0, "train_seed": 0, "method": "erm",
+        "target": None, "hparams": {}, "style": None, "average": "none", "split_seed": 0, "train_seed": 0,
         "backbone": "auto", "weights": None, "pretrained": None, "image_size": 0, "trainable": None, "head": "mlp",
-        "views": 1,
+        "views": 1, "method": "erm",
     }  # fmt: skip
     draft = make_draft(OpenDataset(str(tmp_path / "v.npz")), {**request, **option}, gpu=False)
     assert draft.reason == "The network for vectors is linear."
