@@ -19,7 +19,7 @@ import torch
 from benchmarks import site_data
 from benchmarks.common import write_rows
 from benchmarks.nested_sites import train_subset
-from longshift.fitting.label_curve import simulate_labels
+from longshift.fitting.suggest import simulate_labels
 
 SEEDS = range(200, 203)
 SAMPLES = 500

@@ -154,7 +154,7 @@ def import_all() -> None:
     digit_images()
     for module in pkgutil.iter_modules(longshift.cli.__path__, "longshift.cli."):
         __import__(module.name)
-    for name in ("sklearn.datasets", "torch._dynamo", "longshift.sweep.run_job", "longshift.fitting.fit_run"):
+    for name in ("sklearn.datasets", "torch._dynamo", "longshift.sweep.run_job", "longshift.fitting.run"):
         __import__(name)
 
 

@@ -73,8 +73,8 @@ def test_a_method_inside_lightning(example: Callable[..., str], method: str) -> 
     "name",
     [
         "longshift",
-        "longshift.fitting.plan",
-        "longshift.fitting.site_scores",
+        "longshift.fitting.facts",
+        "longshift.fitting.page",
         "longshift.report.weak_rule",
         "longshift.text",
     ],

@@ -10,6 +10,7 @@ from longshift.data import load_dataset
 from longshift.errors import LongshiftError, UsageError
 from longshift.fitting.network_choice import choose_network
 from tests.fitting.colored_sites import COUNTS, sites
+from tests.training.frozen import small_weights
 
 
 @pytest.fixture(scope="module")
@@ -19,19 +20,35 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = load_dataset(data)
-    values, reason = choose_network(manifest, gpu=False)
+    values, unreached = choose_network(manifest, gpu=False)
     assert values == {"backbone": "small_conv", "image_size": 20, "trainable": "all"}
-    assert "20x20" in reason
+    assert not unreached
     values, _ = choose_network(manifest, gpu=True, backbone="resnet18", pretrained=True)
     assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224, "trainable": "all"}
-    values, reason = choose_network(manifest, gpu=True, backbone="resnet18")
-    assert values["pretrained"] is False
-    assert "starts from random weights, on 224x224 pixels. Pretrained weights cannot be downloaded" in reason
+    values, unreached = choose_network(manifest, gpu=True, backbone="resnet18")
+    assert (values["pretrained"], unreached) == (False, True)
     monkeypatch.setattr("longshift.fitting.network_choice.weights_available", lambda name: name == "resnet18")
     assert choose_network(manifest, gpu=True, backbone="resnet18")[0]["pretrained"] is True
     assert choose_network(manifest, gpu=True, backbone="resnet18", pretrained=False)[0]["pretrained"] is False
     with pytest.raises(LongshiftError, match="no weights file"):
         choose_network(manifest, gpu=False, weights="absent.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "trainable", "chosen"),
+    [
+        (False, None, ("head", 224)),
+        (True, None, ("all", 224)),
+        (False, "all", ("all", 128)),
+        (True, "head", ("head", 224)),
+    ],
+)
+def test_a_head_is_trained_without_a_gpu(
+    data: Path, gpu: bool, trainable: str | None, chosen: tuple[str, int], tmp_path: Path
+) -> None:
+    weights = str(small_weights(tmp_path))
+    values, _ = choose_network(load_dataset(data), gpu, "resnet18", weights, trainable=trainable)
+    assert (values["trainable"], values["image_size"]) == chosen
 
 
 def test_weights_name_their_network(data: Path, tmp_path: Path) -> None:

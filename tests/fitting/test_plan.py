@@ -1,12 +1,27 @@
-"""How many steps the runs of a fit have."""
+"""What a fit trains, and for how long."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from typing import Any
 
-from longshift.errors import LongshiftError
-from longshift.fitting.plan import longest_steps, pace_within, usual_steps
+import numpy as np
+import pytest
+from PIL import Image
+
+from longshift.errors import LongshiftError, UsageError
+from longshift.fitting.plan import earlier_plan, keep_plan, make_plan, usual_steps
+from longshift.fitting.request import make_request
+from longshift.training import OpenDataset
 from longshift.training.run_config import RunConfig
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    labels, domains = np.repeat(["cat", "dog"], 30), np.tile(["north", "s" * 250, "west"], 20)
+    np.savez(tmp_path / "v.npz", x=x, label=labels, domain=domains)
+    return tmp_path / "v.npz"
 
 
 def test_how_long() -> None:
@@ -14,33 +29,75 @@ def test_how_long() -> None:
     assert usual_steps(10**6, 4, config) == 1500
     assert usual_steps(100, 4, config) == 300
     assert usual_steps(6400, 4, config) == 1000  # 40 passes of 6400 in batches of 4 x 64
-    assert longest_steps(300, config) == 900
-    assert longest_steps(1500, config) == 3000
-    assert longest_steps(300, RunConfig(target="", backbone="mlp")) == 900
-    assert longest_steps(9000, config) == 9000  # never less than the usual
 
 
-def test_what_becomes_of_the_minutes() -> None:
-    """120 s, three quarters of it for steps of 0.01 s in 5 runs: 1800."""
-    short = pace_within(2, 5, 0.01, usual=2000, longest=6000)
-    assert short.steps == 1800
-    assert "fewer than the usual 2000. More time may give a better model" in short.words
-    between = pace_within(2, 5, 0.01, usual=700, longest=2100)
-    assert between.steps == 1800
-    assert between.words == (
-        "1800 steps per run, as many as fit into 2 minutes; the usual number for this data is 700."
-    )
-    ample = pace_within(60, 5, 0.01, usual=300, longest=900)
-    assert ample.steps == 900
-    # 900 steps x 5 runs x 0.01 s = 45 s, which is three quarters of a minute
-    assert "instead of the usual 300" in ample.words
-    assert ample.takes == "All runs together take about 1 minute; the limit is 1 hour."
-    asked = pace_within(60, 5, 0.01, usual=300, longest=300, asked=True)
-    assert asked.words == "300 steps per run, as requested."  # also true in the report, after the training
-    assert asked.takes == "All runs together take about 20 seconds; the limit is 1 hour."
-    assert "fewer than the requested 9000" in pace_within(2, 5, 0.01, 9000, 9000, asked=True).words
-    with pytest.raises(
-        LongshiftError,
-        match=r"at least 20 steps in each of the 5 runs, got 1 minute, enough for 18 steps\. .* \(--minutes 1\.2\)",
-    ):
-        pace_within(1, 5, 0.5, 300, 900)
+@pytest.mark.parametrize(
+    ("options", "steps"), [({}, 200), ({"minutes": 5}, 600), ({"steps": 7}, 7), ({"minutes": 5, "steps": 7}, 7)]
+)
+def test_with_minutes_there_may_be_more_steps(vectors: Path, options: dict[str, Any], steps: int) -> None:
+    plan = make_plan(OpenDataset(str(vectors)), make_request(vectors, options), gpu=False)
+    assert plan.base["steps"] == steps
+
+
+def test_the_runs_and_their_folders(vectors: Path, tmp_path: Path) -> None:
+    dataset = OpenDataset(str(vectors))
+    plan = make_plan(dataset, make_request(vectors, {"method": "ERM", "head": "linear"}), gpu=False)
+    jobs = plan.held_out_jobs(dataset, tmp_path, compare=True)
+    assert [job.method for job in jobs] == ["erm", "bsoftmax", "ndcl_plus"] * 3
+    assert {job.config.backbone_name for job in jobs} == {"linear"}
+    assert len({job.folder for job in jobs}) == 9
+    assert max(len(job.folder.name) for job in jobs) < 100  # also for a site with a long name
+    final = plan.final_job(dataset, tmp_path, "")
+    assert (final.site, final.folder) == ("", tmp_path / "final")
+
+
+def test_a_plan_is_kept_for_one_request(vectors: Path, tmp_path: Path) -> None:
+    request, file = make_request(vectors, {"steps": 5}), tmp_path / "plan.json"
+    assert earlier_plan(file, request) is None
+    plan = make_plan(OpenDataset(str(vectors)), request, gpu=False)
+    keep_plan(file, request, plan)
+    assert earlier_plan(file, request) == plan
+    with pytest.raises(LongshiftError, match="train_seed"):
+        earlier_plan(file, make_request(vectors, {"steps": 5, "train_seed": 1}))
+    file.write_text("{}")
+    with pytest.raises(LongshiftError, match=r"plan\.json"):
+        earlier_plan(file, request)
+
+
+@pytest.mark.parametrize(
+    "option", [{"weights": "x.safetensors"}, {"image_size": 64}, {"trainable": "head"}, {"views": 2}]
+)
+def test_options_of_images_are_errors_on_vectors(vectors: Path, option: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(option))):
+        make_plan(OpenDataset(str(vectors)), make_request(vectors, option), gpu=False)
+
+
+@pytest.mark.parametrize(
+    ("network", "styles"),
+    [
+        ({"backbone": "resnet18", "image_size": 128}, ("none", "both")),
+        ({"image_size": 96}, ("none", "both")),
+        ({}, None),  # images of 48 pixels go through the small network, for which style mixing is off
+    ],
+)
+def test_options_of_style_are_judged_for_the_network_of_the_fit(
+    tmp_path: Path, network: dict[str, Any], styles: tuple[str, ...] | None
+) -> None:
+    for site in ("north", "south"):
+        for level, name in ((60, "dark"), (190, "light")):
+            (tmp_path / "small" / site / name).mkdir(parents=True)
+            for i in range(4):
+                Image.new("RGB", (48, 48), (level + i,) * 3).save(tmp_path / "small" / site / name / f"{i}.png")
+    dataset = OpenDataset(str(tmp_path / "small"))
+    request = make_request(tmp_path / "small", {"style": {"share": 0.3}, "steps": 2, **network})
+    if styles is None:
+        with pytest.raises(UsageError, match="style"):
+            make_plan(dataset, request, gpu=False)
+    else:
+        plan = make_plan(dataset, request, gpu=False)
+        assert plan.styles == styles
+        off, on = plan.held_out_jobs(dataset, tmp_path / "fit", compare=False)[:2]
+        assert off.config.style_config() is None
+        style = on.config.style_config()
+        assert style
+        assert style.share == 0.3

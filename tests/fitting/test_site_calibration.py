@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from longshift.fitting import site_calibration
-from longshift.fitting.plan import Job
+from longshift.fitting.plan import FitJob
 from longshift.fitting.site_calibration import learn_new_sites
 from longshift.inference import SureRule
 
@@ -35,7 +35,7 @@ def shuffled(arrays: dict[str, Any], seed: int) -> dict[str, Any]:
 def sure_rule(monkeypatch: pytest.MonkeyPatch, runs: dict[str, dict[str, Any]]) -> SureRule:
     monkeypatch.setattr(site_calibration, "_arrays", lambda folder: runs[folder.name])
     config: Any = None  # not looked at
-    jobs = [Job("erm", name, Path(name), config) for name in runs if name != "final"]
+    jobs = [FitJob("erm", name, Path(name), config) for name in runs if name != "final"]
     found = learn_new_sites(jobs, Path("final"), ["a", "b"])
     assert found is not None
     assert found.sure is not None

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import longshift
 from longshift.cli.main import app
-from longshift.fitting.plan import Plan
+from longshift.fitting.plan import FitPlan
 from longshift.io import read_json
 from longshift.paper.workspace import Scale, open_workspace
 from longshift.sweep.run_job import execute
@@ -115,9 +115,9 @@ def test_a_fit_is_what_train_makes_of_its_choices(images: str, tmp_path: Path) -
     """A fit chooses network, batch and steps itself; asked for those, `train` gives the same run."""
     longshift.fit(images, target="west", method="erm", steps=5, out=tmp_path / "fit", runtime=CPU)
     kept = read_json(next((tmp_path / "fit" / "sites").iterdir()) / "result.json")
-    plan = Plan(**{**read_json(tmp_path / "fit" / "plan.json")["plan"], "sites": ("West",)})
+    plan = FitPlan(**{**read_json(tmp_path / "fit" / "plan.json")["plan"], "sites": ("West",)})
     assert plan.base["image_size"] == 32
-    (job, _) = plan.jobs(OpenDataset(images), tmp_path / "fit", compare=False)
+    (job,) = plan.held_out_jobs(OpenDataset(images), tmp_path / "fit", compare=False)
     asked = {**plan.base, "method": "ERM", "target": "WEST"}
     resolved = longshift.resolve(asked).config
     assert resolved == job.config

@@ -42,10 +42,10 @@ def adapt(
             {
                 "folder": str(done.folder), "labels": done.labels, "before": found.before / found.n,
                 "after": found.after / found.n, "n": found.n, "p_value": found.p_value, "clear_gain": found.clear,
-                "sentences": done.sentences(),
+                "findings": done.findings(),
             }
         )  # fmt: skip
         return
-    for sentence in done.sentences():
+    for sentence in done.findings():
         say(sentence)
     say(f"\nmodel   {done.folder}\nnext    longshift predict {shlex.quote(str(done.folder))} NEW_SITE/")

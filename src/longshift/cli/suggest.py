@@ -39,7 +39,8 @@ def suggest(
     from longshift.fitting import choose_samples, site_name, write_site_page
     from longshift.inference import expand_inputs, load_model, predict, require_inputs
     from longshift.io import refuse_overwrite, require_writable, write_text
-    from longshift.text import counted, csv_cell
+    from longshift.templates import render
+    from longshift.text import csv_cell
 
     if out.suffix.lower() != ".csv":
         raise UsageError(f"--out: expected a file that ends with .csv, got {out}")
@@ -72,6 +73,8 @@ def suggest(
         print_json({"labels": str(out), "page": str(shown), "suggested": [row.to_json() for row in rows]})
         return
     say(
-        f"{len(rows)} of {counted(len(found.rows), 'sample')} suggested.\nlabels  {out} (fill in the column label: "
-        f"{', '.join(loaded.classes)})\npage    {shown}\nnext    longshift adapt {shlex.quote(str(model))} {out}"
-    )
+        render(
+            "longshift.fitting", "suggest.txt.j2", chosen=len(rows), total=len(found.rows), out=out, page=shown,
+            classes=loaded.classes, model=shlex.quote(str(model)),
+        )
+    )  # fmt: skip

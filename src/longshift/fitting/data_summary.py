@@ -1,8 +1,9 @@
-"""Counts, sentences and warnings about a dataset, before anything is trained on it."""
+"""The counts of a dataset and its problems, before anything is trained on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,8 @@ from longshift.array_types import IntArray
 from longshift.data import DataProblem, Manifest, no_shared_class_warning, split_names_warning, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
-from longshift.text import agree, counted, some
+from longshift.templates import render
+from longshift.text import some
 
 FEW = 5  # a class with fewer samples than this at a site is hard to learn there
 IMBALANCED = 10.0
@@ -65,111 +67,54 @@ class DataSummary:
         """The problems of some kinds."""
         return [problem for problem in self.problems if problem.kind in kinds]
 
-    def sentences(self) -> list[str]:
-        """The counts in plain words."""
-        by_site = ", ".join(f"{s} {n}" for s, n in zip(self.sites, self.counts.sum(axis=1).tolist(), strict=True))
-        totals = self.counts.sum(axis=0)
-        large, small = int(totals.argmax()), int(totals.argmin())
-        digits = 0 if self.ratio >= IMBALANCED else 1
-        sentences = [
-            f"{self.name} has {self.total} {self.noun} of {len(self.classes)} classes "
-            f"from {len(self.sites)} sites ({by_site}).",
-            f"The largest class, {self.classes[large]}, has {totals[large]} {self.noun}, the smallest, "
-            f"{self.classes[small]}, has {totals[small]}: a ratio of {self.ratio:.{digits}f} to 1"
-            + (", which is strongly imbalanced." if self.ratio >= IMBALANCED else ".")
-            if totals[large] > totals[small]
-            else f"Each class ({some(self.classes)}) has {totals[large]} {self.noun}.",
-        ]
-        return [text for text in (*sentences, self._frequencies_differ(), self.layout) if text]
+    def rare(self) -> list[tuple[str, str, int]]:
+        """Classes with very few samples at a site: class, site, number."""
+        few = np.nonzero((self.counts > 0) & (self.counts < FEW))
+        return [(self.classes[k], self.sites[d], int(self.counts[d, k])) for d, k in zip(*few, strict=True)]
 
-    def warnings(self) -> list[str]:
-        """What may harm the model or the estimate."""
-        found = []
-        if parts := split_names_warning(self.sites):
-            found.append(f"The folders {parts}.")
-        for site, names in self.missing().items():
-            found.append(f"The site {site} has no {self.noun} of {some(names)}.")
-        alone = self.alone()
-        if alone:
-            one = len(alone) == 1
-            found.append(
-                f"Only one site has the class{'' if one else 'es'} "
-                f"{some([f'{name} ({site})' for name, site in alone.items()])}. While that site is held out, "
-                f"{'it' if one else 'they'} cannot be learned."
-            )
-        rare = [
-            f"{self.classes[k]} at {self.sites[d]} ({self.counts[d, k]})"
-            for d, k in zip(*np.nonzero((self.counts > 0) & (self.counts < FEW)), strict=True)
-        ]
-        if rare:
-            found.append(f"Very few {self.noun} (under {FEW}): {some(rare)}. Their accuracies are uncertain.")
-        twins = self.of_kind("duplicate")
-        if twins:
-            found.append(
-                f"{counted(len(twins), self.noun[:-1])} {agree(len(twins), 'is', 'are')} the same at two sites "
-                f"(for example {twins[0].path}), which makes the estimate for a new site too optimistic. Remove one "
-                "of each pair."
-            )
-        copies = self.of_kind("copy")
-        if copies:
-            are = agree(len(copies), "is a copy", "are copies")
-            found.append(
-                f"{counted(len(copies), self.noun[:-1])} {are} of another at the same site (for example "
-                f"{copies[0].path}). Copies stay together, in training or in validation, unless a class has too few "
-                "other samples at the site; they count more than once. Remove them."
-            )
-        double = self.of_kind("two labels")
-        if double:
-            found.append(
-                f"{counted(len(double), self.noun[:-1])} {agree(len(double), 'has', 'have')} the same content as "
-                f"another with a different label (for example {double[0].path}: {double[0].detail}). Correct the "
-                "labels."
-            )
-        for problem in self.of_kind("similar labels", "similar domains"):
-            found.append(f"Two spellings of one name? {problem.detail}.")
-        misplaced = self.of_kind("misplaced")
-        if misplaced:
-            one = len(misplaced) == 1
-            found.append(
-                f"{counted(len(misplaced), 'file')} {'is' if one else 'are'} not at site/class/image and "
-                f"{'is' if one else 'are'} left out (for example {misplaced[0].path})."
-            )
-        others = self.of_kind("other format")
-        if others:
-            found.append(
-                f"{counted(len(others), 'picture')} in an unsupported format {agree(len(others), 'is', 'are')} "
-                f"left out (for example {others[0].path}). Convert to JPEG or PNG."
-            )
-        dark = self.of_kind("dark")
-        if dark:
-            found.append(
-                f"{counted(len(dark), 'image')} {agree(len(dark), 'is', 'are')} nearly black "
-                f"(for example {dark[0].path}: {dark[0].detail})."
-            )
-        return found
-
-    def _frequencies_differ(self) -> str:
-        """A sentence on label shift, by the largest total variation distance between two sites."""
+    def shift(self) -> ClassShift | None:
+        """How much class frequencies differ between sites; None for a single site."""
         if len(self.sites) < 2:
-            return ""
+            return None
         shares = self.counts / self.counts.sum(axis=1, keepdims=True)
         gaps = np.abs(shares[:, None] - shares[None]).sum(axis=2) / 2
         a, b = np.unravel_index(int(gaps.argmax()), gaps.shape)
-        if gaps[a, b] < 0.2:
-            spread = shares.max(axis=0) - shares.min(axis=0)
-            k = int(spread.round(9).argmax())  # of equal ones the first, whatever rounding does
-            high, low = (f"{100 * share:.0f}%" for share in (shares[:, k].max(), shares[:, k].min()))
-            if high == low:
-                return "Class frequencies differ by less than 1 point between sites."
-            most, least = self.sites[int(shares[:, k].argmax())], self.sites[int(shares[:, k].argmin())]
-            return (
-                "Class frequencies are similar at all sites; the largest difference is that of "
-                f"{self.classes[k]}: {high} at {most}, {low} at {least}."
-            )
-        return (
-            f"Class frequencies differ between sites: {100 * gaps[a, b]:.0f}% of the {self.noun} of {self.sites[a]} "
-            f"would have to change class to match {self.sites[b]}."
-        )
+        k = int((shares.max(axis=0) - shares.min(axis=0)).round(9).argmax())  # of equal ones the first
+        most, least = int(shares[:, k].argmax()), int(shares[:, k].argmin())
+        return ClassShift(
+            float(gaps[a, b]), (self.sites[a], self.sites[b]), self.classes[k],
+            (self.sites[most], float(shares[most, k])), (self.sites[least], float(shares[least, k])),
+        )  # fmt: skip
+
+    def statements(self) -> list[str]:
+        """The counts in words."""
+        totals = self.counts.sum(axis=0)
+        return lines(
+            "data.txt.j2", data=self, shift=self.shift(), imbalanced=self.ratio >= IMBALANCED,
+            by_site=list(zip(self.sites, self.counts.sum(axis=1).tolist(), strict=True)),
+            largest=(self.classes[int(totals.argmax())], int(totals.max())),
+            smallest=(self.classes[int(totals.argmin())], int(totals.min())),
+        )  # fmt: skip
+
+    def warnings(self) -> list[str]:
+        """What may harm the model or the estimate."""
+        by_kind: dict[str, list[DataProblem]] = {}
+        for problem in self.problems:
+            by_kind.setdefault(problem.kind, []).append(problem)
+        return lines(
+            "data_warnings.txt.j2", data=self, found=by_kind, few=FEW, split_names=split_names_warning(self.sites)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ClassShift:
+    """How class frequencies differ between sites."""
+
+    distance: float  # largest total variation distance between two sites
+    pair: tuple[str, str]  # these two
+    name: str  # the class whose share differs most
+    most: tuple[str, float]  # the site where its share is largest, and that share
+    least: tuple[str, float]
 
 
 def summarize_data(manifest: Manifest, tick: Tick = silent) -> DataSummary:
@@ -187,7 +132,7 @@ def summarize_data(manifest: Manifest, tick: Tick = silent) -> DataSummary:
     )
     broken = found.of_kind(*UNUSABLE)
     if broken:
-        listed = "\n".join(f"  - {problem.path}: {_why(problem)}" for problem in broken[:20])
+        listed = "\n".join(f"  - {problem.path}: {problem.kind} ({problem.detail})" for problem in broken[:20])
         every = f"longshift data verify {manifest.argument}"
         more = f"\n  ... and {len(broken) - 20} more; list all: {every}" if len(broken) > 20 else ""
         raise LongshiftError(
@@ -223,6 +168,12 @@ def _enough(manifest: Manifest, noun: str) -> None:
         raise LongshiftError(f"Expected classes that several sites (domains) have, but {apart}")
 
 
-def _why(problem: DataProblem) -> str:
-    """The kind of problem; for files that cannot be opened, also the reason."""
-    return f"{problem.kind} ({problem.detail})" if problem.kind == "unreadable" else problem.kind
+def lines(template: str, **values: Any) -> list[str]:
+    """The lines of a template of this package; empty ones are left out."""
+    text = render("longshift.fitting", template, **values)
+    return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
+
+
+def named_lines(template: str, **values: Any) -> list[tuple[str, str]]:
+    """Names and values, from lines such as "Network: resnet18"."""
+    return [(name, value) for name, _, value in (line.partition(": ") for line in lines(template, **values))]

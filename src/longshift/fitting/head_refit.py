@@ -105,18 +105,10 @@ class Comparison:
         """Whether the labels show a gain."""
         return self.gained > self.lost and self.p_value < CLEAR
 
-    def sentence(self) -> str:
-        """Before and after, and whether the number of labels can show the difference."""
-        counts = (
-            f"On the {self.n} labels, cross-validated: {self.before} correct before "
-            f"({100 * self.before / self.n:.0f}%), {self.after} after ({100 * self.after / self.n:.0f}%); "
-            f"{self.gained} became correct, {self.lost} became wrong (p = {self.p_value:.2g})."
-        )
-        if self.clear:
-            return f"{counts} The adapted model is better at this site."
-        if self.lost > self.gained and self.p_value < CLEAR:
-            return f"{counts} The adapted model is worse at this site: keep the old one."
-        return f"{counts} {self.n} labels cannot show that the adapted model is better. Label more samples."
+    @property
+    def worse(self) -> bool:
+        """Whether the labels show a loss."""
+        return self.lost > self.gained and self.p_value < CLEAR
 
 
 def compare_heads(old: Head, new: Samples, known: Samples | None = None) -> Comparison:

@@ -1,4 +1,4 @@
-"""Choose a network for the data and the machine, with a sentence that explains the choice."""
+"""Choose a network for the data and the machine, and try it on one image."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from longshift.errors import UsageError
 from longshift.nn import SMALL_CONV, VECTOR_HEADS, make_backbone, require_network_of, weights_available
 from longshift.training import SMALL_IMAGE, RunConfig
 
-UNREACHED = (
-    " Pretrained weights cannot be downloaded here. With internet access or --weights FILE.safetensors, results on "
-    "photographs are usually much better."
-)
-Choice = tuple[dict[str, Any], str]  # values for RunConfig, and why
-
 
 def choose_network(
     manifest: Manifest,
@@ -27,41 +21,38 @@ def choose_network(
     pretrained: bool | None = None,
     image_size: int = 0,
     trainable: str | None = None,
-) -> Choice:
+) -> tuple[dict[str, Any], bool]:
     """Choose backbone, starting weights, image size and what is trained, where the user did not.
 
     Only a head is trained if there are starting weights and no GPU.
+
+    Returns:
+        Values for `RunConfig`, and whether pretrained weights were wanted and cannot be downloaded here.
     """
     if manifest.vectors:
         # Options of images are passed on: they are errors here.
         given = {"weights": weights, "pretrained": bool(pretrained), "image_size": image_size}
         asked = {"trainable": trainable} if trainable else {}
-        return {"backbone": backbone, **given, **asked}, ""
+        return {"backbone": backbone, **given, **asked}, False
     name = "resnet50" if gpu else "resnet18"
     small = backbone == "auto" and weights is None and typical_side(manifest) <= SMALL_IMAGE
     if weights is not None:
         name = backbone if backbone != "auto" else require_network_of(Path(weights))
         start: dict[str, Any] = {"backbone": name, "weights": weights}
-        words = f"{name} starts from {Path(weights).name}"
     elif backbone != "auto":
         reachable = pretrained is None and backbone not in (SMALL_CONV, *VECTOR_HEADS) and weights_available(backbone)
-        wanted = bool(pretrained) or reachable
-        name, start = backbone, {"backbone": backbone, "pretrained": wanted}
-        words = f"{backbone} starts from {'pretrained' if wanted else 'random'} weights"
+        name, start = backbone, {"backbone": backbone, "pretrained": bool(pretrained) or reachable}
     elif not small and pretrained is not False and (pretrained or weights_available(name)):
         start = {"backbone": name, "pretrained": True}
-        words = f"{name} starts from pretrained weights"
     else:
         name, start = SMALL_CONV, {"backbone": SMALL_CONV}
-        words = "A small network starts from random weights"
     starting = bool(weights or start.get("pretrained"))
     head = trainable == "head" or (trainable is None and starting and not gpu)
     size = image_size or only_size(name) or (224 if gpu or head else 128)
     if name == SMALL_CONV:
         size = image_size or fitting_size(manifest, SMALL_IMAGE if backbone == "auto" and not weights else size)
-    missing = pretrained is None and not (starting or small or backbone == SMALL_CONV)
-    reason = f"{words}, on {size}x{size} pixels.{UNREACHED if missing else ''}"
-    return {**start, "image_size": size, "trainable": "head" if head else "all"}, reason
+    unreached = pretrained is None and not (starting or small or backbone == SMALL_CONV)
+    return {**start, "image_size": size, "trainable": "head" if head else "all"}, unreached
 
 
 def try_network(config: RunConfig, manifest: Manifest) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longshift.fitting.plan import Job
+from longshift.fitting.plan import FitJob
 from longshift.inference import (
     HeldOutSite,
     Reference,
@@ -24,7 +24,7 @@ from longshift.training import RunFolder, read_predictions
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def learn_new_sites(jobs: Sequence[Job], final: Path, sites: Sequence[str]) -> SiteKnowledge | None:
+def learn_new_sites(jobs: Sequence[FitJob], final: Path, sites: Sequence[str]) -> SiteKnowledge | None:
     """Compare, at each held-out site, what the predictions alone say with the truth; None if none were kept.
 
     Args:

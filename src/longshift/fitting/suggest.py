@@ -1,4 +1,4 @@
-"""How much labels of an unseen site would help, simulated at the held-out sites of a fit."""
+"""Which samples of a new site to label, and how much labels help: simulated at the held-out sites of a fit."""
 
 from __future__ import annotations
 
@@ -9,12 +9,47 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from longshift.array_types import FloatArray, IntArray
 from longshift.fitting.head_refit import Samples, recover_head, refit_head
-from longshift.fitting.sample_choice import choose_samples
-from longshift.metrics import fit_temperature, probabilities
+from longshift.metrics import fit_temperature, negative_entropy, probabilities
 
 NUMBERS = (10, 20, 50, 100)
 DRAWS = 3
+
+
+def choose_samples(probabilities: FloatArray, features: FloatArray, n: int, seed: int = 0) -> IntArray:
+    """Choose n samples by weighted k-means on the features (CLUE; Prabhu et al., ICCV 2021).
+
+    The weight of a sample is the entropy of its prediction over the root of the share of its predicted class, so that
+    certain predictions count little and rare classes are not left out. Of each of the n clusters the sample next to
+    its center is chosen.
+
+    Args:
+        probabilities: Calibrated probabilities (N, K).
+        features: Features (N, D).
+        n: Number of samples.
+        seed: Seed of k-means.
+
+    Returns:
+        Indices of the samples, in the order of the input.
+    """
+    from sklearn.cluster import KMeans
+
+    if n >= len(probabilities):
+        return np.arange(len(probabilities))
+    predicted = probabilities.argmax(axis=1)
+    share = np.bincount(predicted, minlength=probabilities.shape[1])[predicted] / len(predicted)
+    weight = (np.maximum(-negative_entropy(probabilities), 0) + 1e-3) / np.sqrt(share)
+    rows = np.asarray(features, dtype=np.float64)
+    fitted = KMeans(n, n_init=1, random_state=seed).fit(rows, sample_weight=weight)
+    chosen: list[int] = []
+    for cluster, center in enumerate(fitted.cluster_centers_):
+        members = np.flatnonzero(fitted.labels_ == cluster)
+        if len(members):
+            chosen.append(int(members[np.square(rows[members] - center).sum(axis=1).argmin()]))
+    taken = set(chosen)  # an empty cluster is replaced by the heaviest sample that is left
+    left = [int(i) for i in np.argsort(-weight, kind="stable") if int(i) not in taken]
+    return np.sort(np.array([*chosen, *left][:n], dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -84,17 +119,6 @@ class LabelCurve:
 
     def _sites(self, labels: int) -> set[str]:
         return {row.site for row in self.rows if row.labels == labels}
-
-    def sentence(self) -> str:
-        """The curve in one sentence; "" if no site has enough samples."""
-        means = self.means()
-        if len(means) < 2:
-            return ""
-        steps = "; ".join(f"{row.labels}: {100 * row.suggested:.0f}% ({100 * row.random:.0f}%)" for row in means[1:])
-        return (
-            f"Labels of a new site, simulated at the held-out sites: {100 * means[0].random:.0f}% without labels; "
-            f"with suggested (random) labels {steps}."
-        )
 
     def to_json(self) -> list[dict[str, Any]]:
         """Plain values."""

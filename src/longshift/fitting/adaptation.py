@@ -16,6 +16,7 @@ import torch
 
 from longshift.data import list_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.fitting.data_summary import lines
 from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, refit_head
 from longshift.inference import LoadedModel, collect_outputs, load_model, read_memory, write_memory
 from longshift.io import (
@@ -30,7 +31,7 @@ from longshift.io import (
 from longshift.metrics import fit_temperature
 from longshift.nn import Network
 from longshift.progress import Tick, silent
-from longshift.text import counted, from_csv_cell, some
+from longshift.text import from_csv_cell, some
 from longshift.training import RunFolder, checkpoint
 
 FEWEST = 10  # labels
@@ -45,15 +46,9 @@ class Adapted:
     labels: dict[str, int]  # per class
     skipped: tuple[tuple[str, str], ...]
 
-    def sentences(self) -> list[str]:
-        """What was done, before and after, and what the comparison does not say."""
-        used = ", ".join(f"{name} {n}" for name, n in self.labels.items() if n)
-        missing = [name for name, n in self.labels.items() if not n]
-        lines = [f"{counted(sum(self.labels.values()), 'label')} used ({used}).", self.comparison.sentence()]
-        if missing:
-            lines.append(f"No label of {some(missing)}: the model's knowledge of them is unchanged at best.")
-        lines.append("Labels chosen by `longshift suggest` are harder than the site: these are not its accuracies.")
-        return lines
+    def findings(self) -> list[str]:
+        """What was done, and how both models compare."""
+        return lines("adapt.txt.j2", labels=self.labels, found=self.comparison)
 
 
 def adapt(

@@ -1,0 +1,375 @@
+"""`longshift.fit`: from your own data to a model, an honest estimate and a report; resumes after an interruption."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from longshift.data import DataChanged, Manifest, what_changed
+from longshift.errors import LongshiftError
+from longshift.fitting.card import write_card
+from longshift.fitting.data_summary import lines, named_lines, summarize_data
+from longshift.fitting.facts import (
+    FitSummary,
+    Training,
+    choose_style,
+    held_out_scores,
+    require_weights,
+    summarize,
+    untried_style,
+)
+from longshift.fitting.page import write_report
+from longshift.fitting.plan import FitJob, FitPlan, earlier_plan, keep_plan, make_plan
+from longshift.fitting.request import EXPECTED, FitRequest, keep_arrays, make_request, open_data
+from longshift.fitting.site_calibration import learn_new_sites
+from longshift.fitting.suggest import LabelCurve, simulate_labels
+from longshift.inference import PLAN_FILE, LoadedModel, keep_unseen, load_model, write_knowledge
+from longshift.io import lock_folder, write_json
+from longshift.progress import Bar, Tick, no_bar
+from longshift.settings import NO_TARGET
+from longshift.training import (
+    Interrupted,
+    OpenDataset,
+    ResolvedRun,
+    RunFolder,
+    Runtime,
+    Task,
+    Trainer,
+    checkpoint,
+    inputs_key,
+    make_task,
+    read_model_file,
+    read_predictions,
+    read_result,
+    resolve_device,
+    training_threads,
+    use_threads,
+)
+
+SPARE_BYTES = 200 * 2**20
+FEWEST_STEPS = 20  # of a run that is out of time; with fewer, nothing is learned
+LONGEST_NAME = 80  # characters of a dataset in the name of a folder
+clock = time.monotonic
+Results = dict[Path, dict[str, Any]]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The folder of a fit and its results."""
+
+    folder: Path
+    plan: FitPlan
+    summary: FitSummary
+
+    @property
+    def report(self) -> Path:
+        """The HTML page."""
+        return self.folder / "report.html"
+
+    @property
+    def card(self) -> Path:
+        """The model card."""
+        return self.folder / "MODEL_CARD.md"
+
+    def model(self, device: str = "auto") -> LoadedModel:
+        """The final model."""
+        return load_model(self.folder, device=device)
+
+
+def fit(
+    data: str | Path | npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
+    domains: npt.ArrayLike | None = None,
+    *,
+    out: str | Path | None = None,
+    runtime: Runtime | None = None,
+    bar: Bar = no_bar,
+    say: Say = lambda text: None,
+    stop: Callable[[], bool] = lambda: False,
+    **options: Any,
+) -> FitResult:
+    """Train on all sites of a dataset after holding out each in turn for an honest estimate.
+
+    Everything is written to a folder; the same call resumes an interrupted fit. If the method mixes image styles, it
+    is trained with and without that at each held-out site, and the better of the two is used.
+
+    Args:
+        data: What `load_dataset` takes: a folder site/class/image, an archive, a table, or a file of vectors.
+            Or an array of vectors (N, length); it is kept in the folder.
+        y: The class of each row of an array.
+        domains: The site of each row of an array.
+        out: Folder to write; by default fits/NAME.
+        runtime: Device and other options that do not change what is computed.
+        bar: Factory of progress bars.
+        say: Function for messages.
+        stop: Function that is asked after each step whether to stop.
+        **options: The fields of `longshift.fitting.FitRequest`: target, method, minutes, compare, what_if_labeled,
+            steps, backbone, weights, pretrained, image_size, trainable, head, views, average, hparams, split_seed
+            and train_seed.
+
+    Returns:
+        The result: folder, summary with all numbers, and plan.
+
+    Raises:
+        UsageError: If an argument is wrong; nothing was trained.
+        TypeError: If the data are neither a path nor arrays.
+        LongshiftError: If the data cannot be used; the message says why.
+
+    Example:
+        >>> done = longshift.fit("hospitals/", minutes=10)  # doctest: +SKIP
+        >>> done.summary.accuracy  # doctest: +SKIP
+    """
+    if isinstance(data, (str, os.PathLike)):
+        if y is not None or domains is not None:
+            raise TypeError(f"Expected `data` to be {EXPECTED}, got a path with y or domains.")
+        request = make_request(data, options)
+    else:
+        out = out or Path("fits") / "arrays"
+        request = make_request(keep_arrays(data, y, domains, Path(out)), options)
+    return run_fit(request, open_data(request), out, runtime or Runtime(), bar, say, stop)
+
+
+def run_fit(
+    request: FitRequest, manifest: Manifest, out: str | Path | None, runtime: Runtime, bar: Bar, say: Say,
+    stop: Callable[[], bool],
+) -> FitResult:  # fmt: skip
+    """Run a checked request on its data, which are read (`open_data`)."""
+    end = None if request.minutes is None else clock() + 60 * request.minutes
+    folder = Path(out) if out else Path("fits") / folder_name(manifest.name)
+    _need_room(folder)
+    early = _stoppable(bar, stop)
+    dataset = OpenDataset(request.data, manifest, cache=runtime.cache, bar=early)
+    with lock_folder(folder):
+        # Report errors in the request before opening every image.
+        plan = earlier_plan(folder / PLAN_FILE, request)
+        if plan is None:
+            plan = make_plan(dataset, request, resolve_device(runtime.device).type == "cuda")
+        elif (plan.fingerprint, plan.version) != (manifest.fingerprint(), dataset.version):
+            raise DataChanged(
+                f"The files of {manifest.name} changed since the fit in {folder} started: "
+                f"{what_changed(plan.version, dataset.version, dataset.cache)}. Choose another --out, or remove that "
+                "folder, and run again."
+            )
+        # What is finished stays in the results of a later command that does not ask for it again.
+        compare = request.compare or plan.compared
+        jobs = plan.held_out_jobs(dataset, folder, compare)
+        final = plan.final_job(dataset, folder, plan.styles[-1] if plan.styles else "")
+        training = Training(
+            final.config, len(jobs) + 1, final.config.steps, plan.usual_steps, request.minutes,
+            max(len(plan.styles) - 1, 0) * len(plan.sites), plan.unreached, plan.why_trainable,
+        )  # fmt: skip
+        with early(f"looking at {manifest.name}", len(manifest)) as tick:
+            look = summarize_data(manifest, tick)
+        for sentence in (*look.statements(), *look.warnings()):
+            say(sentence)
+        for name, value in named_lines("training.txt.j2", training=training):
+            say(f"{name}: {value}")
+        keep_plan(folder / PLAN_FILE, request, plan)
+        runner = JobRunner(dataset, folder, runtime, end, early, say, stop)
+        with runner.training([*jobs, final], bar):
+            results = runner.train(jobs)
+            style = untried_style(final.config, request.style_is_chosen)
+            if plan.styles:
+                style = choose_style(plan, jobs, results, one_source=len(manifest.domain_names) == 2)
+                jobs = [job for job in jobs if job.style in ("", style.style)]
+                final = plan.final_job(dataset, folder, style.style)
+            results |= runner.train([final])
+        plan = replace(plan, compared=compare, what_if_labeled=request.what_if_labeled or plan.what_if_labeled)
+        keep_plan(folder / PLAN_FILE, request, plan)
+        require_weights([*jobs, final], results)
+        own = [job for job in jobs if job.method == plan.method]
+        curve = _label_curve(own, RunFolder(final.folder)) if plan.what_if_labeled else None
+        training = replace(training, config=final.config, final_steps=results[final.folder]["steps_done"])
+        validation = results[final.folder]["selected"]["validation"]["accuracy"]
+        summary = summarize(look, training, held_out_scores(jobs, results), validation, style, curve)
+        done = FitResult(folder, plan, summary)
+        _write_results(done, own, [*jobs, final], results)
+        for sentence in lines("fit.txt.j2", summary=summary):
+            say(sentence)
+        return done
+
+
+class JobRunner:
+    """Trains the runs of a fit, each in its folder, and resumes what was interrupted.
+
+    Args:
+        dataset: Their data.
+        folder: Where the fit is kept.
+        runtime: Device, threads, cache.
+        end: When all runs should be finished, by `clock`; None: no limit.
+        early: Shows the progress of the work before the training.
+        say: Called with each message.
+        stop: Asked after each step whether to stop.
+    """
+
+    def __init__(
+        self, dataset: OpenDataset, folder: Path, runtime: Runtime, end: float | None, early: Bar, say: Say,
+        stop: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.dataset, self.folder, self.runtime, self.end = dataset, folder, runtime, end
+        self.say, self.stop = say, stop
+        self._early = early
+        self._known: dict[tuple[Any, ...], Task] = {}
+        self._results: Results = {}
+        self._runs = 0
+        self._tick: Tick = lambda done=1, note="": None
+
+    @contextmanager
+    def training(self, jobs: Sequence[FitJob], bar: Bar) -> Iterator[None]:
+        """Read the results of finished runs; show one bar over the steps of all others."""
+        for job in {inputs_key(job.config): job for job in jobs}.values():
+            self._task(job)  # with a bar of its own, which must not run inside that of training
+        self._early = no_bar
+        for job in jobs:
+            if RunFolder(job.folder).finished() and (job.site != NO_TARGET or self._has_model(RunFolder(job.folder))):
+                self._results[job.folder] = read_result(RunFolder(job.folder))
+        self._runs, left = len(jobs), [job for job in jobs if job.folder not in self._results]
+        if len(left) < len(jobs):
+            self.say(f"{len(jobs) - len(left)} of {len(jobs)} runs are already finished.")
+        threads = use_threads(training_threads(jobs[0].config, self.runtime))
+        with bar("fitting", sum(job.config.steps for job in left)) as self._tick, threads:
+            yield
+
+    def train(self, jobs: Sequence[FitJob]) -> Results:
+        """The results of some of the runs; those that are not finished are trained."""
+        for job in jobs:
+            if job.folder not in self._results:
+                self._results[job.folder] = self._train(job)
+            elif self._results[job.folder]["fingerprint"] != job.config.fingerprint():
+                raise LongshiftError(f"{job.folder} holds another run. Remove it and run the same command.")
+        return {job.folder: self._results[job.folder] for job in jobs}
+
+    def _train(self, job: FitJob) -> dict[str, Any]:
+        number = f"{len(self._results) + 1}/{self._runs}"
+        keep = replace(self.runtime, keep_model=job.site == NO_TARGET, save_predictions=True)
+
+        def tick(done: int = 1, note: str = "") -> None:
+            self._tick(done, f"{number} {job.label} {note}".rstrip())
+
+        try:
+            with lock_folder(job.folder):
+                trainer = Trainer(
+                    job.config, self._task(job), job.folder, keep, self.stop,
+                    out_of_time=equal_share(self.end, self._runs - len(self._results)),
+                )  # fmt: skip
+                result = trainer.run(tick, resume=True)
+        except Interrupted as error:
+            raise Interrupted(
+                f"stopped in run {len(self._results) + 1} of {self._runs}; everything is saved in {self.folder}. "
+                "Resume with the same command"
+            ) from error
+        if missing := job.config.steps - result["steps_done"]:  # out of time, or diverged
+            tick(missing)
+        return result
+
+    def _task(self, job: FitJob) -> Task:
+        """The data of a job: read and decoded (or passed through the frozen network) once."""
+        key = inputs_key(job.config)
+        run = ResolvedRun(job.config, self.dataset.manifest)
+        self._known[key] = make_task(run, self.runtime, self._early, self._known.get(key))
+        return self._known[key]
+
+    def _has_model(self, final: RunFolder) -> bool:
+        """Whether the files of the final model are whole; if not, its result is set aside and its run made again.
+
+        What the fit keeps about new sites is not looked at: it is written again in any case.
+        """
+        try:
+            described = read_model_file(final.description)
+            checkpoint.check_weights(final.model, described.weights)
+            if described.head:
+                checkpoint.check_weights(final.network, described.network_weights)
+        except LongshiftError as error:
+            aside = final.result.with_name(f"{final.result.stem}-{time.time_ns()}.json")
+            final.result.replace(aside)
+            self.say(f"The final model is trained again, because it cannot be used: {error} Its result is in {aside}.")
+            return False
+        return True
+
+
+def equal_share(end: float | None, runs: int) -> Callable[[int], bool]:
+    """Whether a run that starts now is out of time: it has an equal share of what is left to `runs` runs."""
+    if end is None:
+        return lambda step: False
+    mine = clock() + (end - clock()) / runs
+    return lambda step: step >= FEWEST_STEPS and clock() >= mine
+
+
+def _write_results(done: FitResult, own: Sequence[FitJob], jobs: Sequence[FitJob], results: Results) -> None:
+    """Write report, card and numbers, and what the model's own files keep."""
+    final, summary = RunFolder(jobs[-1].folder), done.summary
+    try:
+        keep_unseen(final.description, summary.unseen)
+    except LongshiftError as error:
+        raise LongshiftError(f"{error}. Remove {final.path} and run the same command to train it again.") from error
+    knowledge = learn_new_sites(own, final.path, summary.data.sites)
+    write_knowledge(final.path, knowledge, read_model_file(final.description).weights)
+    write_report(done.report, summary, [(job, results[job.folder]) for job in jobs])
+    write_card(done.card, summary, results[final.path], knowledge)
+    steps = {job.site: results[job.folder]["steps_done"] for job in own}
+    value = {
+        "schema": 2,
+        "data": done.plan.base["data"],
+        "steps": {"held_out": steps, "final": summary.training.final_steps},
+    }
+    write_json(done.folder / "fit.json", value | summary.to_json())
+
+
+def _label_curve(held_out: Sequence[FitJob], final: RunFolder) -> LabelCurve:
+    """How much labels of a new site would help, at each held-out site."""
+    if read_model_file(final.description).predictor != "network":
+        raise LongshiftError(
+            "--what-if-labeled: expected a method whose last layer is linear, got one with layers of its own. Choose "
+            "another --method and --out."
+        )
+    found = [simulate_labels(job.site, read_predictions(RunFolder(job.folder).predictions)) for job in held_out]
+    return LabelCurve(tuple(row for rows in found for row in rows))
+
+
+def folder_name(name: str) -> str:
+    """A folder name for a dataset: keeps letters of any script, so that two names give two folders."""
+    found = re.sub(r"[\W_]+", "-", name.lower()).strip("-") or "data"
+    if len(found) <= LONGEST_NAME:
+        return found
+    return f"{found[: LONGEST_NAME // 4]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
+    """A bar for work before the training, which has nothing to save and can stop anywhere."""
+
+    @contextmanager
+    def stoppable(label: str, total: int) -> Iterator[Tick]:
+        with bar(label, total) as tick:
+
+            def checked(done: int = 1, note: str = "") -> None:
+                if stop():
+                    raise Interrupted(f"stopped while {label}; nothing was trained yet. Resume with the same command")
+                tick(done, note)
+
+            yield checked
+
+    return stoppable
+
+
+def _need_room(folder: Path) -> None:
+    """Check the free disk space before a fit starts."""
+    place = folder.resolve()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < SPARE_BYTES:
+        raise LongshiftError(
+            f"Expected at least {SPARE_BYTES / 2**20:.0f} MiB of free space in {place}, got {free / 2**20:.0f}. Free "
+            "some space or choose another --out"
+        )

@@ -1,0 +1,79 @@
+"""Facts of a fit made by hand, for the tests of words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from longshift.data import DataProblem
+from longshift.fitting.data_summary import DataSummary
+from longshift.fitting.facts import FitSummary, SiteScore, StyleChoice, Training, summarize
+from longshift.fitting.suggest import LabelCurve, LabelGain
+from longshift.training import RunConfig
+
+CLASSES = ("melanoma", "naevus <b>", "wart|x")
+SITES = ("north", "south", "west")
+
+
+def data(**values: Any) -> DataSummary:
+    """Three sites; one class is only at one of them."""
+    base: dict[str, Any] = {
+        "name": "skin [a]", "noun": "images", "sites": SITES, "classes": CLASSES,
+        "counts": np.array([[40, 90, 0], [4, 60, 0], [30, 50, 8]]),
+        "problems": (
+            DataProblem("duplicate", "west/melanoma/1.png", "north/melanoma/7.png"),
+            DataProblem("misplaced", "notes.txt", ""),
+            DataProblem("similar domains", "", "differ only by case: 'A', 'a'"),
+        ),
+    }  # fmt: skip
+    return DataSummary(**{**base, **values})
+
+
+def score(site: str, confusion: list[list[int]], seen: float | None = None, **seen_at: float) -> SiteScore:
+    """Scores of one held-out site from its confusion matrix."""
+    table = np.array(confusion)
+    n = table.sum(axis=1)
+    shares = {CLASSES[k]: float(table[k, k] / n[k]) if n[k] else None for k in range(len(n))}
+    balanced = float(np.mean([share for share in shares.values() if share is not None]))
+    accuracy = float(np.trace(table) / n.sum())
+    return SiteScore(site, int(n.sum()), accuracy, balanced, seen, shares, tuple(map(tuple, confusion)), seen_at)
+
+
+def training(**values: Any) -> Training:
+    """Seven runs with resnet18."""
+    config = RunConfig(
+        data="skin", target="", method="ndcl_plus", backbone="resnet18", pretrained=True, image_size=224, steps=900
+    )
+    base: dict[str, Any] = {
+        "config": config, "runs": 13, "steps": 900, "usual_steps": 300, "minutes": 10, "tried_styles": 3,
+        "unreached": False, "why_trainable": "gpu", "final_steps": 240,
+    }  # fmt: skip
+    return Training(**{**base, **values})
+
+
+def full_summary() -> FitSummary:
+    """A fit with everything: little time, a comparison, averages, styles, labels, a weak and an unmeasured class."""
+    own = [
+        score("north", [[30, 10, 0], [5, 85, 0], [0, 0, 0]], south=0.95, west=0.9),
+        score("south", [[1, 3, 0], [2, 58, 0], [0, 0, 0]], north=0.9, west=0.92),
+        score("west", [[10, 20, 0], [5, 45, 0], [4, 4, 0]], north=0.91, south=0.97),
+    ]
+    other = [
+        score("north", [[25, 15, 0], [5, 85, 0], [0, 0, 0]]),
+        score("south", [[1, 3, 0], [4, 56, 0], [0, 0, 0]]),
+        score("west", [[8, 22, 0], [4, 46, 0], [4, 4, 0]]),
+    ]
+    curve = LabelCurve((LabelGain("north", 0, 0.7, 0.7), LabelGain("north", 10, 0.75, 0.8)))
+    style = StyleChoice("both", "measured", (), 0.61, 0.58, 2, 1, 3, 0.21)
+    scores = {"NDCL-plus": own, "NDCL-plus + EMA": own, "ERM": other}
+    return summarize(data(), training(), scores, 0.93, style, curve)
+
+
+def poor_summary() -> FitSummary:
+    """No better than guessing at one held-out site, with a network that started from random weights."""
+    config = RunConfig(data="skin", target="", method="erm", backbone="small_conv", image_size=32, steps=300)
+    few = training(config=config, runs=2, steps=300, minutes=None, tried_styles=0, unreached=True, final_steps=300)
+    rows = [score("north", [[10, 15, 15], [40, 30, 20], [0, 0, 0]], seen=0.45)]
+    look = data(problems=(), counts=np.array([[40, 90, 9], [4, 60, 9], [30, 50, 8]]))
+    return summarize(look, few, {"ERM": rows}, 0.5)

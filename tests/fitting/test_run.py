@@ -1,0 +1,349 @@
+"""`longshift.fit` from data to a model, its page and its card."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from longshift.errors import LongshiftError, UsageError
+from longshift.fitting import FitResult, fit, run
+from longshift.fitting.run import folder_name
+from longshift.inference import evaluate, predict
+from longshift.io import read_json
+from longshift.progress import Tick
+from longshift.training import Interrupted, Trainer, feature_cache
+from tests.fitting.colored_sites import COLORS, COUNTS, QUICK, sites
+from tests.report.chromium import needs_browser, open_page
+from tests.training.frozen import small_weights
+from tests.training.runs import CPU
+
+LARGE: dict[str, Any] = {
+    "steps": 4, "hparams": {"batch_size": 4}, "image_size": 72, "backbone": "small_conv", "runtime": CPU,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sites(tmp_path_factory.mktemp("data") / "colors", COUNTS)
+
+
+@pytest.fixture(scope="module")
+def gray(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images so large that style mixing is tried."""
+    root, rng = tmp_path_factory.mktemp("data") / "gray", np.random.default_rng(0)
+    for tint, site in enumerate(("north", "south", "west")):
+        for level, name in ((60, "dark"), (190, "light")):
+            (root / site / name).mkdir(parents=True)
+            for i in range(8):
+                pixels = np.clip(level + 10 * tint + rng.normal(0, 20, (72, 72, 3)), 0, 255).astype(np.uint8)
+                Image.fromarray(pixels).save(root / site / name / f"{i}.png")
+    return root
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> FitResult:
+    """A fit that nothing happens to; copy the folder before you change it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LONGSHIFT_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        return fit(data, out=tmp_path_factory.mktemp("whole") / "fit", **QUICK)
+
+
+def vectors() -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 4)) + np.repeat(np.eye(3, 4), 30, axis=0)
+    return x, np.repeat(["a", "b", "c"], 30), np.tile(["north", "south", "west"], 30)
+
+
+class Steps:
+    """A bar that counts the steps of training."""
+
+    def __init__(self) -> None:
+        self.total, self.done, self.notes = 0, 0, list[str]()
+
+    @contextmanager
+    def bar(self, label: str, total: int) -> Iterator[Tick]:
+        def tick(done: int = 1, note: str = "") -> None:
+            if label == "fitting":
+                self.done += done
+                self.notes.append(note)
+
+        self.total = total if label == "fitting" else self.total
+        yield tick
+
+
+def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> None:
+    options = {**QUICK, "steps": 40, "average": "ema"}
+    done = fit(data, out=tmp_path / "fit", compare=True, **options)
+    assert [score.site for score in done.summary.own] == ["north", "south", "west"]
+    assert set(done.summary.scores) == {
+        f"{title}{average}" for title in ("ERM", "BSoftmax", "NDCL-plus") for average in ("", " + EMA")
+    }
+    result = read_json(tmp_path / "fit" / "sites" / "erm-1-north" / "result.json")
+    assert result["run"]["target"] == "north"
+    assert done.summary.own[0].accuracy == result["selected"]["target"]["accuracy"]
+    assert done.summary.own[0].n == 29
+    assert done.summary.accuracy.mean == pytest.approx(np.mean([score.accuracy for score in done.summary.own]))
+    # The final model knows all sites and nothing was kept back for a test.
+    model = done.model("cpu")
+    assert model.info.sources == ("north", "south", "west")
+    validation = read_json(tmp_path / "fit" / "final" / "result.json")["selected"]["validation"]["n"]
+    assert int(np.sum(model.info.counts)) + validation == 72
+    assert evaluate(tmp_path / "fit", ["validation"], runtime=CPU)["agrees"]
+    with pytest.raises(LongshiftError, match="target"):
+        evaluate(tmp_path / "fit", ["target"], runtime=CPU)
+    found = predict(done.folder, [data], device="cpu")
+    assert np.mean([row.label == Path(row.path).parts[-2] for row in found.rows]) > 0.8
+    page, card = done.report.read_text(), done.card.read_text()
+    assert page.count("green &lt;b&gt;")
+    assert "<b>" not in page.replace("<body", "")
+    assert "blue\\|x" in card
+    kept = read_json(tmp_path / "fit" / "fit.json")
+    assert kept["worst_site"] == done.summary.worst_site.site
+    assert kept["findings"] == done.summary.findings
+    assert len(done.summary.findings) <= 6
+
+
+@pytest.mark.slow
+def test_an_interrupted_fit_resumes_to_the_same_numbers(data: Path, whole: FitResult, tmp_path: Path) -> None:
+    asked = iter([False] * (72 + 18))  # once an image that is looked at, then once a step: it stops in run 2 of 4
+    with pytest.raises(Interrupted, match="run 2 of 4"):
+        fit(data, out=tmp_path / "fit", stop=lambda: next(asked, True), **QUICK)
+    first = (tmp_path / "fit" / "sites" / "erm-1-north" / "result.json").read_bytes()
+    steps = Steps()
+    resumed = fit(data, out=tmp_path / "fit", bar=steps.bar, **QUICK)
+    assert (tmp_path / "fit" / "sites" / "erm-1-north" / "result.json").read_bytes() == first
+    assert steps.total == steps.done == 36  # the finished run is not counted, the half of the next one is
+    assert resumed.summary.to_json() == whole.summary.to_json()
+    weights = [(folder / "final" / "model.safetensors").read_bytes() for folder in (whole.folder, resumed.folder)]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.slow
+def test_only_damaged_weights_are_trained_again(data: Path, whole: FitResult, tmp_path: Path) -> None:
+    final = shutil.copytree(whole.folder, tmp_path / "fit") / "final"
+    numbers, result = (final / "new_site.json").read_bytes(), (final / "result.json").read_bytes()
+    (final / "new_site.json").write_bytes(b"{}")
+    fit(data, out=tmp_path / "fit", **QUICK)
+    assert (final / "new_site.json").read_bytes() == numbers
+    assert (final / "result.json").read_bytes() == result
+    (final / "model.safetensors").write_bytes((final / "model.safetensors").read_bytes()[:-9])
+    fit(data, out=tmp_path / "fit", **QUICK)
+    (aside,) = final.glob("result-*.json")
+    assert aside.read_bytes() == result
+    assert len(predict(tmp_path / "fit", [data], device="cpu").rows) == 72
+
+
+@pytest.mark.slow
+def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -> None:
+    fit(data, out=tmp_path / "fit", target="west", **QUICK)
+    with pytest.raises(LongshiftError, match="train_seed"):
+        fit(data, out=tmp_path / "fit", target="west", train_seed=1, **QUICK)
+    fit(f"{data}/", out=tmp_path / "fit", target="west", **QUICK)  # a slash at the end is no change
+    copy = shutil.copytree(data, tmp_path / "copy")
+    done = fit(copy, out=tmp_path / "other", target="west", **QUICK)
+    assert [score.site for score in done.summary.own] == ["west"]
+    (copy / "west" / "red" / "0.png").unlink()
+    with pytest.raises(LongshiftError, match="changed"):
+        fit(copy, out=tmp_path / "other", target="west", **QUICK)
+
+
+def test_runs_share_the_minutes_and_keep_their_best_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that each look moves by a tenth of a second, 4 runs have 15 s each and end before 1,000 steps."""
+    now = itertools.count()
+    monkeypatch.setattr(run, "clock", lambda: next(now) / 10)
+    steps = Steps()
+    options: dict[str, Any] = {"method": "erm", "steps": 1000, "minutes": 1, "runtime": CPU, "bar": steps.bar}
+    done = fit(*vectors(), out=tmp_path / "fit", **options)
+    kept = read_json(tmp_path / "fit" / "fit.json")["steps"]
+    made = [*kept["held_out"].values(), kept["final"]]
+    assert 130 < min(made) <= max(made) < 190
+    assert steps.done == steps.total == 4000  # the bar ends at its total
+    assert done.summary.training.final_steps == kept["final"]
+    assert len(predict(done.folder, vectors()[0], device="cpu").rows) == 90
+    again = fit(*vectors(), out=tmp_path / "fit", **options)  # everything is finished
+    assert again.summary.to_json() == done.summary.to_json()
+
+
+def test_a_run_out_of_time_learns_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "clock", lambda: 100.0)
+    late = run.equal_share(90.0, 3)
+    assert [late(step) for step in (1, 19, 20)] == [False, False, True]
+    assert not run.equal_share(None, 3)(10**9)
+
+
+def test_a_later_command_keeps_what_an_earlier_one_added(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"method": "erm", "steps": 5, "out": tmp_path / "fit", "runtime": CPU}
+    fit(*vectors(), **options)
+    with pytest.raises(Interrupted, match="run 5 of 10"):
+        fit(*vectors(), compare=True, stop=(tmp_path / "fit" / "sites" / "bsoftmax-1-north").exists, **options)
+    assert fit(*vectors(), **options).summary.comparison is None  # one that was stopped does not delay later calls
+    steps = Steps()
+    first = fit(*vectors(), compare=True, what_if_labeled=True, bar=steps.bar, **options)
+    assert first.summary.comparison
+    assert steps.notes[-1].startswith("10/10 ")
+    kept, page = (tmp_path / "fit" / "fit.json").read_bytes(), first.report.read_text(encoding="utf-8")
+    assert b"label_curve" in kept
+    again = fit(*vectors(), **options)
+    assert again.summary.comparison == first.summary.comparison
+    assert (tmp_path / "fit" / "fit.json").read_bytes() == kept
+    assert again.report.read_text(encoding="utf-8") == page
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"backbone": "resnet99"}, "resnet99"),
+        ({"backbone": "mlp"}, "vectors"),
+        ({"backbone": "vit_tiny_patch16_224", "image_size": 100}, "100x100"),
+        ({"target": "nroth"}, "north"),
+        ({"target": " "}, "--target"),
+        ({"method": "ndlc"}, "ndcl"),
+        ({"hparams": {"lr": -1}}, "lr"),
+    ],
+)
+def test_mistakes_are_found_before_an_image_is_opened(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], name: str
+) -> None:
+    monkeypatch.setattr(run, "summarize_data", lambda *_: pytest.fail("the images were looked at"))
+    with pytest.raises(UsageError, match=name):
+        fit(data, out=tmp_path / "fit", **{**QUICK, **options})
+    assert not (tmp_path / "fit").exists()  # the right command must not meet "holds another fit"
+
+
+def test_weights_of_another_network_are_found_first(data: Path, tmp_path: Path) -> None:
+    import torch
+    from safetensors.torch import save_file
+
+    save_file({"x": torch.zeros(1)}, tmp_path / "w.safetensors")
+    with pytest.raises(LongshiftError, match="backbone"):
+        fit(data, out=tmp_path / "fit", weights=tmp_path / "w.safetensors", backbone="resnet10t", **QUICK)
+    assert not (tmp_path / "fit").exists()
+
+
+def test_a_stop_while_looking(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted, match="colors"):
+        fit(data, out=tmp_path / "fit", stop=lambda: True, **QUICK)
+    assert not (tmp_path / "fit").exists()
+
+
+def test_long_names_of_sites_and_data(tmp_path: Path) -> None:
+    x, y, domains = vectors()
+    long = np.array([f"{'s' * 250}{site}" for site in domains])
+    done = fit(x, y, long, method="erm", steps=3, out=tmp_path / "fit", runtime=CPU)
+    assert len(list((tmp_path / "fit" / "sites").iterdir())) == 3
+    assert done.summary.worst_site.site.startswith("s" * 250)
+    assert [folder_name(name) for name in ("Odd data", "北院", "日本", "../x", "...", "Größe")] == [
+        "odd-data", "北院", "日本", "x", "data", "größe",
+    ]  # fmt: skip
+    assert len(folder_name("a" * 250)) < 100
+    assert folder_name("a" * 250) != folder_name("a" * 251)
+
+
+@pytest.mark.slow
+def test_a_head_on_features_and_the_features_from_the_cache(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    weights = small_weights(tmp_path)
+    first = fit(data, out=tmp_path / "first", weights=weights, **QUICK)
+    config = read_json(tmp_path / "first" / "final" / "config.json")["run"]
+    assert (config["trainable"], config["backbone"]) == ("head", "small_conv")
+    assert evaluate(first.folder, ["validation"], runtime=CPU)["agrees"]
+    assert len(predict(first.folder, [data], device="cpu").rows) == 72
+    assert "data:image/" in first.report.read_text()  # pictures of mistakes
+    monkeypatch.setattr(feature_cache, "_computing", lambda *args: pytest.fail("computed again"))
+    second = fit(data, out=tmp_path / "second", weights=weights, **QUICK)
+    assert second.summary.accuracy == first.summary.accuracy
+
+
+@pytest.mark.slow
+def test_the_better_style_is_used_and_a_resumed_fit_chooses_the_same(gray: Path, tmp_path: Path) -> None:
+    done = fit(gray, out=tmp_path / "fit", **LARGE)
+    means = {}
+    for style in ("none", "both"):
+        results = sorted((tmp_path / "fit" / "sites").glob(f"*-style-{style}-*/result.json"))
+        found = [read_json(file) for file in results]
+        assert [(result["style"] or {"mix": "none"})["mix"] for result in found] == [style] * 3
+        means[style] = np.mean([list(result["selected"]["target"]["per_class"].values()) for result in found])
+    expected = "both" if means["both"] > means["none"] else "none"
+    assert read_json(tmp_path / "fit" / "final" / "result.json")["run"]["style"]["mix"] == expected
+    assert done.summary.balanced.mean == pytest.approx(means[expected])
+    assert done.summary.style
+    assert (done.summary.style.on, done.summary.style.off) == pytest.approx((means["both"], means["none"]))
+    asked = iter([False] * (48 + 6))  # once for each image, then once for each step: it stops in the second run
+    with pytest.raises(Interrupted, match="run 2 of 7"):
+        fit(gray, out=tmp_path / "broken", stop=lambda: next(asked, True), **LARGE)
+    assert fit(gray, out=tmp_path / "broken", **LARGE).summary.to_json() == done.summary.to_json()
+
+
+@pytest.mark.slow
+def test_a_given_style_is_used_and_not_that_of_compared_methods(gray: Path, tmp_path: Path) -> None:
+    options = {**LARGE, "style": {"mix": "amplitude"}}
+    done = fit(gray, out=tmp_path / "fit", target="west", compare=True, **options)
+    assert done.summary.style
+    assert (done.summary.style.style, done.summary.style.why) == ("amplitude", "requested")
+    assert set(done.summary.scores) == {"NDCL-plus", "ERM", "BSoftmax"}
+    styles = {
+        file.parent.name: (read_json(file)["style"] or {}).get("mix")
+        for file in (tmp_path / "fit").rglob("result.json")
+    }
+    assert {style for name, style in styles.items() if name.startswith(("erm", "bsoftmax"))} == {None}
+    assert styles["final"] == "amplitude"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lost", "after", "kept"), [({"both"}, 0, "none"), ({"none"}, 2, "both"), ({"none", "both"}, 0, None)]
+)
+def test_a_style_that_diverges_loses(
+    gray: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: set[str], after: int, kept: str | None
+) -> None:
+    class Diverging(Trainer):
+        """Runs with these styles diverge where "south" is held out."""
+
+        def _evaluate(self) -> None:
+            style = self.config.style_config()
+            drawn = style.mix if style else "none"
+            if drawn in lost and self.config.target == "south" and self.progress.step > after:
+                self.progress.diverged_at = self.progress.step
+            else:
+                super()._evaluate()
+
+    monkeypatch.setattr(run, "Trainer", Diverging)
+    if kept is None:
+        with pytest.raises(LongshiftError, match="south"):
+            fit(gray, out=tmp_path / "fit", **LARGE)
+        return
+    steps = Steps()
+    done = fit(gray, out=tmp_path / "fit", bar=steps.bar, **LARGE)
+    assert done.summary.style
+    assert (done.summary.style.style, done.summary.style.diverged) == (kept, ("south",))
+    assert read_json(tmp_path / "fit" / "final" / "result.json")["run"]["style"]["mix"] == kept
+    assert steps.done == steps.total
+
+
+@pytest.mark.slow
+def test_class_scores_are_over_all_samples_of_the_held_out_sites(whole: FitResult) -> None:
+    right, n = dict.fromkeys(COLORS, 0), dict.fromkeys(COLORS, 0)
+    for number, site in enumerate(COUNTS, start=1):
+        target = read_json(whole.folder / "sites" / f"erm-{number}-{site}" / "result.json")["selected"]["target"]
+        for k, name in enumerate(sorted(COLORS)):
+            right[name] += target["confusion"][k][k]
+            n[name] += sum(target["confusion"][k])
+    assert {c.name: (c.right, c.n) for c in whole.summary.classes} == {c: (right[c], n[c]) for c in COLORS}
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_page_opens_in_a_browser_without_complaint(whole: FitResult, tmp_path: Path) -> None:
+    document, console = open_page(whole.report, tmp_path / "profile")
+    assert console == []
+    assert "Classes at unseen sites" in document
