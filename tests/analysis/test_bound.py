@@ -153,7 +153,7 @@ def test_two_points_by_hand() -> None:
     found = closest_mixture(points @ points.T)
     np.testing.assert_allclose(found.weights, [0.75, 0.25], atol=1e-9)
     assert found.distance == pytest.approx(2.0)
-    with pytest.raises(LongshiftError, match="inner products"):
+    with pytest.raises(LongshiftError, match="matrix"):
         closest_mixture(np.ones((1, 1)))
 
 
@@ -242,9 +242,9 @@ def test_all_predictions_equal() -> None:
 
 def test_refusals() -> None:
     many = noisy("a", [0, 1, 2] * 5, 0)
-    with pytest.raises(UsageError, match="at least one bootstrap draw"):
+    with pytest.raises(UsageError, match="bootstrap"):
         generalization_bound([many], many, bootstrap=0)
-    with pytest.raises(LongshiftError, match="has no embeddings"):
+    with pytest.raises(LongshiftError, match="embeddings"):
         generalization_bound([domain_outputs("x", many.logits, many.labels)], many)
 
 

@@ -42,9 +42,9 @@ def test_the_papers_table_follows_from_its_other_tables() -> None:
 
 
 def test_unhappy_inputs() -> None:
-    with pytest.raises(LongshiftError, match="at least 3 runs, found 2"):
+    with pytest.raises(LongshiftError, match="3 runs"):
         pearson(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
-    with pytest.raises(LongshiftError, match="not a finite"):
+    with pytest.raises(LongshiftError, match="finite"):
         pearson(np.array([1.0, 2.0, np.nan]), np.arange(3.0))
     with pytest.raises(LongshiftError, match=r"\(3,\) and \(4,\)"):
         pearson(np.arange(3.0), np.arange(4.0))
@@ -53,7 +53,7 @@ def test_unhappy_inputs() -> None:
     assert math.isnan(three.low)
     assert not math.isnan(three.p)
     frame = pd.DataFrame({"q": [1.0, 2.0, 3.0]}, index=["a", "b", "c"])
-    with pytest.raises(LongshiftError, match="3 have quantities, 3 accuracies, 2 both"):
+    with pytest.raises(LongshiftError, match="2 both"):
         correlate(frame, pd.Series([1.0, 2.0, 3.0], index=["a", "b", "x"]))
 
 

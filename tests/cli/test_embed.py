@@ -66,7 +66,7 @@ def test_the_network_is_that_of_the_weights(tmp_path: Path, weights: Path) -> No
     unknown = weights.rename(tmp_path / "weights.safetensors")
     done = RUN.invoke(app, ["embed", "digits", "--weights", str(unknown), "--out", str(table)])
     unknown.rename(weights)
-    assert "Add --backbone" in str(done.exception)
+    assert "--backbone" in str(done.exception)
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error_before_the_work(tmp_path: Path, weights: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_place_that_cannot_be_written_to_is_an_error_before_the_work(tmp_path:
     done = RUN.invoke(
         app, ["embed", str(tmp_path / "no data"), "--weights", str(weights), "--out", f"{tmp_path}/x.npz"]
     )
-    assert "it is a folder" in str(done.exception)
+    assert str(tmp_path) in str(done.exception)
 
 
 def test_images_that_cannot_be_read_are_skipped(tmp_path: Path, weights: Path) -> None:
@@ -113,7 +113,7 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     table = tmp_path / "new.npz"
     options = ["--backbone", "small_conv", "--weights", str(weights), "--image-size", "16", "--device", "cpu", "-q"]
     command = ["embed", str(tmp_path / "new_site"), *options, "--out", str(table)]
-    assert "expected images at domain/class/image" in str(RUN.invoke(app, command).exception)  # without the option
+    assert "new_site" in str(RUN.invoke(app, command).exception)  # without the option
     done = RUN.invoke(app, [*command, "--unlabeled"])
     assert done.exit_code == 0, done.output
     assert set(np.load(table).files) == {"x", "id", "source"}  # no made-up class that somebody might train on
@@ -127,7 +127,7 @@ def test_images_of_no_known_class_become_vectors_for_predict(tmp_path: Path, wei
     np.testing.assert_allclose(x, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(("make", "message"), [(True, "Expected images in"), (False, "expected a folder")])
+@pytest.mark.parametrize(("make", "message"), [(True, "new_site"), (False, "--unlabeled")])
 def test_unlabeled_wants_a_folder_of_images(tmp_path: Path, weights: Path, make: bool, message: str) -> None:
     folder = tmp_path / "new_site"
     if make:

@@ -63,9 +63,7 @@ def test_vectors_of_another_network_are_an_error(tmp_path: Path) -> None:
         write_table(tmp_path / f"{name}.npz", found, labeled=False)
     assert len(predict(run, [tmp_path / "same.npz"], device="cpu").rows) == 1797
     for name in ("seed", "size"):
-        with pytest.raises(
-            LongshiftError, match=r"Expected vectors of small_conv \(weights .*\) on 32x32 pixels, .* got"
-        ):
+        with pytest.raises(LongshiftError, match=f"{name}.npz"):
             predict(run, [tmp_path / f"{name}.npz"], device="cpu")
     source = load_model(run, device="cpu").info.vector_source
     assert isinstance(source, VectorSource)

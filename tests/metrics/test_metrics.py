@@ -95,7 +95,7 @@ def test_calibration_error_known_value() -> None:
     logits = np.log(np.array([[0.9, 0.1]] * 10))
     labels = np.array([0, 1] * 5)
     assert metrics.expected_calibration_error(logits, labels) == pytest.approx(0.4)
-    with pytest.raises(UsageError, match="at least one"):
+    with pytest.raises(UsageError, match="bin"):
         metrics.expected_calibration_error(logits, labels, bins=0)
 
 
@@ -158,7 +158,7 @@ def test_no_domains_and_no_shots() -> None:
 def test_logits_that_are_not_finite_are_refused_by_the_runs_name(bad: float) -> None:
     logits, labels, _ = make(2)
     logits[17, 3] = bad
-    with pytest.raises(LongshiftError, match=r"run-7: 1 of 200 rows of logits is not finite \(first: row 17\)"):
+    with pytest.raises(LongshiftError, match=r"run-7: 1 .*row 17"):
         metrics.evaluate_predictions(logits, labels, None, classes=["x"] * CLASSES, source="run-7")
 
 
@@ -166,23 +166,23 @@ def test_the_complaint_counts_rows_of_all_chunks(monkeypatch: pytest.MonkeyPatch
     logits, labels, _ = make(2)
     logits[[17, 150], 3] = np.nan
     monkeypatch.setattr(scores_module, "_CHUNK", 16)
-    with pytest.raises(LongshiftError, match=r"^2 of 200 rows of logits are not finite \(first: row 17\)"):
+    with pytest.raises(LongshiftError, match=r"^2 .*row 17"):
         metrics.accuracy(logits, labels)
 
 
 def test_wrong_shapes_and_labels_are_refused() -> None:
     logits, labels, domains = make(2)
-    with pytest.raises(LongshiftError, match="expected 200 labels"):
+    with pytest.raises(LongshiftError, match="200 labels"):
         metrics.accuracy(logits, labels[:-1])
-    with pytest.raises(LongshiftError, match=r"expected labels in 0\.\.5, got"):
+    with pytest.raises(LongshiftError, match=r"0\.\.5"):
         metrics.accuracy(logits, labels + 1)
-    with pytest.raises(LongshiftError, match="got shape"):
+    with pytest.raises(LongshiftError, match="shape"):
         metrics.accuracy(logits[:0], labels[:0])
-    with pytest.raises(LongshiftError, match="expected logits of 5 classes, got 6"):
+    with pytest.raises(LongshiftError, match="5 classes"):
         metrics.evaluate_predictions(logits, labels, None, classes=["x"] * 5)
-    with pytest.raises(LongshiftError, match=r"domains in 0\.\.1"):
+    with pytest.raises(LongshiftError, match="domains"):
         metrics.evaluate_predictions(logits, labels, domains, classes=["x"] * 6, domain_names=["a", "b"])
-    with pytest.raises(LongshiftError, match="shot group for each of 6"):
+    with pytest.raises(LongshiftError, match="shot"):
         metrics.shot_accuracy(logits, labels, ["few"])
 
 
