@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, console, print_json, print_table, say
+from longshift.cli.common import JsonFlag, console, print_json, print_table, say, say_lines
 from longshift.methods import FAMILIES, cost_cell, cost_note, method_infos, method_summary
 from longshift.text import counted
 
@@ -54,15 +54,10 @@ def _list(rows: list[dict[str, Any]]) -> None:
 
 def _show(method: dict[str, Any]) -> None:
     from longshift.methods import format_value
+    from longshift.templates import render
 
-    say(f"{method['title']} ({FAMILIES[method['family']]}): {method['idea']}")
-    say(f"{method['description']}\n{method['paper']}")
-    if method["use"]:
-        say(f"Use it: {method['use']}")
-    if method["preset_of"]:
-        say(f"A preset of {method['preset_of']}: {' '.join(method['differs'])}")
-    if method["step_cost"]:
-        say(f"{cost_note().rstrip('.')}: {cost_cell(method['step_cost'])}")
+    cost = f"{cost_note().rstrip('.')}: {cost_cell(method['step_cost'])}" if method["step_cost"] else ""
+    say_lines(render("longshift.cli", "method.txt.j2", method=method, family=FAMILIES[method["family"]], cost=cost))
     rows = [
         (name, format_value(hp["default"]), hp["range"], hp["limits"], hp["meaning"])
         for name, hp in method["hyper_parameters"].items()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import DataArgument, JsonFlag, print_json, print_table, say
+from longshift.cli.common import DataArgument, JsonFlag, print_json, print_table, say, say_lines
 from longshift.cli.run_options import run_fields, with_options
 from longshift.data import Manifest, load_dataset
 from longshift.errors import UsageError
@@ -29,6 +29,7 @@ from longshift.settings import (
     setting_for,
     setting_names,
 )
+from longshift.templates import render
 
 DataOrSplit = Annotated[str, typer.Argument(help="A dataset as for `split make`, or a split file (.json).")]
 # The options of a run that decide its split.
@@ -183,17 +184,4 @@ def print_recipe(recipe: SplitRecipe) -> None:
     title = f"{recipe.dataset}, {recipe.setting}, target {recipe.target}"
     print_table(title, ["class", *recipe.sources, "all", "shot"], rows)
     found = ratios(recipe.counts, recipe.sources)
-    groups = ", ".join(f"{recipe.shots.count(shot)} {shot}" for shot in SHOTS)
-    each = ", ".join(f"{source} {value:.2f}" for source, value in found.ecr.items())
-    lines = (
-        f"seed       {recipe.split_seed}",
-        f"samples    {', '.join(f'{n} {part}' for part, n in recipe.sizes.items())}",
-        f"classes    {groups} (more than {recipe.many:g} / fewer than {recipe.few:g} training samples per source)",
-        f"ratios     CR {found.cr:.2f} (classes), DR {found.dr:.2f} (sources), ECR {each}",
-        f"hash       {recipe.fingerprint[:16]}",
-    )
-    for line in lines:
-        say(line)
-    if recipe.copies_together is not None:
-        apart = "some are in two parts: one would be empty otherwise, or the data reserve some for the test"
-        say(f"copies     {'kept in one part' if recipe.copies_together else apart}")
+    say_lines(render("longshift.cli", "split.txt.j2", recipe=recipe, ratios=found, shots=SHOTS))
