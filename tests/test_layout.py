@@ -1,11 +1,8 @@
-"""The folders of tests mirror those of the source, and each test module says what it tests."""
+"""The folders of tests mirror those of the source."""
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
-
-import pytest
 
 TESTS = Path(__file__).parent
 SOURCE = TESTS.parent / "src" / "longshift"
@@ -27,10 +24,3 @@ def test_folders_of_tests_are_packages_of_the_source() -> None:
 def test_every_folder_of_tests_is_a_package() -> None:
     # Without __init__.py, two test modules of the same name in different folders shadow each other.
     assert {path.parent for path in MODULES} == {path.parent for path in TESTS.rglob("__init__.py")}
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(TESTS).as_posix())
-def test_a_test_module_starts_with_one_line_about_what_it_tests(path: Path) -> None:
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert text, f"{path.relative_to(TESTS)} has no docstring"
-    assert text.splitlines()[0].endswith((".", "?")), text

@@ -1,4 +1,4 @@
-"""Version, oldest allowed versions of dependencies, changelog, workflows; and the README stays short."""
+"""Version, oldest allowed versions of dependencies, changelog, workflows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,3 @@ def test_workflows_are_there(name: str) -> None:
     text = (ROOT / ".github" / "workflows" / name).read_text(encoding="utf-8")
     for target in re.findall(r"run: make ([\w-]+)", text):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), target
-
-
-def test_the_readme_is_read_in_two_minutes() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 90
