@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -136,12 +136,8 @@ def collect_outputs(
     model: LoadedModel, files: Sequence[str], tick: Tick = silent, threads: int = 0, features: bool = True
 ) -> Outputs:
     """Logits and, if wanted, features of all inputs that can be used."""
-    made = _Collected(model)
-    if model.info.vectors:
-        _add_vectors(made, files, tick, threads, features)
-    else:
-        _add_images(made, files, tick, threads, features)
-    return made.outputs()
+    parts = (_vector_parts if model.info.vectors else _image_parts)(model, files, threads, features)
+    return _join(model, parts, tick)
 
 
 def array_outputs(model: LoadedModel, array: npt.NDArray[Any], threads: int, features: bool) -> Outputs:
@@ -154,10 +150,41 @@ def array_outputs(model: LoadedModel, array: npt.NDArray[Any], threads: int, fea
         if array.ndim != 4 or array.shape[3] != 3 or array.dtype != np.uint8:
             raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
         stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
-    made = _Collected(model)
-    bad = made.add([str(row) for row in range(len(stored))], row_outputs(model, stored, None, features, threads))
-    made.skipped.extend((name, NOT_FINITE) for name in bad)
-    return made.outputs()
+    names = [str(row) for row in range(len(stored))]
+    return _join(model, [Part(names, [], row_outputs(model, stored, None, features, threads))])
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some of the inputs: those with outputs, and those that are skipped, with the reason."""
+
+    names: list[str]
+    skipped: list[tuple[str, str]]
+    found: Logits | None = None
+    file: str = ""  # that all of them come from
+
+
+def _join(model: LoadedModel, parts: Iterable[Part], tick: Tick = silent) -> Outputs:
+    """All parts, without the inputs whose outputs are not finite. Features are large: kept only if they are wanted."""
+    names, skipped = [], []
+    logits, features = [torch.empty(0, len(model.classes))], []
+    for part in parts:
+        skipped += part.skipped
+        if part.found is not None:
+            rows, wanted = part.found
+            good = rows.isfinite().all(1)
+            if wanted is not None:
+                good &= wanted.isfinite().all(1)
+                features.append(wanted[good])
+            logits.append(rows[good])
+            names += [name for name, kept in zip(part.names, good.tolist(), strict=True) if kept]
+            bad = [name for name, kept in zip(part.names, good.tolist(), strict=True) if not kept]
+            if bad and part.file:
+                skipped.append((part.file, f"{NOT_FINITE} for {counted(len(bad), 'vector')}: {some(bad)}"))
+            else:
+                skipped += [(name, NOT_FINITE) for name in bad]
+        tick(1 if part.file else len(part.names) + len(part.skipped))
+    return Outputs(tuple(names), torch.cat(logits), torch.cat(features) if features else None, tuple(skipped))
 
 
 def row_outputs(
@@ -213,22 +240,19 @@ def _map_batches(
             yield note, found if on_cpu else compute(batch)
 
 
-def _add_images(made: _Collected, files: Sequence[str], tick: Tick, threads: int, features: bool) -> None:
-    model, size = made.model, _batch_size(made.model)
+def _image_parts(model: LoadedModel, files: Sequence[str], threads: int, features: bool) -> Iterator[Part]:
+    size = _batch_size(model)
 
-    def read(part: Sequence[str]) -> tuple[tuple[list[str], list[tuple[str, str]]], Tensor | None]:
-        found = [(path, _read_image(path, model.size)) for path in part]
+    def read(batch: Sequence[str]) -> tuple[Part, Tensor | None]:
+        found = [(path, _read_image(path, model.size)) for path in batch]
         pixels = [image for _, image in found if isinstance(image, Tensor)]
         names = [path for path, image in found if isinstance(image, Tensor)]
         skipped = [(path, reason) for path, reason in found if isinstance(reason, str)]
-        return (names, skipped), torch.stack(pixels) if pixels else None
+        return Part(names, skipped), torch.stack(pixels) if pixels else None
 
-    parts = [files[start : start + size] for start in range(0, len(files), size)]
-    for (names, skipped), logits in _map_batches(model, read, parts, features, threads):
-        made.skipped.extend(skipped)
-        if logits is not None:
-            made.skipped.extend((name, NOT_FINITE) for name in made.add(names, logits))
-        tick(len(names) + len(skipped))
+    batches = [files[start : start + size] for start in range(0, len(files), size)]
+    for part, logits in _map_batches(model, read, batches, features, threads):
+        yield replace(part, found=logits)
 
 
 def _read_image(path: str, size: int) -> Tensor | str:
@@ -249,30 +273,26 @@ def _read_image(path: str, size: int) -> Tensor | str:
         return f"unreadable: {error.strerror or error}"
 
 
-def _add_vectors(made: _Collected, files: Sequence[str], tick: Tick, threads: int, features: bool) -> None:
-    model = made.model
+def _vector_parts(model: LoadedModel, files: Sequence[str], threads: int, features: bool) -> Iterator[Part]:
     for file in files:
         if not _is_vectors(file):
             expected = " or ".join(VECTOR_SUFFIXES)
-            made.skipped.append((file, f"the model takes vectors: expected a file that ends with {expected}"))
+            yield Part([], [(file, f"the model takes vectors: expected a file that ends with {expected}")], file=file)
             continue
         try:
             x, ids, unusable = read_unlabeled(Path(file))
+            if x.shape[1] != model.info.input_dim:
+                raise LongshiftError(f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}")
         except LongshiftError as error:
-            made.skipped.append((file, str(error)))
-            continue
-        if x.shape[1] != model.info.input_dim:
-            made.skipped.append((file, f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}"))
+            yield Part([], [(file, str(error))], file=file)
             continue
         _require_same_source(model, file)
+        skipped = []
         if unusable:
             what = f"{counted(len(unusable), 'vector')} with NaN, infinite or too large numbers: {some(unusable)}"
-            made.skipped.append((file, what))
-        if len(x):
-            found = row_outputs(model, x, None, features, threads)
-            if bad := made.add([f"{file}#{name}" for name in ids], found):
-                made.skipped.append((file, f"{NOT_FINITE} for {counted(len(bad), 'vector')}: {some(bad)}"))
-        tick(1)
+            skipped.append((file, what))
+        found = row_outputs(model, x, None, features, threads) if len(x) else None
+        yield Part([f"{file}#{name}" for name in ids], skipped, found, file)
 
 
 def _require_same_source(model: LoadedModel, file: str) -> None:
@@ -284,31 +304,3 @@ def _require_same_source(model: LoadedModel, file: str) -> None:
             f"in {file}. Embed the images again: longshift embed IMAGES --unlabeled --backbone {own.network} "
             f"--weights FILE --image-size {own.image_size} --out {file}"
         )
-
-
-class _Collected:
-    """Outputs of a model in parts, and what was skipped. Features are large: they are kept only if they are wanted."""
-
-    def __init__(self, model: LoadedModel) -> None:
-        self.model = model
-        self.names: list[str] = []
-        self.skipped: list[tuple[str, str]] = []
-        self.logits: list[Tensor] = []
-        self.features: list[Tensor] = []
-
-    def add(self, names: Sequence[str], found: Logits) -> list[str]:
-        """Keep the outputs of these inputs; those that are not finite are left out, and their names returned."""
-        logits, features = found
-        good = logits.isfinite().all(1)
-        if features is not None:
-            good &= features.isfinite().all(1)
-            self.features.append(features[good])
-        self.logits.append(logits[good])
-        self.names.extend(name for name, kept in zip(names, good.tolist(), strict=True) if kept)
-        return [name for name, kept in zip(names, good.tolist(), strict=True) if not kept]
-
-    def outputs(self) -> Outputs:
-        """All of them."""
-        logits = torch.cat(self.logits) if self.logits else torch.empty(0, len(self.model.classes))
-        features = torch.cat(self.features) if self.features else None
-        return Outputs(tuple(self.names), logits, features, tuple(self.skipped))
