@@ -46,35 +46,27 @@ def test_all_mistakes_are_listed() -> None:
     counts: Any = {"a": {"x": -1, "y": 2.5, "z": True}, "b": {}, "c": 3}
     with pytest.raises(ConfigError) as caught:
         explicit_setting(counts, "t", validation=-1, many=-2, origin="counts.json")
-    assert str(caught.value).splitlines() == [
-        "7 mistakes in counts.json:",
-        "  - a, x: expected a whole number that is not negative, got -1",
-        "  - a, y: expected a whole number that is not negative, got 2.5",
-        "  - a, z: expected a whole number that is not negative, got True",
-        "  - b: expected {class: n}, got {}",
-        "  - c: expected {class: n}, got 3",
-        "  - many: expected a number that is not negative, got -2",
-        "  - validation: expected a whole number that is not negative, got -1",
-    ]
-    with pytest.raises(ConfigError, match="no source domain besides the target 'a'"):
+    names = ("a, x", "a, y", "a, z", "b", "c", "many", "validation")
+    assert tuple(mistake.partition(":")[0] for mistake in caught.value.mistakes) == names
+    with pytest.raises(ConfigError, match="target"):
         explicit_setting({"a": {"x": 1, "y": 1}}, "a")
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "named"),
     [
-        ("a.csv", "domain,label,count\n", "no column 'class'; expected domain, class, count"),
-        ("a.csv", "domain,class,count\na,x,many\n", "line 2: expected a whole number as count, got 'many'"),
-        ("a.csv", "domain,class,count\na,x,1\na,x,2\n", "line 3: a, x is there twice"),
-        ("a.json", "[1]", "expected an object .* got list"),
-        ("a.json", '{"counts": {}, "valdation": 3}', "unknown key 'valdation'; known: counts, name, many"),
-        ("a.json", '{"counts": {}}', "expected counts {domain: {class: n}}, got {}"),
-        ("a.json", "{", "cannot read .*a.json as JSON"),
+        ("a.csv", "domain,label,count\n", "'class'"),
+        ("a.csv", "domain,class,count\na,x,many\n", "line 2"),
+        ("a.csv", "domain,class,count\na,x,1\na,x,2\n", "line 3"),
+        ("a.json", "[1]", "list"),
+        ("a.json", '{"counts": {}, "valdation": 3}', "'valdation'"),
+        ("a.json", '{"counts": {}}', "a.json"),
+        ("a.json", "{", "a.json"),
     ],
 )
-def test_broken_files(name: str, text: str, message: str, tmp_path: Path) -> None:
+def test_broken_files(name: str, text: str, named: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(LongshiftError, match=message):
+    with pytest.raises(LongshiftError, match=named):
         setting_for(made.manifest(made.even(3, 2, 30)), tmp_path / name, "d1")
 
 

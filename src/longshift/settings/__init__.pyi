@@ -1,19 +1,19 @@
-from .generator_base import CountsGenerator as CountsGenerator, Generator as Generator, Pool as Pool
-
 # Used by the other packages of longshift; not public.
 from .generators import (
     GENERATORS as GENERATORS,
     Balanced as Balanced,
+    CountsGenerator as CountsGenerator,
     Cross as Cross,
     Duality as Duality,
+    Generator as Generator,
     Natural as Natural,
+    Pool as Pool,
     TailGenerator as TailGenerator,
     TotalHeavyTail as TotalHeavyTail,
     canonical_setting as canonical_setting,
     register_generator as register_generator,
     setting_names as setting_names,
 )
-from .imbalance_ratios import Ratios as Ratios, ratios as ratios
 from .lookup import (
     copies_to_keep_together as copies_to_keep_together,
     find_target as find_target,
@@ -26,8 +26,15 @@ from .published_counts import (
     published as published,
     published_settings as published_settings,
 )
-from .setting import NO_TARGET as NO_TARGET, Setting as Setting
-from .shots import SHOTS as SHOTS, shot_groups as shot_groups
+from .setting import (
+    NO_TARGET as NO_TARGET,
+    SHOTS as SHOTS,
+    Ratios as Ratios,
+    Setting as Setting,
+    ratios as ratios,
+    shot_groups as shot_groups,
+    usable_counts as usable_counts,
+)
 from .split import (
     Split as Split,
     load_split as load_split,
@@ -41,7 +48,6 @@ from .split_file import (
     is_split_file as is_split_file,
     read_recipe as read_recipe,
 )
-from .usable_samples import usable_counts as usable_counts
 
 __all__ = [
     "Balanced",

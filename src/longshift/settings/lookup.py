@@ -12,13 +12,19 @@ import numpy as np
 from longshift.array_types import IntArray
 from longshift.data import Manifest, benchmarks, find_copies
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.settings.generator_base import Generator
-from longshift.settings.generators import GENERATORS, TailGenerator, canonical_setting, setting_names
+from longshift.settings.generators import GENERATORS, Generator, TailGenerator, canonical_setting, setting_names
 from longshift.settings.own_counts import explicit_setting, read_counts
 from longshift.settings.published_counts import published, published_settings
-from longshift.settings.setting import NO_TARGET, Counts, Setting, as_counts, held_for_validation
-from longshift.settings.shots import terciles
-from longshift.settings.usable_samples import usable_counts, usable_table
+from longshift.settings.setting import (
+    NO_TARGET,
+    Counts,
+    Setting,
+    as_counts,
+    held_for_validation,
+    terciles,
+    usable_counts,
+    usable_table,
+)
 
 Wanted = str | Path | Counts | Setting | Generator
 NO_BENCHMARK = "none"

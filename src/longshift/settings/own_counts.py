@@ -11,8 +11,7 @@ import numpy as np
 
 from longshift.errors import ConfigError, LongshiftError
 from longshift.io import read_json, require_regular
-from longshift.settings.setting import Counts, Setting
-from longshift.settings.shots import terciles
+from longshift.settings.setting import Counts, Setting, terciles
 
 COLUMNS = ("domain", "class", "count")
 _OPTIONS = ("name", "many", "few", "validation")

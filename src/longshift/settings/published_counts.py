@@ -9,8 +9,7 @@ from typing import Any
 
 from longshift.data import benchmarks
 from longshift.errors import UsageError, unknown_name
-from longshift.settings.generator_base import CountsGenerator
-from longshift.settings.generators import Cross, Duality, TotalHeavyTail, canonical_setting
+from longshift.settings.generators import CountsGenerator, Cross, Duality, TotalHeavyTail, canonical_setting
 from longshift.settings.setting import Setting
 
 # Parameters of the published tool. Its thresholds were set by hand; they are in the files of counts.

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, NonNegativeInt, ValidationError
 
 from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
 from longshift.io import read_json, write_text
-from longshift.settings.shots import shot_groups
-
-FORMAT = "longshift-split-1"
+from longshift.settings.setting import shot_groups
 
 
 class DamagedRecipe(LongshiftError):
@@ -55,7 +54,7 @@ class SplitRecipe:
     def as_json(self) -> dict[str, Any]:
         """A JSON object; the numbers of a source are lists in the order of `classes`."""
         return {
-            "format": FORMAT,
+            "format": "longshift-split-1",
             "dataset": self.dataset,
             "setting": self.setting,
             "target": self.target,
@@ -93,63 +92,56 @@ def write_recipe(recipe: SplitRecipe, path: Path) -> None:
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
+class _Source(BaseModel):
+    train: list[NonNegativeInt]
+    validation: list[NonNegativeInt]
+    available: list[NonNegativeInt]
+
+
+class _SplitFile(BaseModel):
+    format: Literal["longshift-split-1"]
+    dataset: str
+    setting: str
+    target: str
+    split_seed: int
+    many: float
+    few: float
+    fingerprint: str
+    copies_together: bool | None = None
+    classes: list[str]
+    sources: dict[str, _Source]
+    target_available: list[NonNegativeInt]
+
+
 def read_recipe(path: Path) -> SplitRecipe:
-    """Read a split file; one that is not is named with what is wrong."""
+    """Read a split file.
+
+    Raises:
+        DamagedRecipe: It is not one, or is damaged.
+    """
     try:
-        document = read_json(path)
+        found = _SplitFile.model_validate(read_json(path))
+        shape = (len(found.sources), len(found.classes))
+        counts, validation, available = (
+            np.array([getattr(row, part) for row in found.sources.values()], dtype=np.int64).reshape(shape)
+            for part in ("train", "validation", "available")
+        )
+        return SplitRecipe(
+            **found.model_dump(exclude={"format", "classes", "sources", "target_available"}),
+            classes=tuple(found.classes),
+            sources=tuple(found.sources),
+            counts=counts,
+            validation=validation,
+            available=available,
+            target_available=np.array(found.target_available, dtype=np.int64).reshape(shape[1:]),
+        )
     except LongshiftError as error:
         raise DamagedRecipe(str(error)) from error
-    found = document.get("format") if isinstance(document, dict) else None
-    if found != FORMAT:
-        raise DamagedRecipe(f"{path} is not a split file: expected the format {FORMAT!r}, got {found!r}")
-    try:
-        sources: dict[str, dict[str, list[int]]] = document["sources"]
-        classes = tuple(document["classes"])
-        _texts(*classes, *(document[key] for key in ("dataset", "setting", "target", "fingerprint")))
-        shape = (len(sources), len(classes))
-        arrays = {
-            key: _numbers(key, [numbers[key] for numbers in sources.values()], shape)
-            for key in ("train", "validation", "available")
-        }
-        return SplitRecipe(
-            dataset=document["dataset"],
-            setting=document["setting"],
-            target=document["target"],
-            split_seed=int(document["split_seed"]),
-            classes=classes,
-            sources=tuple(sources),
-            counts=arrays["train"],
-            validation=arrays["validation"],
-            available=arrays["available"],
-            target_available=_numbers("target_available", document["target_available"], shape[1:]),
-            many=float(document["many"]),
-            few=float(document["few"]),
-            fingerprint=document["fingerprint"],
-            copies_together=_yes_no(document.get("copies_together")),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise DamagedRecipe(
-            f"{path} is damaged: {type(error).__name__} {error}. Make it again with: longshift split make"
-        ) from error
-
-
-def _texts(*values: object) -> None:
-    for value in values:
-        if not isinstance(value, str):
-            raise TypeError(f"expected a name, got {value!r}")
-
-
-def _yes_no(value: object) -> bool | None:
-    if value is None or isinstance(value, bool):
-        return value
-    raise TypeError(f"copies_together: expected true or false, got {value!r}")
-
-
-def _numbers(name: str, values: object, shape: tuple[int, ...]) -> IntArray:
-    found: IntArray = np.array(values, dtype=np.int64)
-    if found.shape != shape or (found < 0).any():
-        raise ValueError(f"{name}: expected {' x '.join(map(str, shape))} numbers of samples, got {str(values)[:80]}")
-    return found
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
+        raise DamagedRecipe(f"{path} is not a split file: {wrong}. Make it with: longshift split make") from error
+    except (ValueError, OverflowError) as error:
+        raise DamagedRecipe(f"{path} is damaged: {error}. Make it again with: longshift split make") from error
 
 
 def is_split_file(path: Path) -> bool:
