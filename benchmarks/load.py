@@ -148,7 +148,6 @@ def jobs(folder: Path, n: int) -> Steps:
 
 def finish_jobs(folder: str) -> None:
     """Run the first job; write its result for every other job."""
-    from longshift.io import sealed
     from longshift.sweep import make_plan
     from longshift.sweep.run_job import execute
     from longshift.training import Runtime, TaskCache
@@ -166,7 +165,7 @@ def finish_jobs(folder: str) -> None:
         target = store.job(job.fingerprint)
         target.mkdir()
         shutil.copy(origin / "metrics.jsonl", target)
-        (target / "result.json").write_text(json.dumps(sealed(value)))
+        (target / "result.json").write_text(json.dumps(value))
 
 
 def images(folder: Path, n: int) -> Steps:

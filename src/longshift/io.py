@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
 
 MOST_TEXT = 1 << 28  # bytes of a JSON or TOML file
-CHECKSUM = "checksum"  # key of a sealed JSON file
 
 
 def _read_umask() -> int:
@@ -238,28 +237,6 @@ def parse_value(text: str) -> Any:
         return tomllib.loads(f"v = {text}")["v"]
     except (ValueError, RecursionError):
         return text.strip()
-
-
-def write_sealed(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON object with a checksum of its values, which `read_sealed` compares."""
-    write_json(path, sealed(value))
-
-
-def sealed(value: dict[str, Any]) -> dict[str, Any]:
-    """The object with a checksum of its values as they are read back."""
-    plain = {key: item for key, item in json.loads(json.dumps(value)).items() if key != CHECKSUM}
-    return {**plain, CHECKSUM: content_hash(plain)}
-
-
-def read_sealed(path: Path) -> dict[str, Any]:
-    """Read what `write_sealed` wrote; a file whose values are not those that were written is refused."""
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise LongshiftError(f"{path} is damaged: expected an object, got {type(value).__name__}")
-    found = value.pop(CHECKSUM, None)
-    if found != content_hash(value):
-        raise LongshiftError(f"{path} is damaged or was edited: its values are not those that were written")
-    return value
 
 
 def content_hash(value: Any) -> str:

@@ -16,7 +16,7 @@ from longshift.cli.main import app
 from longshift.errors import UsageError
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
-from longshift.io import read_sealed, write_sealed
+from longshift.io import read_json, write_json
 from tests.faults.tools import tiny_sites
 
 runner = CliRunner()
@@ -78,10 +78,10 @@ def test_averaged_weights_have_a_record_of_their_own(contrary: Path, tmp_path: P
     out = tmp_path / "fit"
     arguments = ["fit", str(contrary), "--steps", "20", "--average", "ema", "--out", str(out), "--device", "cpu", "-q"]
     assert runner.invoke(app, arguments).exit_code == 0
-    description = read_sealed(out / "final" / "model.json")
+    description = read_json(out / "final" / "model.json")
     assert set(description["unseen_sites"]) == {"selected", "averaged"}
     description["unseen_sites"]["averaged"]["balanced"] = 0.9
-    write_sealed(out / "final" / "model.json", description)
+    write_json(out / "final" / "model.json", description)
     assert load_model(out, device="cpu").warning
     assert load_model(out, "averaged", device="cpu").warning == ""
 

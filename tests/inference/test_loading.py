@@ -14,7 +14,7 @@ import torch
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference import UnseenAccuracy, evaluate, keep_unseen, load_model
 from longshift.inference.loading import read_unseen
-from longshift.io import read_json, read_sealed, write_sealed
+from longshift.io import read_json, write_json
 from longshift.training.run_folder import RunFolder, read_result, write_result
 from longshift.training.task import Task
 from tests.training.runs import CPU, train
@@ -97,8 +97,8 @@ def test_nothing_is_unpickled(digits_run: Path, tmp_path: Path) -> None:
 
 def test_a_method_from_a_file_is_not_run(digits_run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(digits_run, tmp_path / "copy")
-    info = read_sealed(copy / "model.json")
-    write_sealed(copy / "model.json", {**info, "method": "evil.py:Method", "predictor": "method"})
+    info = read_json(copy / "model.json")
+    write_json(copy / "model.json", {**info, "method": "evil.py:Method", "predictor": "method"})
     with pytest.raises(LongshiftError, match=r"evil\.py"):
         load_model(copy)
 
@@ -158,6 +158,6 @@ def test_the_record_at_unseen_sites_is_kept_in_the_description(digits_run: Path,
         assert read_unseen(file) == UnseenAccuracy(0.04, 2, 10)
     assert load_model(copy, device="cpu").warning
     value = read_json(file)
-    write_sealed(file, {**value, "unseen_sites": {"selected": {"balanced": "x"}}})
+    write_json(file, {**value, "unseen_sites": {"selected": {"balanced": "x"}}})
     with pytest.raises(LongshiftError, match="unseen_sites"):
         load_model(copy)

@@ -22,11 +22,11 @@ from longshift.inference import LoadedModel, collect_outputs, load_model, read_m
 from longshift.io import (
     MOST_TEXT,
     folder_exists,
+    read_json,
     read_limited,
-    read_sealed,
     replacing_folder,
     require_writable,
-    write_sealed,
+    write_json,
 )
 from longshift.metrics import fit_temperature
 from longshift.nn import Network
@@ -163,6 +163,6 @@ def _write(model: LoadedModel, head: Head, temperature: float, target: Path) -> 
         if file.exists():
             shutil.copy2(file, target / file.name)
     found = checkpoint.save_weights(made.model, weights)
-    described = read_sealed(source.description)
+    described = read_json(source.description)
     kept = {key: value for key, value in described.items() if key != "unseen_sites"}
-    write_sealed(made.description, {**kept, "weights": found, "temperature": temperature, "adapted": True})
+    write_json(made.description, {**kept, "weights": found, "temperature": temperature, "adapted": True})

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from longshift.errors import LongshiftError
 from longshift.inference.expected_accuracy import SiteKnowledge, read_knowledge
-from longshift.io import read_sealed, write_sealed
+from longshift.io import read_json, write_json
 from longshift.methods import Problem, get_method
 from longshift.nn import Network, make_backbone, make_network
 from longshift.templates import render
@@ -58,14 +58,14 @@ class UnseenAccuracy:
 
 def keep_unseen(path: Path, found: Mapping[str, UnseenAccuracy]) -> None:
     """Add the records of a model's weights ("selected", "averaged") to its model.json, by rename."""
-    value = read_sealed(path)
-    write_sealed(path, {**value, UNSEEN: {weights: asdict(record) for weights, record in found.items()}})
+    value = read_json(path)
+    write_json(path, {**value, UNSEEN: {weights: asdict(record) for weights, record in found.items()}})
 
 
 def read_unseen(path: Path, weights: str = "selected") -> UnseenAccuracy | None:
     """The record in a model.json, None where there is none."""
     try:
-        return TypeAdapter(dict[str, UnseenAccuracy]).validate_python(read_sealed(path).get(UNSEEN, {})).get(weights)
+        return TypeAdapter(dict[str, UnseenAccuracy]).validate_python(read_json(path).get(UNSEEN, {})).get(weights)
     except ValidationError as error:
         raise LongshiftError(f"{path} is damaged: {UNSEEN}: {error}") from error
 

@@ -18,7 +18,7 @@ def read_summary(folder: Path, fingerprint: str) -> dict[str, Any]:
     path = RunFolder(folder).result
     try:
         result = read_result(RunFolder(folder), fingerprint)
-        evaluations = read_metrics(RunFolder(folder), result)
+        evaluations = read_metrics(RunFolder(folder))
         row = summarize(result, evaluations)
         if result["run"]["evaluate"] == "full" and not RunFolder(folder).metrics.exists():
             raise BadResult("its metrics.jsonl is missing")

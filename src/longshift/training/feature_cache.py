@@ -1,10 +1,10 @@
 """Features of all images of a dataset from a frozen network, computed once and kept, memory-mapped.
 
-    $LONGSHIFT_CACHE/features/KEY/rows.bin     float32 features: all images, then all first copies, ... (see `RowFile`)
+    $LONGSHIFT_CACHE/features/KEY/rows.bin     float32 features: all images, then all first copies, ...
     $LONGSHIFT_CACHE/features/KEY/index.json   what they are made from
 
 KEY names the content of the images, the network with its weights, the image size and the recipe of the copies; for
-networks and augmentations of a plugin, also its code. An interrupted computation resumes after its last piece; more
+networks and augmentations of a plugin, also its code. An interrupted computation resumes after its last row; more
 views are added to those that are there. Features of an earlier state of the same images are removed.
 """
 
@@ -46,7 +46,6 @@ from longshift.training.batches import channel_tensor, scale_pixels
 from longshift.training.checkpoint import digest
 from longshift.training.device import resolve_device, use_threads
 from longshift.training.feature_views import CopyRecipe, ViewPlan
-from longshift.training.row_file import RowFile, Rows
 from longshift.training.run_config import RunConfig, Runtime
 
 FORMAT = 1
@@ -56,6 +55,34 @@ CPU_BATCH, GPU_BATCH = 8, 32
 PIECE = 64  # images between two pieces of the file
 AHEAD = 2  # batches per thread that wait in memory: decoded images are large
 log = logging.getLogger("longshift")
+Rows = npt.NDArray[np.float32]
+
+
+class RowFile:
+    """Rows of `columns` numbers, one after the other: a row counts when all of it is in the file."""
+
+    def __init__(self, folder: Path, columns: int) -> None:
+        self.data, self.columns = folder / "rows.bin", columns
+
+    def count(self) -> int:
+        """The number of whole rows."""
+        return self.data.stat().st_size // (4 * self.columns) if self.data.exists() else 0
+
+    def read(self, count: int) -> Rows:
+        """The first rows, memory-mapped."""
+        return np.memmap(self.data, dtype=np.float32, mode="r", shape=(count, self.columns))
+
+    @contextmanager
+    def appending(self) -> Iterator[Callable[[Rows], None]]:
+        """A function that writes rows after the last whole one; one process at a time."""
+        with self.data.open("ab") as file:
+            file.truncate(self.count() * 4 * self.columns)
+
+            def write(rows: Rows) -> None:
+                file.write(np.ascontiguousarray(rows, dtype=np.float32).tobytes())
+                file.flush()
+
+            yield write
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +163,7 @@ def _open(
     plans = [ViewPlan(manifest, request.recipe, view) for view in range(1, request.views)]
     folder = _folder(manifest, version, network, request, runtime.cache)
     rows, needed = RowFile(folder, network.feature_dim), request.views * len(manifest)
-    if rows.intact() < needed:
+    if rows.count() < needed:
         _complete(rows, folder, manifest, version, network, request, plans, runtime, tick)
     else:
         tick(needed)
@@ -148,7 +175,7 @@ def _open(
 def features_missing(manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, runtime: Runtime) -> int:
     """How many views of images `open_features` would compute."""
     folder = feature_folder(manifest, network, request, runtime.cache)
-    return max(request.views * len(manifest) - RowFile(folder, network.feature_dim).intact(), 0)
+    return max(request.views * len(manifest) - RowFile(folder, network.feature_dim).count(), 0)
 
 
 def feature_folder(
@@ -219,8 +246,8 @@ def _complete(
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
             _require_same(manifest, version, runtime)  # the folder is that of the images before the wait
-            intact = rows.intact()
-            _need_room(folder, (needed - intact) * rows.columns * 4)
+            present = rows.count()
+            _need_room(folder, (needed - present) * rows.columns * 4)
             index = _index(manifest, version, network, request)
             stale = _stale(folder, index)
             if stale:
@@ -228,17 +255,17 @@ def _complete(
                     "%s (or a plugin) changed since its features were computed; computing them again", manifest.name
                 )
             write_json(folder / "index.json", index)
-            with rows.appending() as writer:
-                if request.views > 1 and intact < n:
-                    writer.write(np.asarray(store.inputs[intact:n], dtype=np.float32))
-                    intact = n
-                elif request.views == 1 or intact > n:
-                    tick(intact - (n if request.views > 1 else 0))
+            with rows.appending() as write:
+                if request.views > 1 and present < n:
+                    write(np.asarray(store.inputs[present:n], dtype=np.float32))
+                    present = n
+                elif request.views == 1 or present > n:
+                    tick(present - (n if request.views > 1 else 0))
                 with _computing(manifest, network, request.size, runtime) as compute:
-                    for view in range(intact // n, request.views):
-                        start = max(intact - view * n, 0)
+                    for view in range(present // n, request.views):
+                        start = max(present - view * n, 0)
                         for piece in compute(np.arange(start, n), plans[view - 1] if view else None):
-                            writer.write(piece)
+                            write(piece)
                             tick(len(piece))
             try:
                 _require_same(manifest, version, runtime)

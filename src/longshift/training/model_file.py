@@ -1,8 +1,7 @@
 """model.json: what is needed to use a run's weights without its data, its starting weights or its code.
 
 It holds plain values only. Together with model.safetensors it is a model: no pickle, nothing that runs when loaded.
-It names the hash of the weights that it describes and has a checksum of its own: another order of classes, another
-temperature or the weights of another run are refused.
+It names the hash of the weights that it describes: those of another run are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from longshift.data import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
-from longshift.io import read_sealed, write_sealed
+from longshift.io import read_json, write_json
 from longshift.methods import Method, key_mistakes
 from longshift.nn import weights_header
 from longshift.training.batches import Inputs
@@ -115,19 +114,18 @@ def save_model(
         temperature=selected.get("temperature", 1.0),
         averaged_temperature=averaged.get("temperature", 1.0),
     )
-    write_sealed(folder.description, {"schema": SCHEMA, **asdict(described)})
+    write_json(folder.description, {"schema": SCHEMA, **asdict(described)})
 
 
 def read_model_file(path: Path) -> ModelFile:
     """Read model.json; a file that is not one is named with what is wrong."""
     try:
-        value = read_sealed(path)
+        value = read_json(path)
     except LongshiftError as error:
         raise LongshiftError(f"{error}. Copy the folder again, or train the run again in another folder.") from error
-    if value.get("schema") != SCHEMA:
-        raise LongshiftError(
-            f"{path} is not a model description: expected schema {SCHEMA}, got {value.get('schema')!r}"
-        )
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if schema != SCHEMA:
+        raise LongshiftError(f"{path} is not a model description: expected schema {SCHEMA}, got {schema!r}")
     try:
         model = TypeAdapter(ModelFile).validate_python(value)
     except ValidationError as error:

@@ -77,10 +77,10 @@ class RunWriter:
         self._checkpoints.wait()
 
     def finish(self, rows: list[dict[str, Any]], result: dict[str, Any]) -> dict[str, Any]:
-        """Write the result, which is returned as it was written, and remove the checkpoint."""
+        """Write the result, which is returned, and remove the checkpoint."""
         write_metrics(self.folder, rows)
-        written = write_result(self.folder, result)
+        write_result(self.folder, result)
         with contextlib.suppress(LongshiftError):  # the run is finished: a checkpoint that failed is not needed
             self._checkpoints.close()
         self.folder.resume.unlink(missing_ok=True)
-        return written
+        return result
