@@ -27,8 +27,9 @@ def environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {f.__name__: f for f in (text.about, text.any_of, text.decimal, text.duration, text.some)}
-    made.filters |= {"counted": text.counted, "percent": lambda value, digits=0: f"{100 * value:.{digits}f}"}
+    from_text = (text.about, text.agree, text.any_of, text.counted, text.decimal, text.duration, text.listed, text.some)
+    made.filters |= {function.__name__: function for function in from_text}
+    made.filters |= {"percent": lambda value, digits=0: f"{100 * value:.{digits}f}"}
     return made
 
 

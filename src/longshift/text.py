@@ -70,6 +70,18 @@ def some(items: Iterable[str], limit: int = 5) -> str:
     return shown + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
 
 
+def listed(items: Iterable[str], most: int = 6) -> str:
+    """A list in a sentence; beyond `most`, how many more.
+
+    >>> listed(["A", "B", "C"]), listed(["A", "B", "C"], 1)
+    ('A, B and C', 'A and 2 more')
+    """
+    names = list(items)
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def any_of(items: Iterable[str], limit: int = 20) -> str:
     """A list of which each item is meant for itself, for messages; odd characters are escaped.
 

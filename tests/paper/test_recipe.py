@@ -14,7 +14,7 @@ def test_captions() -> None:
     mirrored = Facts(first="art", second="photo", classes=("dog", "cat"), ratio=30.0, validation=14)
     absorbed = Facts(sources=("art", "photo", "sketch"), sizes=(33, 7, 1), level_size=3)
     one, three = {"targets": ("ink",), "trials": 1}, {"targets": ("ink", "neon"), "trials": 3}
-    lost: Any = Facts(sentences=lambda: ("1 run is missing.",))
+    lost: Any = Facts(notes=lambda: ("1 run is missing.",))
     captions = [
         caption("origin", steps=[100, 200], trials=2, draws=1, scale="quick", made_by=["cpu", "1a2b3c"]),
         caption("ginidg", ratio=10.0),

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from longshift.errors import LongshiftError
-from longshift.report.figure_sections import length_section
-from longshift.report.report_tables import build_tables, omitted_tables
-from longshift.report.run_lengths import curve_groups, length_tables, rising_words
+from longshift.report.run_lengths import curve_groups, length_tables, still_rising
+from longshift.report.sections import length_section
 from longshift.report.table import Table
+from longshift.report.tables import build_tables, omitted_tables
 from longshift.results import as_frame
 from tests.report.fake import row
 
@@ -70,7 +70,7 @@ def test_a_step_that_some_runs_lack_is_not_averaged() -> None:
     assert group.steps == [200, 300]
     short = length_tables(frame)[0]
     assert cell(short, "Duality", "one_third") == (None, None)
-    assert "no evaluation so early" in short.footnotes.values()
+    assert short.footnotes
     assert cell(short, "Duality", "last_gain")[0] is not None
 
 
@@ -93,7 +93,7 @@ def test_runs_of_other_lengths_settings_and_datasets_stand_apart() -> None:
     ]  # fmt: skip
     methods = length_tables(pd.concat(parts, ignore_index=True))[1]
     ndcl = next(r for r in methods.rows if r.name == "ndcl")
-    assert ndcl.cells[2].note == "no finished run"
+    assert (ndcl.cells[2].value, bool(ndcl.cells[2].note)) == (None, True)
 
 
 def test_averaged_and_unfinished_runs_do_not_count() -> None:
@@ -122,28 +122,25 @@ def test_a_run_under_two_names_counts_once() -> None:
     assert len(unnamed.runs) == 6
 
 
-def test_runs_that_still_rise_are_named_with_their_settings() -> None:
+def test_runs_that_still_rise_are_found_with_their_settings() -> None:
     rising = {key: (0.3, 0.5, 0.5 + 0.03 * (1 + trial)) for key in CURVES for trial in [key[1]]}
     flat = dict.fromkeys(CURVES, (0.3, 0.5, 0.505))
-    assert rising_words(runs(flat)) == rising_words(as_frame([row("erm", 0)])) == ""
-    assert rising_words(runs(rising)) == (
-        "Validation accuracy was still rising when most runs stopped (+4.5 points on average in the last third of "
-        "training): train longer."
-    )
-    both = pd.concat([runs(flat), runs(rising, "Cross")], ignore_index=True)
-    assert "most runs stopped in Cross (+4.5 points" in rising_words(both)
+    assert still_rising(runs(flat)) is still_rising(as_frame([row("erm", 0)])) is None
+    found, some = still_rising(runs(rising)), still_rising(pd.concat([runs(flat), runs(rising, "Cross")]))
+    assert found is not None
+    assert some is not None
+    assert (found.everywhere, some.everywhere, some.titles) == (True, False, ("Cross",))
+    assert (found.gain, some.gain) == pytest.approx((0.045, 0.045))
 
 
-def test_no_curves_are_one_line_and_bad_ones_an_error() -> None:
+def test_no_curves_give_no_table_and_bad_ones_an_error() -> None:
     frame = runs()
-    assert omitted_tables(frame, ["length"]) == {}
     for without in (frame.drop(columns="validation_curve"), frame.assign(validation_curve="")):
         assert length_tables(without) == []
-        assert omitted_tables(without, ["length"])["length"].startswith("Run length: left out because")
-    with pytest.raises(LongshiftError, match=r"expected \[\[step, accuracy\], ...\], found 'oops'"):
-        length_tables(frame.assign(validation_curve="oops"))
-    with pytest.raises(LongshiftError, match="expected"):
-        length_tables(frame.assign(validation_curve="[1, 2]"))
+    assert list(omitted_tables([], ["length"])) == ["length"]
+    for bad in ("oops", "[1, 2]"):
+        with pytest.raises(LongshiftError, match="validation_curve"):
+            length_tables(frame.assign(validation_curve=bad))
 
 
 def test_the_figure_has_a_line_a_setting() -> None:

@@ -104,14 +104,16 @@ def report(
         build_tables,
         compare as compare_tables,
         filter_runs,
+        findings,
         join_runs,
         mixed_versions,
         of_version,
         omitted_tables,
-        report_findings,
+        report_facts,
         run_folders,
         save_tables,
         table_kinds,
+        words,
     )
     from longshift.results import RULES
 
@@ -145,24 +147,24 @@ def report(
     folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
     runs = ReportRuns(frame, rule, against, folders)
     tables, missing = build_tables(runs, kinds), runs.missing
-    lacking = omitted_tables(runs, kinds)
+    omitted = omitted_tables(tables, kinds)
+    lines = [words("omitted", name=name, needs=needs) for name, needs in omitted.items()]
     agreement: list[Table] = []
-    sentence = ""
+    compared = None
     if compare:
         paper = _paper(frame)
         if any(one.kind in ("average", "worst") for one in tables):
-            agreement, sentence = compare_tables(tables, paper)
+            agreement, compared = compare_tables(tables, paper, sorted(set(frame["backbone"]) - {""}))
         tables = beside_published(tables, paper)
-    if agreement:
-        sentence += f" Measured here with {', '.join(sorted(set(frame['backbone']) - {''})) or 'an unknown backbone'}."
+    comparison = words("comparison", facts=compared) if compared else ""
     shown = [*tables, *agreement]
     if out:
-        save_tables(shown, frame, missing, out, list(lacking.values()), raw)
+        save_tables(shown, frame, missing, out, lines, raw)
     if html:
         from longshift.report import report_page, write_page
 
         command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
-        page = report_page(runs, shown, html, sentence if agreement else "", data, command, among, lacking)
+        page = report_page(runs, shown, html, compared if agreement else None, data, command, among, omitted)
         write_page(page, html)
     if as_json:
         print_json(
@@ -172,19 +174,20 @@ def report(
                 "runs": int((frame["status"] == "done").sum()),
                 "tables": [table_json(t) for t in shown],
                 "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
-                "findings": report_findings(runs, among),
-                "comparison": sentence,
-                "left_out": lacking,
+                "findings": findings(report_facts(runs, among)),
+                "comparison": comparison,
+                "left_out": omitted,
             }
         )
         return
     if format_ == "terminal" and (html or table == "all"):
-        _print_findings(report_findings(runs, among))
+        found = findings(report_facts(runs, among))
+        if found:
+            say("In short", "bold")
+            say("\n".join(f"- {sentence}" for sentence in found) + "\n")
     if not html or format_ != "terminal":
         _print(shown, format_, all_rows=len(kinds) == 1, raw=raw)
-    if sentence:
-        tell(sentence)
-    for line in (*lacking.values(), *missing.sentences()):
+    for line in filter(None, (comparison, *lines, *missing.notes())):
         tell(line)
     for written in filter(None, (html, out)):
         tell(f"written: {written}")
@@ -230,13 +233,6 @@ def _runs(path: Path) -> pd.DataFrame:
         runs = read_runs(table)
         caution(f"{error}\nthe jobs of this sweep cannot be listed; this report uses only the runs in {table}")
         return runs
-
-
-def _print_findings(sentences: Sequence[str]) -> None:
-    """Print the summary in plain words, with which the page begins too."""
-    if sentences:
-        say("In short", "bold")
-        say("\n".join(f"- {sentence}" for sentence in sentences) + "\n")
 
 
 def _print(tables: Sequence[Table], format_: str, all_rows: bool = False, raw: bool = False) -> None:

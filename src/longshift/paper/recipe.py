@@ -14,7 +14,7 @@ import pandas as pd
 from longshift.analysis import DomainOutputs
 from longshift.errors import LongshiftError
 from longshift.paper.workspace import Workspace
-from longshift.report import Missing, Table, domain_predictions, find_missing
+from longshift.report import MissingRuns, Table, domain_predictions, find_missing
 from longshift.results import as_frame, choose, unfinished_row
 from longshift.sweep import FINISHED, Entry, Job, scan_jobs
 from longshift.templates import render
@@ -57,7 +57,7 @@ class Results:
         return as_frame(self._row(job) for job in self.jobs)
 
     @cached_property
-    def missing(self) -> Missing:
+    def missing(self) -> MissingRuns:
         """Runs without numbers."""
         return find_missing(self.frame)
 
@@ -139,8 +139,8 @@ def require_methods(results: Results, methods: Iterable[str]) -> None:
         raise Impossible(f"none of the methods that it compares takes part; they are {listed}")
 
 
-def caption(name: str, missing: Missing | None = None, study: object = None, **facts: object) -> str:
+def caption(name: str, missing: MissingRuns | None = None, study: object = None, **facts: object) -> str:
     """The words under a table or figure; `missing`: name the runs that it lacks."""
-    lost = missing.sentences() if missing else ()
+    lost = missing.notes() if missing else ()
     text = render("longshift.paper", "captions.txt.j2", name=name, missing=lost, study=study, **facts)
     return " ".join(text.split())

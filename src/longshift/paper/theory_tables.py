@@ -147,7 +147,7 @@ def _pearson(results: Results) -> list[Output]:
         raise Impossible(str(error)) from error
     columns = tuple(Column(title, "", {"measure": q}, None) for q, (title, _) in QUANTITIES.items())
     title = f"Correlation of the theory's quantities with target accuracy, {results.workspace.name}"
-    text, notes = caption("pearson", points=len(points)), (caption("pearson-definition"), *results.missing.sentences())
+    text, notes = caption("pearson", points=len(points)), (caption("pearson-definition"), *results.missing.notes())
     return [Table("pearson", "quantities", title, columns, rows, text, "validation", notes, head="")]
 
 

@@ -1,14 +1,11 @@
-from .figure_sections import (
-    class_section as class_section,
-    confusion_section as confusion_section,
-    confusions_by_target as confusions_by_target,
-    length_section as length_section,
-    margin_section as margin_section,
-    rank_section as rank_section,
-    split_section as split_section,
-    theory_section as theory_section,
-    validation_section as validation_section,
+from .comparison import (
+    Comparison as Comparison,
+    Published as Published,
+    PublishedCorrelation as PublishedCorrelation,
+    compare as compare,
+    published as published,
 )
+from .facts import findings as findings, report_facts as report_facts
 
 # Used by the other packages of longshift; not public.
 from .figures import (
@@ -32,52 +29,50 @@ from .figures import (
     site_dots as site_dots,
     split_panels as split_panels,
 )
-from .findings import in_words as in_words, report_findings as report_findings
-from .html_page import (
+from .formats import (
+    LATEX_PACKAGES as LATEX_PACKAGES,
+    as_json as as_json,
+    csv_tables as csv_tables,
+    escape as escape,
+    latex_document as latex_document,
+    latex_table as latex_table,
+    markdown_table as markdown_table,
+    print_report as print_report,
+    save_tables as save_tables,
+    table_html as table_html,
+)
+from .page import (
     Page as Page,
     Section as Section,
     figure as figure,
     join_html as join_html,
     paragraphs as paragraphs,
     run_section as run_section,
-    table_html as table_html,
     table_section as table_section,
     write_page as write_page,
 )
-from .latex_format import LATEX_PACKAGES as LATEX_PACKAGES, latex_document as latex_document, latex_table as latex_table
-from .markdown_format import escape as escape, markdown_table as markdown_table
-from .missing_runs import Missing as Missing, find_missing as find_missing
-from .published_results import (
-    Published as Published,
-    PublishedCorrelation as PublishedCorrelation,
-    compare as compare,
-    published as published,
-)
 from .ranking import RANKED_ROWS as RANKED_ROWS, common_trials as common_trials, rank_methods as rank_methods
-from .report_tables import (
-    average_tables as average_tables,
-    build_tables as build_tables,
-    cost_tables as cost_tables,
-    omitted_tables as omitted_tables,
-    target_tables as target_tables,
-    with_spread_note as with_spread_note,
-    worst_tables as worst_tables,
-)
-from .run_filters import (
-    filter_runs as filter_runs,
-    join_runs as join_runs,
-    mixed_versions as mixed_versions,
-    of_version as of_version,
-)
-from .run_records import (
+from .runs import (
+    MissingRuns as MissingRuns,
     Record as Record,
     class_accuracy as class_accuracy,
     domain_predictions as domain_predictions,
+    filter_runs as filter_runs,
+    find_missing as find_missing,
+    join_runs as join_runs,
+    mixed_versions as mixed_versions,
+    of_version as of_version,
     read_records as read_records,
     run_folders as run_folders,
 )
-from .saving import as_json as as_json, csv_tables as csv_tables, save_tables as save_tables
-from .sweep_page import report_page as report_page, setting_section as setting_section
+from .sections import (
+    class_section as class_section,
+    confusion_section as confusion_section,
+    confusions_by_target as confusions_by_target,
+    report_page as report_page,
+    split_section as split_section,
+    validation_section as validation_section,
+)
 from .table import (
     Cell as Cell,
     Column as Column,
@@ -88,16 +83,33 @@ from .table import (
     slug as slug,
     with_places as with_places,
 )
-from .table_registry import ReportRuns as ReportRuns, register_table as register_table, table_kinds as table_kinds
-from .terminal_format import print_report as print_report
+from .tables import (
+    ReportRuns as ReportRuns,
+    average_tables as average_tables,
+    build_tables as build_tables,
+    cost_tables as cost_tables,
+    omitted_tables as omitted_tables,
+    register_table as register_table,
+    table_kinds as table_kinds,
+    target_tables as target_tables,
+    with_spread_note as with_spread_note,
+    worst_tables as worst_tables,
+)
 from .theory import beside_published as beside_published
-from .thumbnails import Captioned as Captioned, gallery as gallery
 from .titles import (
     GROUPS as GROUPS,
     RULES as RULES,
     method_title as method_title,
     order_methods as order_methods,
     order_settings as order_settings,
+    words as words,
 )
-from .weak_page_section import LEARNED as LEARNED, weak_section as weak_section
-from .weak_rule import share_interval as share_interval, weak_below as weak_below, weak_indices as weak_indices
+from .weak import (
+    LEARNED as LEARNED,
+    Captioned as Captioned,
+    gallery as gallery,
+    share_interval as share_interval,
+    weak_below as weak_below,
+    weak_indices as weak_indices,
+    weak_section as weak_section,
+)

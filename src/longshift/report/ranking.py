@@ -12,12 +12,13 @@ from scipy import stats
 from longshift.analysis import Friedman, friedman, nemenyi_critical_difference, rank_groups, rank_table
 from longshift.report.table import float_or_none
 from longshift.report.titles import is_averaged, is_variant, order_methods
-from longshift.results import averages, per_target, standard_error
+from longshift.results import per_target, standard_error
 
 SURE = 0.05
 ROUNDING = 1e-12  # differences of accuracies that only rounding errors make
 PLACE = ["dataset", "setting", "target"]
 RankedRows = Literal["methods", "variants", "all"]  # who is ranked: methods; and their variants; and averaged weights
+NoTest = Literal["", "one method", "one case", "no common trial"]
 RANKED_ROWS: tuple[RankedRows, ...] = get_args(RankedRows)
 
 
@@ -41,6 +42,15 @@ class Significance:
 
 
 @dataclass(frozen=True)
+class TrialGap:
+    """A trial that some ranked methods lack, in some or all of its cases."""
+
+    trial: int
+    lost: int
+    cases: int
+
+
+@dataclass(frozen=True)
 class Lead:
     """How far one method is ahead of another: mean over the trials that all ranked methods have, on the same splits."""
 
@@ -60,11 +70,6 @@ class Lead:
         """Whether it is no more than a standard error, of the difference or of the other's number."""
         return self.mean <= ROUNDING or self.mean <= max(self.stderr or 0.0, self.other_stderr or 0.0)
 
-    @property
-    def within_own_error(self) -> bool:
-        """Whether the difference, in either direction, is no more than its own standard error."""
-        return self.stderr is not None and abs(self.mean) <= self.stderr + ROUNDING
-
 
 @dataclass(frozen=True)
 class Ranking:
@@ -72,8 +77,6 @@ class Ranking:
 
     order: tuple[str, ...]
     mean: dict[str, float]  # target accuracy in [0, 1], averaged over cases
-    firsts: dict[str, int]  # comparisons (dataset and setting) where the method is first
-    comparisons: int
     cases: int  # (dataset, setting, target)
     comparable: bool  # whether the ranked methods have numbers for the same cases, from the same trials
     left_out: tuple[str, ...]  # methods that are not ranked: they lack cases or trials
@@ -83,8 +86,8 @@ class Ranking:
     level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
     above: tuple[str, ...]  # methods with a mean above the first by more than a standard error
     significance: Significance | None
-    why_not: str  # why there is no test
-    trials_left_out: tuple[str, ...]  # trials that some ranked methods lack: "trial 1", "trial 2 in 1 of 12 cases"
+    no_test: NoTest  # why there is no test
+    trials_left_out: tuple[TrialGap, ...]  # trials that some ranked methods lack
     runs: pd.DataFrame = field(repr=False, compare=False)  # the chosen runs that are ranked
 
     @property
@@ -130,30 +133,24 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
         order = sorted(mean, key=lambda name: (float(ranks[name]), -mean[name]))
     else:
         order = sorted(mean, key=lambda name: -mean[name])
-    firsts = dict.fromkeys(order, 0)
-    comparisons = 0
-    for _, part in averages(ranked, ["target_accuracy"]).groupby(["dataset", "setting"]):
-        values = part.set_index("method")["target_accuracy"].dropna()
-        comparisons += bool(len(values))
-        for name in values.index[values.round(3) == values.round(3).max()] if len(values) else []:
-            firsts[str(name)] += 1
     leads = {name: _lead(ranked, order[0], name) for name in order[1:]} if same else {}
     known = {name: lead for name, lead in leads.items() if lead is not None}
     level = tuple(name for name, lead in known.items() if lead.within_error)
     above = tuple(name for name, lead in known.items() if lead.mean < -(lead.stderr or 0.0) - ROUNDING)
+    why: NoTest
     if same or complete.shape[1] < 2:
         found, why = significance(usable if same else complete)
     else:
-        found, why = None, "no trial of a target has numbers of all methods"
+        found, why = None, "no common trial"
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Ranking(
-        tuple(order), mean, firsts, comparisons, len(usable), same, left, unranked, len(scores) - len(usable),
+        tuple(order), mean, len(usable), same, left, unranked, len(scores) - len(usable),
         known, level, above, found, why, left_trials if same else (), ranked,
     )  # fmt: skip
 
 
-def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Accuracy of methods in the trials that all have, and the trials that are left out, in words.
+def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFrame, tuple[TrialGap, ...]]:
+    """Accuracy of methods in the trials that all have, and the trials that are left out.
 
     A variant that lacks one of the methods' common trials is left out itself: it never costs the methods a trial.
 
@@ -162,7 +159,7 @@ def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFr
         scores: Cases x methods without gaps, which say what is compared.
 
     Returns:
-        A row per case and trial, a column per method; and phrases such as "trial 2 in 1 of 12 cases".
+        A row per case and trial, a column per method; and the trials that some methods lack.
     """
     part = chosen[chosen["method"].isin(scores.columns)]
     part = part[pd.MultiIndex.from_frame(part[PLACE]).isin(scores.index)]
@@ -172,12 +169,11 @@ def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFr
     shared = table.dropna(subset=plain if len(plain) > 1 else list(table.columns))
     shared = shared.dropna(axis=1)
     there = table[list(shared.columns)].dropna(how="all")
-    words = []
-    for trial, rows in there.groupby(level="trial"):
-        lost = int((~rows.index.isin(shared.index)).sum())
-        if lost:
-            words.append(f"trial {trial}" if lost == len(rows) else f"trial {trial} in {lost} of {len(rows)} cases")
-    return shared, tuple(words)
+    gaps = [
+        TrialGap(int(str(trial)), int((~rows.index.isin(shared.index)).sum()), len(rows))
+        for trial, rows in there.groupby(level="trial")
+    ]
+    return shared, tuple(gap for gap in gaps if gap.lost)
 
 
 def split_unranked(chosen: pd.DataFrame, among: RankedRows) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -211,13 +207,13 @@ def without_gaps(scores: pd.DataFrame) -> pd.DataFrame:
     return scores
 
 
-def significance(scores: pd.DataFrame) -> tuple[Significance | None, str]:
+def significance(scores: pd.DataFrame) -> tuple[Significance | None, NoTest]:
     """Friedman and Nemenyi on cases x methods without gaps, or the reason why not."""
     cases, methods = scores.shape
     if methods < 2:
-        return None, "fewer than two methods have all their runs, so there is nothing to test"
+        return None, "one method"
     if cases < 2:
-        return None, f"a test over cases (dataset, setting and target) needs at least 2, found {cases}"
+        return None, "one case"
     test = friedman(scores)
     difference = nemenyi_critical_difference(methods, cases, SURE)
     return Significance(test, difference, rank_groups(test.ranks, difference)), ""

@@ -10,19 +10,17 @@ import numpy as np
 import pandas as pd
 
 from longshift.errors import LongshiftError
-from longshift.report.run_filters import run_names
+from longshift.report.runs import run_names
 from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows
-from longshift.report.titles import is_averaged, order_places
+from longshift.report.titles import is_averaged, order_places, words
 from longshift.results import standard_error
-from longshift.text import some
 
 CURVE = "validation_curve"  # JSON: [[step, accuracy], ...]
 RISES = 0.01  # gain of the last third: a run that gained more was stopped too early
-SPREAD = "mean ± standard error over runs"
 
 
 @dataclass(frozen=True)
-class Run:
+class RunCurve:
     """One run: the rows it stands in, validation accuracy by step, and the step that was chosen."""
 
     methods: tuple[str, ...]  # several where a variant is the same run as another row
@@ -31,14 +29,14 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Group:
+class CurveGroup:
     """The runs of equal length of one dataset and setting."""
 
     title: str
     dataset: str
     setting: str
     length: int  # steps
-    runs: tuple[Run, ...]
+    runs: tuple[RunCurve, ...]
 
     @property
     def steps(self) -> list[int]:
@@ -66,18 +64,18 @@ class Group:
         return [float(3 * run.chosen > 2 * self.length) for run in self.runs if run.chosen is not None]
 
 
-def curve_groups(frame: pd.DataFrame) -> list[Group]:
+def curve_groups(frame: pd.DataFrame) -> list[CurveGroup]:
     """All finished runs with a curve, each once, whatever their hyper-parameters, by dataset, setting and length."""
     if CURVE not in frame:
         return []
-    found: dict[tuple[str, str, int], dict[str, Run]] = {}
+    found: dict[tuple[str, str, int], dict[str, RunCurve]] = {}
     good = frame[(frame["status"] == "done") & frame[CURVE].notna() & (frame[CURVE] != "") & frame["steps"].notna()]
     for row, key in zip(good.to_dict("records"), run_names(good), strict=True):
         if is_averaged(str(row["method"])):
             continue  # the same training as the row of its method
         accuracy = _read(str(row[CURVE]), str(row["fingerprint"]))
         step = row["selected_step"]
-        run = Run((str(row["method"]),), accuracy, None if pd.isna(step) else int(step))
+        run = RunCurve((str(row["method"]),), accuracy, None if pd.isna(step) else int(step))
         if accuracy:
             runs = found.setdefault((str(row["dataset"]), str(row["setting"]), int(row["steps"])), {})
             runs[key] = replace(runs[key], methods=(*runs[key].methods, *run.methods)) if key in runs else run
@@ -88,7 +86,7 @@ def curve_groups(frame: pd.DataFrame) -> list[Group]:
         for length in lengths:
             words = [dataset] * several + [setting] + [f"{length} steps"] * (len(lengths) > 1)
             group = tuple(found[dataset, setting, length].values())
-            groups.append(Group(", ".join(words), dataset, setting, length, group))
+            groups.append(CurveGroup(", ".join(words), dataset, setting, length, group))
     return [group for group in groups if group.steps]
 
 
@@ -101,25 +99,29 @@ def _read(text: str, name: str) -> dict[int, float]:
         ) from error
 
 
-def why_no_lengths(frame: pd.DataFrame) -> str:
-    """One line if there is no curve, else nothing."""
-    if curve_groups(frame):
-        return ""
-    return f"Run length: left out because these runs have no curves of validation accuracy ({CURVE})."
+@dataclass(frozen=True)
+class StillRising:
+    """The settings in which most runs stopped while validation accuracy was still rising.
+
+    Attributes:
+        titles: Those settings.
+        everywhere: Whether these are all.
+        gain: What the last third of training brought on average.
+    """
+
+    titles: tuple[str, ...]
+    everywhere: bool
+    gain: float
 
 
-def rising_words(frame: pd.DataFrame) -> str:
-    """A sentence if the validation accuracy of most runs still rose in the last third, in some or all settings."""
+def still_rising(frame: pd.DataFrame) -> StillRising | None:
+    """Where validation accuracy still rose in the last third of most runs; None if nowhere."""
     groups = [group for group in curve_groups(frame) if group.gains(3)]
     rising = [group for group in groups if np.mean([gain > RISES for gain in group.gains(3)]) > 0.5]
     if not rising:
-        return ""
-    gain = 100 * float(np.mean([gain for group in rising for gain in group.gains(3)]))
-    where = "" if len(rising) == len(groups) else f" in {some([group.title for group in rising])}"
-    return (
-        f"Validation accuracy was still rising when most runs stopped{where} ({gain:+.1f} points on average in the "
-        "last third of training): train longer."
-    )
+        return None
+    gain = float(np.mean([gain for group in rising for gain in group.gains(3)]))
+    return StillRising(tuple(group.title for group in rising), len(rising) == len(groups), gain)
 
 
 def length_tables(frame: pd.DataFrame) -> list[Table]:
@@ -128,8 +130,8 @@ def length_tables(frame: pd.DataFrame) -> list[Table]:
     return [_short(groups), _by_method(groups), _curves(groups)] if groups else []
 
 
-def _short(groups: Sequence[Group]) -> Table:
-    parts: dict[str, tuple[str, Callable[[Group], Cell]]] = {
+def _short(groups: Sequence[CurveGroup]) -> Table:
+    parts: dict[str, tuple[str, Callable[[CurveGroup], Cell]]] = {
         "runs": ("runs", lambda g: Cell(len(g.runs), digits=0, runs=len(g.runs))),
         "steps": ("steps", lambda g: Cell(g.length, digits=0, runs=len(g.runs))),
         "one_third": ("after 1/3", lambda g: _at(g, g.third(1))),
@@ -143,45 +145,40 @@ def _short(groups: Sequence[Group]) -> Table:
     rows = tuple(
         Row(group.title, group.title, "", tuple(make(group) for _, make in parts.values())) for group in groups
     )
-    caption = (
-        f"Accuracy (%) on the balanced validation set of the training domains, all finished runs; {SPREAD}. Gains in "
-        "points, each run against itself; thirds end at the last evaluation inside them. Chosen late: share of runs "
-        "whose chosen step lies in the last third; about 33% is expected for flat, noisy curves."
-    )
-    return Table("length", "length", "Length of the runs: validation accuracy during training", columns, rows, caption,
-                 head="Setting")  # fmt: skip
+    title = "Length of the runs: validation accuracy during training"
+    return Table("length", "length", title, columns, rows, words("length_caption"), head="Setting")
 
 
-def _columns(groups: Sequence[Group], measure: str) -> tuple[Column, ...]:
+def _columns(groups: Sequence[CurveGroup], measure: str) -> tuple[Column, ...]:
     return tuple(
         Column(g.title, "", {"dataset": g.dataset, "setting": g.setting, "measure": measure}, None) for g in groups
     )
 
 
-def _by_method(groups: Sequence[Group]) -> Table:
-    def cell(method: str, group: Group) -> Cell:
+def _by_method(groups: Sequence[CurveGroup]) -> Table:
+    def cell(method: str, group: CurveGroup) -> Cell:
         there = any(method in run.methods for run in group.runs)
         return _gain(group.gains(3, method)) if there else Cell(note="no finished run")
 
     methods = (name for group in groups for run in group.runs for name in run.methods)
     rows = method_rows(methods, lambda method: (cell(method, group) for group in groups))
     title = "Gain of validation accuracy in the last third, method by method"
-    columns, caption = _columns(groups, "last_gain"), f"In points; {SPREAD}."
-    return Table("length-methods", "length", title, columns, rows, caption, long=True)
+    caption = words("length_methods_caption")
+    return Table("length-methods", "length", title, _columns(groups, "last_gain"), rows, caption, long=True)
 
 
-def _curves(groups: Sequence[Group]) -> Table:
+def _curves(groups: Sequence[CurveGroup]) -> Table:
     rows = []
     for step in sorted({step for group in groups for step in group.steps}):
         cells = [_at(group, step) if step in group.steps else Cell(note="not all runs have it") for group in groups]
         rows.append(Row(str(step), str(step), "", tuple(cells)))
     return Table(
         "length-curves", "length", "Validation accuracy (%) by step", _columns(groups, "validation"), tuple(rows),
-        f"Mean over all finished runs; {SPREAD}.", head="Step", long=True,
+        words("length_curves_caption"), head="Step", long=True,
     )  # fmt: skip
 
 
-def _at(group: Group, step: int | None) -> Cell:
+def _at(group: CurveGroup, step: int | None) -> Cell:
     return Cell(note="no evaluation so early") if step is None else _mean(group.values(step), 1)
 
 

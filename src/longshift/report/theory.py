@@ -10,10 +10,10 @@ import pandas as pd
 
 from longshift.analysis import Relation, relate, relate_within
 from longshift.array_types import FloatArray
-from longshift.report.published_results import Published
-from longshift.report.run_filters import each_once
+from longshift.report.comparison import Published
+from longshift.report.runs import each_once
 from longshift.report.table import Cell, Column, Row, Table, float_or_none, slug
-from longshift.report.titles import RULES, order_datasets, order_settings
+from longshift.report.titles import order_datasets, order_settings, words
 from longshift.results import averages
 from longshift.text import counted
 
@@ -32,17 +32,6 @@ COLUMNS = tuple(  # narrow enough for a terminal of 80 columns
         ("spearman", "rho"), ("spearman_p", "p"),
     )
 )  # fmt: skip
-CAPTION = (
-    "With target accuracy: Pearson's r with its 95% interval (Fisher) and p, Spearman's rho with its p. A point is a "
-    "run that counts (of each trial the best draw); p assumes that runs of one method are independent, so it is "
-    "somewhat too small. In cells: both minus their means over the runs of the same dataset, setting and target, "
-    "which leaves n - cells - 1 degrees of freedom for p and interval (n - 2 elsewhere). Means: a point is a method "
-    "in a setting, averaged over targets and trials."
-)
-BY_DEFINITION = (
-    "A margin is positive where the prediction is right: on the target it is correlated with accuracy by "
-    "definition, and only the strength of the correlation is informative."
-)
 FLAT = "does not vary"
 FEW = "too few points"
 
@@ -61,32 +50,22 @@ def measured(runs: pd.DataFrame) -> list[str]:
     return [name for name, values in found.items() if len(values) >= 3 and values.nunique() > 1]
 
 
-def why_no_theory(chosen: pd.DataFrame) -> str:
-    """One line if no quantity can be correlated, else nothing."""
-    if measured(theory_runs(chosen)):
-        return ""
-    return "Theory: left out because margins and posterior discrepancies are empty or all the same in these runs."
-
-
 def theory_tables(chosen: pd.DataFrame) -> list[Table]:
     """One table per quantity: over all runs, in cells, over means of methods, and setting by setting."""
     runs = theory_runs(chosen)
     names = measured(runs)
     lacking = [title for name, (title, _) in QUANTITIES.items() if name not in names]
-    missing = (f"Left out because empty or all the same: {', '.join(lacking)}.",) if lacking else ()
     rule = str(chosen["rule"].iloc[0])
     tables: list[Table] = []
     for name in names:
         title, sign = QUANTITIES[name]
-        caption = f"{CAPTION} Selection: {rule} ({RULES[rule]})."
-        if tables:
-            caption = f"Read it like the first table ({QUANTITIES[names[0]][0]})."
+        caption = words("theory_caption", first=QUANTITIES[names[0]][0] if tables else "", rule=rule)
+        notes = [words("margin_note")] if name == "target_margin" else []
+        notes += [words("lacking_note", lacking=lacking)] if lacking and name == names[-1] else []
         tables.append(
             Table(
                 f"theory-{slug(name)}", "theory", f"{title} and target accuracy (expected sign: {sign})", COLUMNS,
-                tuple(_rows(runs, name)), caption, rule,
-                ((BY_DEFINITION,) if name == "target_margin" else ()) + (missing if name == names[-1] else ()),
-                head="Points",
+                tuple(_rows(runs, name)), caption, rule, tuple(notes), head="Points",
             )
         )  # fmt: skip
     return tables
@@ -145,5 +124,5 @@ def _with_published(table: Table, against: Published) -> Table:
     blank = Cell(note=f"not printed in {against.source}")
     cells = (Cell(there.points, digits=0), _coefficient(there.r, 0), blank, blank, _p(there.p, 0), blank, blank)
     row = Row(f"{name}: published", against.source, against.source, cells)
-    note = f'Row of {against.source}: means on {there.place}, with {against.backbone}; compare with "means".'
+    note = words("published_correlation_note", source=against.source, backbone=against.backbone, place=there.place)
     return replace(table, rows=(*table.rows, row), notes=(*table.notes, note))

@@ -1,4 +1,4 @@
-"""Titles and order of methods, datasets and settings in reports, from their registrations. Needs no PyTorch."""
+"""Titles, order and texts of reports: names from their registrations, words from templates. Needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from longshift.data import all_benchmarks
 from longshift.methods import FAMILIES as METHOD_FAMILIES, MethodInfo, method_infos
 from longshift.settings import setting_names
+from longshift.templates import environment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,15 @@ RULES = {
     "oracle": "by accuracy on the target itself: an upper bound, not a result",
     "last": "last step, hyper-parameters by its accuracy on the balanced validation set",
 }
+
+
+def words(text: str, **facts: object) -> str:
+    """A text of templates/words.txt.j2 in one line, filled in."""
+    templates = environment("longshift.report")
+    templates.globals |= {"title": method_title, "RULES": RULES}
+    templates.filters["title"] = method_title
+    templates.tests["averaged"] = is_averaged
+    return " ".join(str(getattr(templates.get_template("words.txt.j2").module, text)(**facts)).split())
 
 
 def _known() -> dict[str, MethodInfo]:

@@ -9,24 +9,24 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import resources
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import longshift
 from longshift.io import write_text
+from longshift.report.formats import table_html
 from longshift.report.table import Table, slug
+from longshift.report.titles import words
+from longshift.templates import render
 from longshift.text import counted
 
 if TYPE_CHECKING:
     from longshift.report.figures import Drawing  # matplotlib takes a second to import
-    from longshift.report.run_records import Record
+    from longshift.report.runs import Record
 
 OPENED = 4  # tables of one kind
 
@@ -64,18 +64,9 @@ class Page:
     lead: Markup = field(default_factory=Markup)  # HTML above the summary
 
 
-@cache
-def templates() -> Environment:
-    """The templates, with everything escaped that is not marked as HTML."""
-    return Environment(
-        loader=PackageLoader("longshift.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-
-
 def fragment(template: str, **values: object) -> Markup:
-    """A template as HTML."""
-    return Markup(templates().get_template(template).render(**values))  # escaped inside
+    """A template as HTML; it escapes what is not marked as HTML."""
+    return Markup(render("longshift.report", template, **values))
 
 
 def render_page(page: Page) -> str:
@@ -83,14 +74,10 @@ def render_page(page: Page) -> str:
     folder = resources.files("longshift.report") / "templates"
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = (folder / "page.js").read_text(encoding="utf-8")
-    html = templates().get_template("page.html.j2").render(
-        page=page, style=Markup(style), script=Markup(script), version=longshift.__version__
-    )  # fmt: skip
-    return _unique_ids(html)
-
-
-def _unique_ids(html: str) -> str:
-    """Number the ids of a figure that stands on the page twice: they are made from what it shows."""
+    html = fragment(
+        "page.html.j2", page=page, style=Markup(style), script=Markup(script), version=longshift.__version__
+    )
+    # The ids of a figure are made from what it shows: those of one that stands on the page twice are numbered.
     before, *figures = html.split("<svg ")
     seen: dict[str, int] = {}
     for i, text in enumerate(figures):
@@ -127,14 +114,6 @@ def fold(title: str, body: Markup, opened: bool = False) -> Markup:
     return fragment("fold.html.j2", title=title, body=body, opened=opened)
 
 
-def table_html(table: Table) -> Markup:
-    """Return one table that sorts when a heading is clicked."""
-    starts = {0, *accumulate(span for _, span in table.groups()[:-1])}
-    breaks = set(accumulate(len(rows) for _, rows in table.families()[:-1]))
-    grouped = any(name for name, _ in table.groups())
-    return fragment("table.html.j2", table=table, starts=starts, breaks=breaks, grouped=grouped)
-
-
 def table_section(title: str, tables: Sequence[Table], intro: str = "", name: str = "") -> Section:
     """Return all tables of one kind; those after the first `OPENED` are folded away."""
     shown = Markup('<div class="tables">{}</div>').format(join_html(*map(table_html, tables[:OPENED])))
@@ -145,6 +124,6 @@ def run_section(records: Sequence[Record], page: Path, total: int) -> Section:
     """Return a table of the runs behind the figures; links are relative to the page, so that both can move together."""
     links = [os.path.relpath(record.folder / "result.json", page.parent) for record in records]
     rows = [(record, quote(Path(link).as_posix())) for record, link in zip(records, links, strict=True)]
-    number = counted(len({record.folder for record in records}), "run")  # two rows may share a run
-    intro = f"{number} behind the figures, out of {total} finished."
-    return Section("Run records", fold(number, fragment("runs.html.j2", rows=rows)), intro, "runs")
+    shown = len({record.folder for record in records})  # two rows may share a run
+    intro = words("runs_intro", shown=shown, total=total)
+    return Section("Run records", fold(counted(shown, "run"), fragment("runs.html.j2", rows=rows)), intro, "runs")

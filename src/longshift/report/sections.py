@@ -1,15 +1,18 @@
-"""Parts of a page that show a figure. Each function takes plain results and returns a `Section`."""
+"""The page of a report: sections with a figure, each from plain results, and all of them together."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from longshift.array_types import FloatArray, IntArray
+from longshift.array_types import FloatArray
 from longshift.metrics import margins
+from longshift.report.comparison import Comparison
+from longshift.report.facts import findings, report_facts
 from longshift.report.figures import (
     Drawing,
     Line,
@@ -22,22 +25,148 @@ from longshift.report.figures import (
     scatter,
     split_bars,
 )  # fmt: skip
-from longshift.report.findings import in_words, trials_words, unranked_words
-from longshift.report.html_page import Section, figure, fold, join_html, paragraphs, table_html
-from longshift.report.ranking import Ranking
+from longshift.report.formats import table_html
+from longshift.report.page import (
+    Page,
+    Section,
+    figure,
+    fold,
+    fragment,
+    join_html,
+    paragraphs,
+    run_section,
+    table_section,
+)
+from longshift.report.ranking import RankedRows, Ranking, rank_methods
 from longshift.report.run_lengths import curve_groups
-from longshift.report.run_records import KEEP_PREDICTIONS, Record, class_accuracy, sum_confusion
-from longshift.report.table import Table, float_or_none
+from longshift.report.runs import (
+    KEEP_PREDICTIONS,
+    Record,
+    by_method,
+    class_accuracy,
+    each_once,
+    read_records,
+    sum_confusion,
+)
+from longshift.report.table import Table, float_or_none, slug
+from longshift.report.tables import ReportRuns, table_kinds
 from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
-from longshift.report.titles import FAMILIES, family, method_title
+from longshift.report.titles import (
+    FAMILIES,
+    RULES,
+    family,
+    is_averaged,
+    method_title,
+    order_datasets,
+    order_places,
+    order_settings,
+    words,
+)
+from longshift.report.weak import weak_section
 from longshift.results import standard_error
 from longshift.text import counted
 
+OPENED = 4  # datasets and settings; where there are more, their figures are folded away
+BEST, BASELINE = 3, "erm"  # methods in the figures: the best few, and the baseline on top
 MISTAKES = 3  # most frequent ones that are named
 NARROW = 20  # classes whose confusions fit into half the page
 POINTS = 101  # of a curve of margins
 SHOWN = 2  # training sets side by side; the others are folded away
 THEORY_DRAWN = ("posterior_target", "target_margin")
+COMPARED = {"agreement": "Agreement with published numbers", "paper": "Comparison with published numbers"}
+
+
+def report_page(
+    runs: ReportRuns,
+    tables: Sequence[Table],
+    page: Path,
+    comparison: Comparison | None = None,
+    data: str | None = None,
+    command: str = "",
+    among: RankedRows = "variants",
+    omitted: Mapping[str, str] | None = None,
+) -> Page:
+    """Return the page of a report.
+
+    Args:
+        runs: The runs.
+        tables: The tables to show, with those of a comparison.
+        page: Where the file will be written, for links to the run records.
+        comparison: What a comparison with published numbers found.
+        data: Where the images are now, if not where they were during training.
+        command: The command that makes the page.
+        among: Which rows are ranked (see `rank_methods`).
+        omitted: Kinds without tables, and what the runs lack for them.
+    """
+    frame, chosen = runs.frame, runs.chosen
+    ranking = rank_methods(chosen, among)
+    methods = list(ranking.order[:BEST])
+    methods += [BASELINE] if BASELINE in ranking.order[BEST:] else []
+    records = read_records(chosen, runs.folders, methods)
+    compared = words("comparison", facts=comparison) if comparison else ""
+    titles = {kind.name: (kind.title, kind.intro) for kind in table_kinds()}
+    titles |= {"agreement": (COMPARED["agreement"], compared), "paper": (COMPARED["paper"], "")}
+    sections = []
+    for kind, (title, intro) in titles.items():
+        own = [table for table in tables if table.kind == kind]
+        if own and kind == "theory":
+            sections.append(theory_section(own, chosen))
+        elif own and kind == "length":
+            sections.append(length_section(own, frame))
+        elif own:
+            sections.append(table_section(title, own, intro, kind))
+        elif omitted and kind in omitted:
+            sections.append(Section(title, paragraphs(words("omitted", name=kind, needs=omitted[kind])), name=kind))
+    sections.insert(1, rank_section(ranking))
+    pairs = order_places(frame)
+    for dataset, setting in pairs:
+        here = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
+        if here:
+            sections.append(setting_section(dataset, setting, here, methods, data, folded=len(pairs) > OPENED))
+    finished = int((each_once(frame)["status"] == "done").sum())
+    if records:
+        sections.append(run_section(records, page, finished))
+    else:
+        sections.append(Section("Single runs", paragraphs(words("no_folders")), name="runs"))
+    names = ", ".join(order_datasets(frame["dataset"]))
+    facts = [
+        ("Runs", words("runs_fact", finished=finished, missing=runs.missing.count)),
+        ("Methods", str(sum(not is_averaged(str(name)) for name in frame["method"].unique()))),
+        ("Datasets", names),
+        ("Settings", ", ".join(order_settings(frame["setting"]))),
+        ("Selection", f"{runs.rule}: {RULES[runs.rule]}"),
+    ]
+    summary = findings(report_facts(runs, among, ranking))
+    return Page(f"Domain generalization under imbalance: {names}", summary, sections, facts, command)
+
+
+def setting_section(
+    dataset: str,
+    setting: str,
+    records: Sequence[Record],
+    methods: Sequence[str],
+    data: str | None = None,
+    folded: bool = False,
+) -> Section:
+    """The figures of one dataset and setting; the first of `methods` with runs is shown in detail."""
+    name = f"{slug(dataset)}-{slug(setting)}"
+    groups = by_method(records, methods)
+    best = next(iter(groups.values()))
+    first = {r.target: r.result["split"] for r in sorted(best, key=lambda r: (r.target, -r.trial))}
+    splits = [
+        SplitCounts(f"Unseen domain {target}", s["classes"], s["sources"], np.asarray(s["counts"]), s["shots"])
+        for target, s in first.items()
+    ]
+    parts = [
+        class_section(groups, f"classes-{name}"),
+        margin_section({method_title(m): target_margins(runs) for m, runs in groups.items()}, f"margins-{name}"),
+        validation_section(groups, f"training-{name}"),
+        confusion_section(best, f"confusions-{name}"),
+        weak_section(best, data, f"weak-{name}"),
+        split_section(splits, f"data-{name}"),
+    ]
+    intro = words("setting_intro", methods=list(groups), best=best[0].method)
+    return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
 
 
 def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun: str = "domain") -> Section:
@@ -52,11 +181,7 @@ def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun:
     agree = len({tuple(record.result["split"]["shots"]) for record in listed}) == 1
     drawing = class_bars(first.classes, values, first.result["split"]["shots"] if agree else None, counts)
     sizes = sorted({len({record.folder for record in runs}) for runs in records.values()})
-    each = f"{sizes[0]} to {counted(sizes[-1], 'run')}" if len(sizes) > 1 else counted(sizes[0], "run")
-    caption = (
-        f"Percent of a class's samples at unseen {noun}s that are classified correctly, over all runs of a method "
-        f"({each}{' per method' if len(records) > 1 else ''}). Largest class first."
-    )
+    caption = words("class_caption", noun=noun, fewest=sizes[0], most=sizes[-1], methods=len(records))
     return Section("Accuracy of each class", figure(drawing, caption), name=name)
 
 
@@ -64,10 +189,7 @@ def confusion_section(records: Sequence[Record], name: str = "") -> Section:
     """The confusion matrix of one method, summed over targets and trials."""
     total = sum_confusion(records)
     drawing = confusion_map(records[0].classes, [[int(n) for n in row] for row in total])
-    caption = (
-        f"{records[0].title}, sum over {counted(len(records), 'run')}, percent of the true class. Blue: correct. "
-        "Orange: misclassified; shades follow the square root, so that rare confusions are visible."
-    )
+    caption = words("confusion_caption", method=records[0].title, runs=len(records))
     wide = len(records[0].classes) > NARROW
     return Section("Confusion matrix", figure(drawing, caption), name=name, wide=wide)
 
@@ -78,23 +200,15 @@ def confusions_by_target(records: Sequence[Record], name: str = "", noun: str = 
     parts = []
     for target in dict.fromkeys(record.target for record in records):
         found = sum_confusion([record for record in records if record.target == target])
-        right, n = int(np.trace(found)), int(found.sum())
-        mistakes = _mistakes(classes, found)
-        said = f"Most frequent mistakes: {'; '.join(mistakes)}." if mistakes else "No mistakes."
+        wrong, totals = found.copy(), found.sum(axis=1)
+        np.fill_diagonal(wrong, 0)
+        cells = [divmod(int(at), len(classes)) for at in np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]]
+        mistakes = [(classes[i], classes[k], int(wrong[i, k]), int(totals[i])) for i, k in cells if wrong[i, k]]
         drawing = confusion_map(classes, [[int(m) for m in row] for row in found])
-        parts.append(paragraphs(f"{target}: {right} of {counted(n, 'sample')} correct. {said}"))
-        parts.append(fold(f"Confusion matrix of {target}", figure(drawing, "Percent of the true class.")))
+        matrix = figure(drawing, "Percent of the true class.")
+        values = {"right": int(np.trace(found)), "samples": int(found.sum()), "mistakes": mistakes}
+        parts.append(fragment("confusions.html.j2", target=target, matrix=matrix, **values))
     return Section(f"Confusion at each {noun}", join_html(*parts), name=name)
-
-
-def _mistakes(classes: Sequence[str], confusion: IntArray) -> list[str]:
-    """The most frequent mistakes in words, such as "dog as horse (23 of 80)"."""
-    wrong = confusion.copy()
-    np.fill_diagonal(wrong, 0)
-    order = np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]
-    cells = [divmod(int(place), len(classes)) for place in order]
-    totals = confusion.sum(axis=1)
-    return [f"{classes[i]} as {classes[k]} ({wrong[i, k]} of {totals[i]})" for i, k in cells if wrong[i, k]]
 
 
 def target_margins(records: Sequence[Record]) -> FloatArray | None:
@@ -108,19 +222,14 @@ def margin_section(given: Mapping[str, FloatArray | None], name: str = "") -> Se
     """Pr[margin <= delta] over delta, by method; a lower curve means larger margins."""
     known = {method: values for method, values in given.items() if values is not None}
     if not known:
-        text = f"Margins need the predictions of single samples, and no run kept them: {KEEP_PREDICTIONS}."
-        return Section("Margins", paragraphs(text), name=name)
+        return Section("Margins", paragraphs(words("no_margins", keep=KEEP_PREDICTIONS)), name=name)
     at = np.linspace(-1, 1, POINTS)
     lines = []
     for method, values in known.items():
         below = np.searchsorted(np.sort(values), at, side="right") / len(values)
         lines.append(Line(method, [float(x) for x in at.round(2)], [float(y) for y in below]))
     drawing = line_chart(lines, "margin δ", "samples with a margin of at most δ", y_range=(0.0, 1.0))
-    averages = ", ".join(f"{method} {values.mean():.3f}" for method, values in known.items())
-    caption = (
-        "Margin: probability of the true class minus the largest of the others; below 0 the sample is misclassified. "
-        f"Lower curves are better. Average margin: {averages}."
-    )
+    caption = words("margin_caption", means={method: float(values.mean()) for method, values in known.items()})
     return Section("Margins", figure(drawing, caption), name=name)
 
 
@@ -145,45 +254,28 @@ def validation_section(records: Mapping[str, Sequence[Record]], name: str = "") 
         if steps:
             lines.append(_mean_line(method_title(method), steps))
     drawing = line_chart(lines, "step", "validation accuracy")
-    caption = "Balanced validation set of the training domains; mean over targets and trials, band: standard error."
-    return Section("Along training", figure(drawing, caption), name=name)
+    return Section("Along training", figure(drawing, words("validation_caption")), name=name)
 
 
 def length_section(tables: Sequence[Table], runs: pd.DataFrame) -> Section:
     """The curves of all settings and the tables of kind "length"; long tables are folded away."""
     groups = curve_groups(runs)
-    caption = (
-        f"Balanced validation set of the training domains, {counted(sum(len(g.runs) for g in groups), 'run')}: mean "
-        "over all finished runs of a setting, band: standard error."
-    )
+    caption = words("length_figure_caption", runs=sum(len(g.runs) for g in groups))
     lines = [_mean_line(group.title, {step: group.values(step) for step in group.steps}) for group in groups]
     parts = [figure(line_chart(lines, "step", "validation accuracy"), caption)]
     parts += [fold(table.title, table_html(table)) if table.long else table_html(table) for table in tables]
-    intro = "Validation accuracy had stopped rising where the last third of training added next to nothing."
-    return Section("Run length", join_html(*parts), intro, "length")
+    return Section("Run length", join_html(*parts), words("length_intro"), "length")
 
 
-def rank_section(result: Ranking) -> Section:
+def rank_section(ranking: Ranking) -> Section:
     """Average ranks with the bars of Nemenyi's test, or why there is no test."""
-    found = result.significance
+    found = ranking.significance
     if found is None:
-        return Section("Ranks", paragraphs(f"No significance test: {result.why_not}."), name="ranks")
+        return Section("Ranks", paragraphs(words("no_test", ranking=ranking)), name="ranks")
     ranks = {method_title(name): rank for name, rank in found.test.ranks.items()}
     groups = [[method_title(name) for name in group] for group in found.groups]
     drawing = rank_diagram(ranks, found.critical_difference, groups, found.test.cases)
-    test = found.test
-    caption = (
-        f"Average rank of target accuracy over {test.cases} cases (dataset, setting, target); 1 is the best. Friedman "
-        f"chi² = {test.chi2:.2f} (p = {test.chi2_p:.2g}), {test.f_words()}. "
-        "Methods joined by a bar do not differ significantly (Nemenyi, 5%)."
-    )
-    if result.left_out:
-        names = in_words([method_title(name) for name in result.left_out], 12)
-        caption += f" Left out because they lack some of the cases or trials: {names}."
-    if result.cases_left_out:
-        caption += f" Left out because methods lack them: {counted(result.cases_left_out, 'case')}."
-    caption = " ".join(filter(None, [caption, trials_words(result), unranked_words(result)]))
-    return Section("Ranks", figure(drawing, caption), name="ranks")
+    return Section("Ranks", figure(drawing, words("rank_caption", ranking=ranking, test=found.test)), name="ranks")
 
 
 def split_section(splits: Sequence[SplitCounts], name: str = "") -> Section:
@@ -192,7 +284,7 @@ def split_section(splits: Sequence[SplitCounts], name: str = "") -> Section:
     body = _grid(drawn[:SHOWN])
     if len(drawn) > SHOWN:
         body = join_html(body, fold(f"{len(drawn) - SHOWN} more targets", _grid(drawn[SHOWN:])))
-    return Section("Training data", body, "Training samples of each class, by source domain.", name, wide=True)
+    return Section("Training data", body, words("split_intro"), name, wide=True)
 
 
 def theory_section(tables: Sequence[Table], chosen: pd.DataFrame) -> Section:
@@ -206,11 +298,7 @@ def theory_section(tables: Sequence[Table], chosen: pd.DataFrame) -> Section:
         for name in THEORY_DRAWN
         if name in measured(runs)
     ]
-    intro = (
-        "The theory bounds the risk on an unseen domain by terms that decrease with the margin and increase with the "
-        "posterior discrepancy: the Jensen-Shannon divergence between the mean predictions for a class in two domains."
-    )
-    return Section("Theory", join_html(_grid(pictures), *map(table_html, tables)), intro, "theory")
+    return Section("Theory", join_html(_grid(pictures), *map(table_html, tables)), words("theory_intro"), "theory")
 
 
 def theory_scatter(runs: pd.DataFrame, name: str) -> Drawing:

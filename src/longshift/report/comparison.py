@@ -9,8 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from longshift.report.table import Cell, Column, Row, Table, slug
-from longshift.report.titles import family, method_title
-from longshift.text import agree, counted
+from longshift.report.titles import family, method_title, words
 
 MEASURES = {"target_accuracy": "average", "target_many": "many", "target_medium": "medium", "target_few": "few"}
 PLACED = ("average", "target", "worst")  # kinds of tables whose columns are of one dataset and setting
@@ -54,8 +53,46 @@ def published(
     return Published(source, backbone, values, correlations or {})
 
 
-def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], str]:
-    """Tables of measured, published and difference, one of agreement, and sentences that sum it up."""
+@dataclass(frozen=True)
+class RankAgreement:
+    """Rank correlation of the methods' averages at one place with the published ones."""
+
+    place: str
+    methods: int
+    spearman: float
+    kendall: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison with published numbers found.
+
+    Attributes:
+        against: The published numbers.
+        numbers: How many numbers were compared; 0 if there is none in common.
+        close: How many of them lie within one point.
+        orders: Whether the methods come in the same order, by dataset and setting.
+        measured: The pairs of dataset and setting that were measured.
+        backbones: What the runs were measured with.
+    """
+
+    against: Published
+    numbers: int
+    close: int
+    orders: tuple[RankAgreement, ...]
+    measured: tuple[tuple[str, str], ...]
+    backbones: tuple[str, ...] = ()
+
+    @property
+    def published(self) -> list[tuple[str, str]]:
+        """The pairs of dataset and setting that were published."""
+        return sorted({key[1:3] for key in self.against.values})
+
+
+def compare(
+    tables: Sequence[Table], against: Published, backbones: Sequence[str] = ()
+) -> tuple[list[Table], Comparison]:
+    """Tables of agreement and of measured, published and difference; and what they show."""
     found: list[Table] = []
     agreement: list[Row] = []
     for table in tables:
@@ -64,43 +101,28 @@ def compare(tables: Sequence[Table], against: Published) -> tuple[list[Table], s
             if made is not None:
                 found.append(made)
                 agreement += _agreement(made)
-    here = sorted({_place(c) for t in tables for c in t.columns if t.kind in PLACED})
-    there = sorted({key[1:3] for key in against.values})
+    here = tuple(sorted({_place(c) for t in tables for c in t.columns if t.kind in PLACED}))
+    differences = [cell.value for table in found for row in table.rows for cell in row.cells[2::3]]
+    shown = [abs(round(value, 1)) for value in differences if value is not None]
+    close = sum(value <= 1 for value in shown)
+    facts = Comparison(against, len(shown), close, tuple(_orders(agreement)), here, tuple(backbones))
     if not found:
-        return [], (
-            f"Nothing to compare: {against.source} has no number for these datasets, settings and methods. "
-            f"Measured: {_places(here)}. Published: {_places(there)}."
-        )
+        return [], facts
     titles = ("methods (n)", "mean difference", "mean |difference|", "Spearman", "Kendall")
     measures = ("methods", "mean_difference", "mean_absolute_difference", "spearman", "kendall")
     heads = tuple(Column(t, "", {"measure": m}, None) for t, m in zip(titles, measures, strict=True))
-    summary = Table(
-        "agreement", "agreement", f"Agreement with {against.source}", heads, tuple(agreement),
-        "Differences are measured minus published, in points; Spearman's and Kendall's "
-        "coefficients compare the order of the n methods (1: the same, 0: unrelated, -1: reversed).",
-        head="Column",
-    )  # fmt: skip
-    differences = [cell.value for table in found for row in table.rows for cell in row.cells[2::3]]
-    shown = [abs(round(value, 1)) for value in differences if value is not None]
-    inside = sum(value <= 1 for value in shown)
-    sentences = [
-        f"{inside} of {counted(len(shown), 'number')} {agree(inside, 'lies', 'lie')} within one point of "
-        f"{against.source} (measured there with {against.backbone}).",
-        *_orders(agreement),
-    ]
-    alone = [place for place in here if place not in there]
-    if alone:
-        sentences.append(f"{against.source[:1].upper()}{against.source[1:]} has no numbers for {_places(alone)}.")
-    return [summary, *found], " ".join(sentences)
+    title, caption = f"Agreement with {against.source}", words("agreement_caption")
+    summary = Table("agreement", "agreement", title, heads, tuple(agreement), caption, head="Column")
+    return [summary, *found], facts
 
 
-def _orders(agreement: Sequence[Row]) -> Iterator[str]:
-    """Rank correlation of the methods' averages, setting by setting."""
+def _orders(agreement: Sequence[Row]) -> Iterator[RankAgreement]:
+    """Of the methods' averages, setting by setting."""
     for row in agreement:
         place, _, column = row.title.rpartition(": ")
         methods, rho, tau = (row.cells[j].value for j in (0, 3, 4))
         if column == "Average" and methods is not None and rho is not None and tau is not None:
-            yield f"{place}: order of {methods:.0f} methods, Spearman {rho:.2f}, Kendall {tau:.2f}."
+            yield RankAgreement(place, int(methods), rho, tau)
 
 
 def _place(column: Column) -> tuple[str, str]:
@@ -127,7 +149,7 @@ def _beside(table: Table, place: tuple[str, str], against: Published) -> Table |
         return None
     kept = {row.name for row in rows}
     names = [row.title for row in table.rows if row.name not in kept]
-    absent = [f"Not in {against.source}: {', '.join(names)}."] if names else []
+    absent = [words("unpublished_note", source=against.source, names=names)] if names else []
     titles = [
         Column(title, table.columns[j].title, {**table.columns[j].key, "part": title}, None)
         for j in columns
@@ -137,9 +159,7 @@ def _beside(table: Table, place: tuple[str, str], against: Published) -> Table |
     return Table(
         f"paper-{table.kind}-{slug(dataset)}-{slug(setting)}", "paper",
         f"{dataset} under {setting}: {what} (%) compared with {against.source}", tuple(titles), tuple(rows),
-        f"Selection: {table.rule}. Differences are measured minus published, in points; {against.source} used "
-        f"{against.backbone}.",
-        table.rule, (*absent, *table.notes),
+        words("published_caption", against=against, rule=table.rule), table.rule, (*absent, *table.notes),
     )  # fmt: skip
 
 
@@ -171,7 +191,3 @@ def rank_correlation(measured: Sequence[float], there: Sequence[float]) -> tuple
         return None, None
     rho, tau = stats.spearmanr(measured, there).statistic, stats.kendalltau(measured, there).statistic
     return float(rho), float(tau)
-
-
-def _places(places: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{dataset} under {setting}" for dataset, setting in places) or "nothing"

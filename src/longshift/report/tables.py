@@ -1,0 +1,417 @@
+"""The kinds of tables of a report, each a registered function from runs to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from longshift.analysis import generalization_bound
+from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.registry import load_plugins
+from longshift.report.run_lengths import length_tables
+from longshift.report.runs import KEEP_PREDICTIONS, MissingRuns, domain_predictions, find_missing, read_records
+from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows, slug, with_places
+from longshift.report.theory import theory_tables
+from longshift.report.titles import (
+    GROUPS,
+    method_title,
+    order_datasets,
+    order_methods,
+    order_places,
+    order_settings,
+    words,
+)
+from longshift.results import Rule, averages, choose, per_target, standard_error
+
+PAIRED_MEASURES = {"validation_accuracy": "Validation", "target_accuracy": "Target", "target_few": "Few"}
+PAIR = ["dataset", "setting", "target", "trial"]
+ALL = ("all", "all")  # instead of a dataset and a setting
+BOUND_TERMS = {
+    "source_risk": "source risk", "margin": "Pr[margin <= 0]", "prior_in": "prior, in", "prior_out": "prior, out",
+    "posterior_in": "posterior, in", "posterior_out": "posterior, out", "total": "sum of these",
+    "target_risk": "target risk",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ReportRuns:
+    """The runs of a report and its options: what a kind of table is made from.
+
+    Attributes:
+        frame: All runs, also those without numbers, as `collect(path, missing=True)` returns them.
+        rule: How the weights of each run and the best draw of each trial are chosen.
+        against: The method that others are compared with; empty if none was named.
+        folders: Where each run is kept, by fingerprint; empty for a table of runs.
+
+    Example:
+        >>> import pandas as pd
+        >>> ReportRuns(pd.DataFrame({"method": ["erm"]}), against="erm").rule
+        'validation'
+    """
+
+    frame: pd.DataFrame
+    rule: Rule = "validation"
+    against: str = ""
+    folders: Mapping[str, Path] = field(default_factory=dict)
+
+    @cached_property
+    def chosen(self) -> pd.DataFrame:
+        """The best draw of each trial."""
+        return choose(self.frame, self.rule)
+
+    @cached_property
+    def missing(self) -> MissingRuns:
+        """Runs without numbers."""
+        return find_missing(self.frame)
+
+
+Build = Callable[[ReportRuns], Sequence[Table]]
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A kind of table; see `register_table`."""
+
+    name: str
+    description: str
+    build: Build
+    title: str
+    intro: str
+    default: bool
+    needs: str
+
+
+_KINDS: dict[str, TableKind] = {}
+
+
+def register_table(
+    name: str, description: str, *, title: str = "", intro: str = "", default: bool = True, needs: str = ""
+) -> Callable[[Build], Build]:
+    """Register a function as a kind of table of `longshift report`.
+
+    Args:
+        name: What `--table` calls it.
+        description: One line for `longshift report --help` and the documentation.
+        title: The heading of its section on the page; by default the name.
+        intro: A sentence below the heading.
+        default: Whether it is among the tables that are made when no kind is named.
+        needs: What runs lack for which the function returns no table; the report names it.
+
+    Returns:
+        A decorator that returns the function unchanged.
+
+    Raises:
+        UsageError: The name is taken.
+
+    Example:
+        >>> from longshift.report import Cell, Column, Row, Table, register_table
+        >>> @register_table("runs-per-method", "number of finished runs of each method", default=False)
+        ... def runs_per_method(runs):
+        ...     counts = runs.frame["method"].value_counts()
+        ...     rows = tuple(Row(m, m, "", (Cell(n, digits=0),)) for m, n in counts.items())
+        ...     return [Table("runs", "runs-per-method", "Runs", (Column("runs"),), rows)]
+    """
+
+    def register(build: Build) -> Build:
+        if name in _KINDS and _KINDS[name].build.__module__ != build.__module__:
+            raise UsageError(f"expected a new name for a kind of table, got {name!r}, which is already registered")
+        _KINDS[name] = TableKind(name, description, build, title or name.capitalize(), intro, default, needs)
+        return build
+
+    return register
+
+
+def table_kinds() -> tuple[TableKind, ...]:
+    """Return all registered kinds, in the order of the report."""
+    load_plugins()
+    return tuple(_KINDS.values())
+
+
+def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> list[Table]:
+    """Return the tables of the given kinds, by default of all that are made by default."""
+    given = runs if isinstance(runs, ReportRuns) else ReportRuns(runs)
+    known = {kind.name: kind for kind in table_kinds()}
+    for name in kinds:
+        if name not in known:
+            raise UsageError(f"--table: {unknown_name('table', name, [*known, 'all'])}")
+    states = given.frame["status"].value_counts()
+    if not states.get("done"):
+        found = ", ".join(f"{n} {state}" for state, n in states.items()) or "none at all"
+        raise LongshiftError(f"no finished run to report on; found {found}. See `longshift sweep status`.")
+    names = kinds or [kind.name for kind in known.values() if kind.default]
+    return _unique_names([table for name in names for table in known[name].build(given)])
+
+
+def omitted_tables(tables: Sequence[Table], kinds: Sequence[str]) -> dict[str, str]:
+    """Return the kinds without a table for which these runs lack something, and what."""
+    empty = {*kinds} - {table.kind for table in tables}
+    return {kind.name: kind.needs for kind in table_kinds() if kind.needs and kind.name in empty}
+
+
+def _unique_names(tables: Sequence[Table]) -> list[Table]:
+    """Two datasets may differ only in signs that a file name does not keep; their tables get numbers."""
+    seen: dict[str, int] = {}
+    result = []
+    for table in tables:
+        seen[table.name] = seen.get(table.name, 0) + 1
+        result.append(replace(table, name=f"{table.name}-{seen[table.name]}") if seen[table.name] > 1 else table)
+    return result
+
+
+def average_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:
+    """One table per setting: average, many, medium and few of each dataset, averaged over targets."""
+    found = averages(chosen, [f"target_{m}" for m in GROUPS])
+    tables = []
+    for setting in order_settings(found["setting"]):
+        targets = _targets(chosen, setting)
+        columns = [
+            Column(title, dataset, _key(dataset, setting, "", f"target_{m}"))
+            for dataset in order_datasets(targets)
+            for m, title in GROUPS.items()
+        ]
+        title = f"Target accuracy (%) under {setting}"
+        tables.append(_accuracy_table(f"average-{slug(setting)}", title, columns, found, targets, missing))
+    return tables
+
+
+def target_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:
+    """One table per dataset and setting: accuracy on each target, and their average."""
+    single, mean = per_target(chosen, ["target_accuracy"]), averages(chosen, ["target_accuracy"])
+    found = pd.concat([single, mean.assign(target="")], ignore_index=True)
+    tables = []
+    for dataset, setting in order_places(found):
+        here = single[(single["dataset"] == dataset) & (single["setting"] == setting)]
+        columns = [
+            Column(target or "Average", "Target" if target else "", _key(dataset, setting, target, "target_accuracy"))
+            for target in [*sorted(here["target"].unique()), ""]
+        ]
+        name = f"target-{slug(dataset)}-{slug(setting)}"
+        title = f"Target accuracy (%) on {dataset} under {setting}, per target"
+        tables.append(_accuracy_table(name, title, columns, found, _targets(chosen, setting), missing))
+    return tables
+
+
+def worst_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:
+    """One table per setting: accuracy of the worst source domain on held-out samples, per target."""
+    if (chosen["rule"] == "oracle").any():
+        return []  # source domains are not evaluated along the way
+    found = per_target(chosen, ["test_worst_domain"])
+    tables = []
+    for setting in order_settings(found["setting"]):
+        part = found[found["setting"] == setting]
+        if part["test_worst_domain"].isna().all():
+            continue
+        columns = [
+            Column(target, dataset, _key(dataset, setting, target, "test_worst_domain"))
+            for dataset in order_datasets(part["dataset"])
+            for target in sorted(part.loc[part["dataset"] == dataset, "target"].unique())
+        ]
+        title, targets = f"Worst-domain in-distribution accuracy (%) under {setting}", _targets(chosen, setting)
+        tables.append(_accuracy_table(f"worst-{slug(setting)}", title, columns, found, targets, missing))
+    return tables
+
+
+def _targets(chosen: pd.DataFrame, setting: str) -> dict[str, int]:
+    """How many targets each dataset has under a setting."""
+    counts = chosen[chosen["setting"] == setting].groupby("dataset", observed=True)["target"].nunique()
+    return {name: int(counts[name]) for name in order_datasets(map(str, counts.index))}
+
+
+def _key(dataset: str, setting: str, target: str, measure: str) -> dict[str, str]:
+    return {"dataset": dataset, "setting": setting, "target": target, "measure": measure}
+
+
+def _accuracy_table(
+    name: str, title: str, columns: Sequence[Column], found: pd.DataFrame, targets: Mapping[str, int],
+    missing: MissingRuns,
+) -> Table:  # fmt: skip
+    setting, datasets = columns[0].key["setting"], {column.key["dataset"] for column in columns}
+    found = found[(found["setting"] == setting) & found["dataset"].isin(datasets)]
+    keys = ["dataset", "target"] if "target" in found else ["dataset"]
+    records = {(*(r[k] for k in keys), r["method"]): r for r in found.to_dict("records")}
+    depths = {place: _depth(record, targets) for place, record in records.items()}
+    trials, draws = (max(values) for values in zip(*depths.values(), strict=True))
+
+    def cell(method: str, column: Column) -> Cell:
+        place = (*(column.key[k] for k in keys), method)
+        return _accuracy_cell(records.get(place), column.key["measure"], depths.get(place, (0, 0.0)), (trials, draws))
+
+    rows = method_rows(found["method"], lambda method: (cell(method, column) for column in columns))
+    kind, rule = name.partition("-")[0], str(found["rule"].iloc[0])
+    caption = words("accuracy_caption", kind=kind, targets=targets, trials=trials, draws=round(draws), rule=rule)
+    notes = with_spread_note(rows, missing.of(setting, datasets))
+    return with_places(Table(name, kind, title, tuple(columns), rows, caption, rule, notes))
+
+
+def _depth(row: Mapping[Hashable, Any], targets: Mapping[str, int]) -> tuple[int, float]:
+    """Trials behind a number, and draws that each was the best of, on average."""
+    trials = int(row["trials"])
+    parts = 1 if row.get("target") else targets[str(row["dataset"])]
+    return trials, float(row["runs"]) / (trials * parts) if trials else 0.0
+
+
+def _accuracy_cell(
+    row: Mapping[Hashable, Any] | None, measure: str, depth: tuple[int, float], most: tuple[int, float]
+) -> Cell:
+    """A number of the paper's kind: percent, one decimal, with a note if less stands behind it than elsewhere."""
+    if row is None:
+        return Cell(note="not run here")
+    value, stderr = float_or_none(100 * row[measure]), float_or_none(100 * row[f"{measure}_stderr"])
+    (trials, draws), runs, lost = depth, int(row["runs"]), int(row["trials_missing"])
+    if value is None:
+        return Cell(note="no class in this group" if trials else "no complete trial", trials=trials, runs=runs)
+    note = words(
+        "depth_note", trials=trials, of_trials=max(most[0], trials + lost), fewer_trials=trials < most[0] or lost > 0,
+        missing=int(row["missing"]), diverged=int(row["diverged"]), draws=draws, of_draws=most[1],
+    )  # fmt: skip
+    return Cell(value, stderr, note=note, trials=trials, runs=runs)
+
+
+def with_spread_note(rows: Sequence[Row], missing: MissingRuns) -> tuple[str, ...]:
+    """The notes of a table: what is missing, and before it why there is no standard error."""
+    one = all(cell.trials <= 1 for row in rows for cell in row.cells)
+    return (*(["One trial: there is no standard error."] if one else []), *missing.notes())
+
+
+def cost_tables(frame: pd.DataFrame) -> list[Table]:
+    """One table: milliseconds per training step and, where measured, GPU memory, of each dataset."""
+    good = frame[(frame["status"] == "done") & frame["seconds_per_step"].notna()]
+    if good.empty:
+        return []
+    columns: list[Column] = []
+    for dataset in order_datasets(good["dataset"]):
+        columns.append(Column("ms per step", dataset, _key(dataset, "", "", "ms_per_step"), None))
+        if good.loc[good["dataset"] == dataset, "memory_gib"].notna().any():
+            columns.append(Column("memory (GiB)", dataset, _key(dataset, "", "", "memory_gib"), None))
+    costs = good.assign(ms_per_step=good["seconds_per_step"] * 1000)
+
+    def cell(method: str, column: Column) -> Cell:
+        part = costs[(costs["method"] == method) & (costs["dataset"] == column.key["dataset"])]
+        values = part[column.key["measure"]].dropna()
+        note = "" if len(values) else "no finished run"
+        digits = 1 if column.key["measure"] == "ms_per_step" else 2
+        return Cell(float_or_none(values.mean()), note=note, digits=digits, runs=len(values))
+
+    rows = method_rows(good["method"], lambda method: (cell(method, column) for column in columns))
+    devices = sorted(set(good["device"]) - {""})
+    notes = (words("devices_note", devices=devices),) if devices else ()
+    title = "Time and memory of a training step"
+    return [Table("cost", "cost", title, tuple(columns), rows, words("cost_caption"), notes=notes)]
+
+
+def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
+    """One table: each method minus `against` in the same target and trial, so that easy and hard targets cancel.
+
+    For every dataset and setting and, if there are several, over all.
+    """
+    known = order_methods(chosen["method"])
+    spelled = {word.casefold(): name for name in reversed(known) for word in (method_title(name), name)}
+    if against.casefold() not in spelled:
+        raise UsageError(f"--against: {unknown_name('row', against, known)}")
+    against = against if against in known else spelled[against.casefold()]
+    parts = {(d, s): chosen[(chosen["dataset"] == d) & (chosen["setting"] == s)] for d, s in order_places(chosen)}
+    places = len(parts)
+    if places > 1:
+        parts[ALL] = chosen
+    several = chosen["dataset"].nunique() > 1
+    columns = tuple(
+        Column(title, "All" if place == ALL else f"{place[0]}, {place[1]}" if several else place[1],
+               {"dataset": place[0], "setting": place[1], "measure": measure}, None)
+        for place in parts
+        for measure, title in PAIRED_MEASURES.items()
+    )  # fmt: skip
+
+    def cell(part: pd.DataFrame, method: str, measure: str) -> Cell:
+        mine, other = (part[part["method"] == name].set_index(PAIR)[measure] for name in (method, against))
+        gaps = (mine - other).dropna()
+        if gaps.empty:
+            return Cell(note="no pair with both numbers")
+        stderr = float_or_none(100 * standard_error(gaps, ddof=1))
+        return Cell(100 * float(gaps.mean()), stderr, digits=2, signed=True, runs=len(gaps))
+
+    rows = method_rows(
+        (method for method in known if method != against),
+        lambda m: (cell(part, m, measure) for part in parts.values() for measure in PAIRED_MEASURES),
+    )
+    alone = len(PAIRED_MEASURES) * places  # the columns after these are over all
+    most = max((cell.runs for row in rows for cell in row.cells[:alone]), default=0)
+    every = max((cell.runs for row in rows for cell in row.cells[alone:]), default=0)
+    rule = str(chosen["rule"].iloc[0])
+    caption = words("paired_caption", against=against, pairs=most, over_all=every, several=several, rule=rule)
+    return [Table("paired", "paired", f"Paired differences from {method_title(against)}", columns, rows, caption, rule)]
+
+
+def bound_tables(runs: ReportRuns) -> list[Table]:
+    """One table per dataset and setting: the terms of the bound of each method, for runs with kept predictions."""
+    found: dict[str, list[float | None]] = {}
+    for record in read_records(runs.chosen, runs.folders, list(runs.chosen["method"].unique())):
+        arrays = record.predictions()
+        if arrays is not None and "target_features" in arrays:
+            sources, target = domain_predictions(arrays, record.folder.name)
+            bound = generalization_bound(sources, target, bootstrap=1)  # no intervals: draws would take minutes
+            found[str(record.folder)] = [getattr(bound, name).value for name in BOUND_TERMS]
+    if not found:
+        raise LongshiftError(f"--table bound: expected runs with kept predictions, got none; {KEEP_PREDICTIONS}")
+    none = [None] * len(BOUND_TERMS)
+    terms = [found.get(str(runs.folders.get(str(name), "")), none) for name in runs.chosen["fingerprint"]]
+    values = pd.DataFrame(np.array(terms, dtype=float), columns=list(BOUND_TERMS), index=runs.chosen.index)
+    frame = runs.chosen.assign(**{name: values[name] for name in BOUND_TERMS})
+    return [
+        _bound_table(frame[(frame["dataset"] == dataset) & (frame["setting"] == setting)], dataset, setting)
+        for dataset, setting in order_places(frame)
+    ]
+
+
+def _bound_table(part: pd.DataFrame, dataset: str, setting: str) -> Table:
+    columns = tuple(Column(title, "", _key(dataset, setting, "", name), None) for name, title in BOUND_TERMS.items())
+    means = {str(row["method"]): row for row in averages(part, list(BOUND_TERMS)).to_dict("records")}
+    kept = part.groupby("method", observed=True)["total"].count()
+
+    def cell(method: str, name: str) -> Cell:
+        record = means[method]
+        value, error = float_or_none(100 * record[name]), float_or_none(100 * record[f"{name}_stderr"])
+        note = "" if value is not None else "no trial with predictions of all targets"
+        return Cell(value, error, note=note, trials=int(record["trials"]), runs=int(kept[method]))
+
+    rows = method_rows(means, lambda method: (cell(method, name) for name in BOUND_TERMS))
+    rule = str(part["rule"].iloc[0])
+    caption = words("bound_caption", runs=int(kept.sum()), rule=rule)
+    title = f"Generalization bound on {dataset} under {setting}"
+    return Table(f"bound-{slug(dataset)}-{slug(setting)}", "bound", title, columns, rows, caption, rule)
+
+
+register_table(
+    "average", "average, many, medium and few of each dataset, averaged over targets",
+    title="Average, many, medium, few",
+    intro="Accuracy on domains never seen in training. Click a heading to sort.",
+)(lambda runs: average_tables(runs.chosen, runs.missing))  # fmt: skip
+register_table(
+    "paired", "differences from the method of --against, trial by trial on the same target", title="Differences",
+    default=False,
+)(lambda runs: paired_tables(runs.chosen, runs.against))  # fmt: skip
+register_table("target", "accuracy on each target", title="Target by target")(
+    lambda runs: target_tables(runs.chosen, runs.missing)
+)
+register_table(
+    "worst", "accuracy of the worst source domain on held-out samples", title="Worst domain",
+    intro="Accuracy on held-out samples of the training domain with the lowest accuracy.",
+)(lambda runs: worst_tables(runs.chosen, runs.missing))  # fmt: skip
+register_table("cost", "time and memory per training step", title="Training cost")(lambda runs: cost_tables(runs.frame))
+register_table(
+    "theory", "correlation of margins and posterior discrepancies with target accuracy",
+    needs="margins or posterior discrepancies that vary",
+)(lambda runs: theory_tables(runs.chosen))  # fmt: skip
+register_table(
+    "length", "validation accuracy during training: were the runs long enough?", title="Run length",
+    needs="curves of validation accuracy (validation_curve)",
+)(lambda runs: length_tables(runs.frame))  # fmt: skip
+register_table(
+    "bound", "terms of the generalization bound, for runs with kept predictions", title="Generalization bound",
+    default=False,
+)(bound_tables)  # fmt: skip

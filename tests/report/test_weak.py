@@ -1,0 +1,242 @@
+"""Weak classes and domains: one definition, never the best, with calibrated sureness."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longshift.errors import LongshiftError
+from longshift.metrics import fit_temperature
+from longshift.report.runs import Record, class_accuracy, read_records, run_folders
+from longshift.report.sections import class_section
+from longshift.report.weak import (
+    CorrectCount,
+    low_place,
+    misclassified_samples,
+    needs_weights,
+    share_interval,
+    weak_classes,
+    weak_domains,
+    weak_indices,
+    weak_section,
+)
+from longshift.results import choose
+from longshift.sweep import collect
+from tests.golden import check_golden
+from tests.report.folders import write_run
+from tests.report.page_words import words_of
+
+CLASSES = ("cat", "dog", "owl")
+
+
+def records_in(folder: Path) -> list[Record]:
+    return read_records(choose(collect(folder)), run_folders(folder), ["ndcl"])
+
+
+def made_up(
+    target: str, confusion: list[list[int]], test: bool = False, counts: tuple[int, ...] = (18, 6, 2)
+) -> Record:
+    """A record with nothing but a confusion matrix; `test`: and the worst of the domains trained on."""
+    table = np.array(confusion)
+    chosen: dict[str, Any] = {
+        "target": {"confusion": confusion, "accuracy": float(np.trace(table) / table.sum())},
+        "test": {"worst_domain": 0.5, "worst_domain_name": "elsewhere"} if test else None,
+    }
+    split = {"classes": list(CLASSES), "counts": [list(counts)]}
+    result = {"selected": chosen, "split": split, "run": {"data": "zoo"}}
+    return Record(Path("run"), "ndcl", "zoo", "Natural", target, 0, result, "validation")
+
+
+def owls(**right: int) -> list[Record]:
+    """20 owls at each site, of which some are right; cats and dogs are always."""
+    return [made_up(name, [[20, 0, 0], [0, 20, 0], [20 - n, 0, n]], counts=(90, 90, 90)) for name, n in right.items()]
+
+
+def test_every_sample_counts_once() -> None:
+    """3 owls of which 1 is right at one site, 9 of which 6 are right at another: 7 of 12, not (1/3 + 2/3) / 2."""
+    records = [
+        made_up("a", [[9, 1, 0], [0, 0, 0], [2, 0, 1]]),
+        made_up("b", [[10, 0, 0], [0, 0, 0], [2, 1, 6]]),
+    ]
+    assert class_accuracy(records) == [19 / 20, None, 7 / 12]
+    (weak,) = weak_classes(records)
+    assert (weak.count, weak.weak, weak.learned, weak.unsure) == (CorrectCount("owl", 7, 12), True, True, True)
+    assert weak.interval == share_interval(7 / 12, 12)
+    assert weak.places == (CorrectCount("a", 1, 3), CorrectCount("b", 6, 9))
+    assert (weak.trained, weak.usual) == (2, 6)
+    assert weak.taken_for == (("cat", 4 / 12), ("dog", 1 / 12))
+
+
+def test_the_same_samples_in_several_trials_give_no_interval() -> None:
+    (weak,) = weak_classes([made_up("a", [[9, 1, 0], [0, 9, 0], [2, 0, 1]])] * 2)
+    assert (weak.count, weak.trials, weak.interval, weak.unsure) == (CorrectCount("owl", 2, 6), 2, None, True)
+
+
+def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
+    """The owl is at a only: while a is the target no run has an owl to learn from."""
+    first = made_up("a", [[9, 1, 0], [1, 9, 0], [2, 1, 0]], counts=(9, 3, 0))
+    unlearned, lowest = weak_classes([first, made_up("b", [[9, 0, 1], [0, 10, 0], [0, 0, 0]])])
+    assert (unlearned.count, unlearned.learned, unlearned.weak) == (CorrectCount("owl", 0, 3), False, False)
+    assert (lowest.count.name, lowest.weak) == ("cat", False)  # the mean is not drawn down by the owl
+    only = made_up("a", [[0, 0, 0], [0, 0, 0], [2, 1, 0]], counts=(9, 3, 0))
+    assert [weak.learned for weak in weak_classes([only])] == [False]
+
+
+@pytest.mark.parametrize(
+    ("row", "counts", "few", "rare", "unsure"),
+    [
+        ([1, 0, 1], (90, 90, 90), False, False, True),
+        ([80, 0, 10], (90, 90, 9), True, True, False),
+        ([80, 0, 10], (9, 9, 8), True, True, False),
+        ([80, 0, 10], (2, 2, 2), True, False, False),
+        ([80, 0, 10], (4, 6, 9), True, False, False),  # the largest class, though small
+        ([80, 0, 10], (90, 90, 90), False, False, False),
+    ],
+)
+def test_why_a_class_may_be_weak(row: list[int], counts: tuple[int, ...], few: bool, rare: bool, unsure: bool) -> None:
+    (weak,) = weak_classes([made_up("a", [[90, 0, 0], [0, 90, 0], row], counts=counts)])
+    assert (weak.count.name, weak.weak) == ("owl", True)
+    assert (weak.few, weak.rare, weak.unsure, weak.low_at) == (few, rare, unsure, None)
+
+
+def test_where_a_class_is_weak() -> None:
+    (one,) = weak_classes(owls(sketch=0, art=5, photo=18))
+    (alike,) = weak_classes(owls(sketch=4, art=5, photo=6))
+    (unsure,) = weak_classes(owls(sketch=2, art=18, photo=20))
+    assert [weak.low_at and weak.low_at.name for weak in (one, alike, unsure)] == ["sketch", None, "sketch"]
+    assert [weak.unsure for weak in (one, alike, unsure)] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("run", "accuracy", "expected"),
+    [
+        ({"weights": None, "pretrained": False}, 0.59, True),
+        ({"weights": None, "pretrained": False}, 0.61, False),
+        ({"weights": "resnet18.safetensors", "pretrained": False}, 0.3, False),
+        ({"weights": None, "pretrained": True}, 0.3, False),
+        ({"weights": None, "pretrained": False, "data": "vectors.npz"}, 0.3, False),
+    ],
+)
+@pytest.mark.parametrize("part", ["test", "validation"])
+def test_a_network_without_weights_is_blamed_before_the_data(
+    run: dict[str, Any], accuracy: float, expected: bool, part: str
+) -> None:
+    """If the accuracy is low even on other samples of the training sites, below 60%."""
+    record = made_up("a", [[90, 0, 0], [0, 90, 0], [80, 0, 10]])
+    record.result["run"] |= run
+    record.result["selected"][part] = {"accuracy": accuracy}
+    assert needs_weights([record]) == expected
+
+
+def test_the_low_site_is_found_by_fishers_test() -> None:
+    def low(*places: tuple[str, int, int], trials: float = 1) -> str | None:
+        found = low_place([CorrectCount(*place) for place in places], trials)
+        return found.name if found else None
+
+    p = sum(math.comb(20, i) * math.comb(20, 19 - i) for i in range(7)) / math.comb(40, 19)
+    assert 0.025 < p < 0.05
+    assert low(("art", 6, 20), ("photo", 13, 20)) is None  # p times two sites is above 0.05
+    assert low(("art", 5, 20), ("photo", 13, 20)) == "art"
+    assert low(("art", 10, 40), ("photo", 26, 40), trials=2) == "art"
+    assert low(("art", 12, 40), ("photo", 26, 40), trials=2) is None  # the same 20 samples twice
+    assert low(("tiny", 0, 1), ("art", 20, 100), ("photo", 90, 100)) == "art"
+    assert low(("art", 0, 100)) is None
+
+
+def test_the_best_is_never_weak() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        values = [None if rng.random() < 0.2 else float(rng.random()) for _ in range(rng.integers(0, 12))]
+        known = [value for value in values if value is not None]
+        expected = [v for v in known if v < max(known) and (v < 0.5 or v < np.mean(known) - 0.15)]
+        assert [values[k] for k in weak_indices(values)] == sorted(expected)
+
+
+def test_without_a_weak_class_the_lowest_is_shown_as_such() -> None:
+    (only,) = weak_classes([made_up("a", [[9, 1, 0], [0, 10, 0], [0, 0, 10]])])
+    assert (only.count.name, only.weak) == ("cat", False)
+    assert weak_classes([made_up("a", [[9, 1, 0], [1, 9, 0], [1, 0, 9]])]) == []
+
+
+def test_domains() -> None:
+    bad, good, best = (
+        [[1, 9, 0], [0, 5, 5], [0, 0, 10]], [[9, 1, 0], [0, 9, 1], [0, 0, 10]], [[10, 0, 0], [0, 10, 0], [0, 0, 10]],
+    )  # fmt: skip
+    (alone,) = weak_domains([made_up("b", good, test=True)])
+    assert (alone.kind, alone.runs, alone.count) == ("only", 1, CorrectCount("b", 28, 30))
+    assert alone.interval == share_interval(28 / 30, 30)
+    assert alone.mistakes == (CorrectCount("cat", 9, 10), CorrectCount("dog", 9, 10))
+    assert alone.worst_source == ("elsewhere", 0.5)
+    (noisy,) = weak_domains([made_up("a", bad), made_up("b", good)])
+    assert (noisy.name, noisy.kind, noisy.unsure) == ("a", "hard", True)
+    (hard,) = weak_domains([made_up("a", [[10 * n for n in row] for row in bad]), made_up("b", good)])
+    assert (hard.kind, hard.unsure) == ("hard", False)
+    (twice, *_) = weak_domains([made_up("a", bad), made_up("a", bad), made_up("b", good)])
+    assert (twice.runs, twice.interval) == (2, None)
+    (lowest,) = weak_domains([made_up("a", good), made_up("b", best)])
+    assert (lowest.name, lowest.kind) == ("a", "lowest")
+    assert weak_domains([made_up("a", best), made_up("b", best)]) == []
+
+
+def test_the_words() -> None:
+    """Every kind of weak class and domain, with advice."""
+    cases = {
+        "weak at one site": owls(sketch=0, art=5, photo=18),
+        "weak everywhere": owls(sketch=4, art=5, photo=6),
+        "too few samples": owls(sketch=2, art=18, photo=20),
+        "rare, one site": [made_up("a", [[90, 0, 0], [0, 90, 0], [80, 0, 10]], test=True, counts=(90, 90, 9))],
+        "not learned": [
+            made_up("a", [[9, 1, 0], [1, 9, 0], [2, 1, 0]], counts=(9, 3, 0)),
+            made_up("b", [[90, 0, 10], [0, 100, 0], [0, 0, 0]]),
+        ],
+        "hard site": [
+            made_up("a", [[10, 90, 0], [0, 50, 50], [0, 0, 100]], test=True),
+            made_up("b", [[9, 1, 0], [0, 9, 1], [0, 0, 10]]),
+        ],
+    }
+    parts = []
+    for name, records in cases.items():
+        section = weak_section(records, noun="site", most=1, advise=True)
+        parts.append(f"== {name}\n{section.intro}\n{words_of(section.body)}")
+    check_golden("report-weak.txt", "\n\n".join(parts) + "\n")
+
+
+def test_the_bars_show_what_the_weak_points_say(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "ndcl", "sketch", classes=CLASSES)
+    write_run(tmp_path / "b", "ndcl", "photo", classes=CLASSES, skill=3.0)
+    records = records_in(tmp_path)
+    total = np.sum([record.chosen["target"]["confusion"] for record in records], axis=0)
+    shares = {name: float(total[k, k] / total[k].sum()) for k, name in enumerate(CLASSES)}
+    bars = class_section({"ndcl": records}).body
+    assert all(f"{name}: NDCL {100 * share:.1f}%" in bars for name, share in shares.items())
+    (weak,) = weak_classes(records)
+    assert (weak.count.name, weak.count.share) == (min(shares, key=lambda name: shares[name]), min(shares.values()))
+
+
+def test_sureness_is_calibrated_on_the_validation_set(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "ndcl", "ink", classes=tuple("0123456789"), predictions=True, data="digits")
+    (record,) = records_in(tmp_path)
+    arrays = record.predictions()
+    assert arrays is not None
+    temperature = fit_temperature(arrays["validation_logits"], arrays["validation_labels"])
+    assert record.temperature(arrays) == temperature != 1
+    assert record.temperature({"target_logits": arrays["target_logits"]}) == 1.0
+
+
+def test_images_that_are_gone_or_changed_give_the_reason(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "ndcl", "sketch", predictions=True, data=str(tmp_path / "gone"))
+    write_run(tmp_path / "b", "ndcl", "photo")
+    record, without = sorted(records_in(tmp_path), key=lambda r: -r.folder.name.count("a"))
+    with pytest.raises(LongshiftError, match="gone"):
+        misclassified_samples([record])
+    changed = replace(record, result={**record.result, "run": {**record.result["run"], "data": "digits"}})
+    with pytest.raises(LongshiftError, match="digits"):
+        misclassified_samples([changed])
+    with pytest.raises(LongshiftError, match="save-predictions"):
+        misclassified_samples([without])
+    assert "gone" in weak_section([record]).body
