@@ -10,7 +10,7 @@ from longshift.methods import all_methods
 from longshift.methods.registry import METHODS
 from longshift.nn.backbone_sources import SOURCES
 from longshift.registry import VARIABLE
-from longshift.report import tables
+from longshift.report import kinds
 from longshift.results import run_schema
 from longshift.settings import GENERATORS
 from longshift.sweep import LAUNCHERS
@@ -25,7 +25,7 @@ def restore_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     all_benchmarks()
     for registry in REGISTRIES:
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    monkeypatch.setattr(tables, "_KINDS", {kind.name: kind for kind in tables.table_kinds()})
+    monkeypatch.setattr(kinds, "_KINDS", {kind.name: kind for kind in kinds.table_kinds()})
     monkeypatch.setattr(run_schema, "_plugins", dict(run_schema._plugins))
     monkeypatch.setenv(VARIABLE, "")  # first: one that was not set would stay as the test leaves it
     monkeypatch.delenv(VARIABLE)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from longshift.paper.published_tables import overall_results
+from longshift.report.kinds import ReportRuns, build_tables
 from longshift.report.page import render_page
 from longshift.report.runs import run_folders
 from longshift.report.sections import report_page
-from longshift.report.tables import ReportRuns, build_tables
 from longshift.sweep import collect
 from tests.report.chromium import needs_browser, open_page
 from tests.report.folders import write_runs

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from longshift.report.comparison import RankAgreement, compare, published, rank_correlation
-from longshift.report.tables import build_tables
+from longshift.report.kinds import build_tables
 from longshift.results import as_frame
 from tests.report.fake import METHODS, row
 

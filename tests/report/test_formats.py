@@ -21,9 +21,9 @@ from longshift.report.formats import (
     print_report,
     save_tables,
 )
+from longshift.report.kinds import build_tables
 from longshift.report.runs import find_missing
 from longshift.report.table import Cell, Column, Row, Table
-from longshift.report.tables import build_tables
 from longshift.results import read_runs
 from tests.report.fake import frame
 

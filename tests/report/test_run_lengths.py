@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from longshift.errors import LongshiftError
+from longshift.report.kinds import build_tables, omitted_tables
 from longshift.report.run_lengths import curve_groups, length_tables, still_rising
 from longshift.report.sections import length_section
 from longshift.report.table import Table
-from longshift.report.tables import build_tables, omitted_tables
 from longshift.results import as_frame
 from tests.report.fake import row
 

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from longshift.report.figures import line_chart
+from longshift.report.kinds import ReportRuns, build_tables
 from longshift.report.page import Page, Section, figure, paragraphs, render_page, write_page
 from longshift.report.runs import read_records, run_folders
 from longshift.report.sections import margin_section, report_page
-from longshift.report.tables import ReportRuns, build_tables
 from longshift.results import as_frame, choose
 from longshift.sweep import collect
 from longshift.training import Runtime, Trainer, make_task, parse_run_config

@@ -17,9 +17,9 @@ from longshift.paper.published_tables import paper_table
 from longshift.report.comparison import PublishedCorrelation, published
 from longshift.report.figures import Points, scatter
 from longshift.report.formats import csv_tables, markdown_table
+from longshift.report.kinds import build_tables, omitted_tables
 from longshift.report.sections import theory_scatter, theory_section
 from longshift.report.table import Row, Table
-from longshift.report.tables import build_tables, omitted_tables
 from longshift.report.theory import beside_published, theory_runs, theory_tables
 from longshift.results import as_frame
 from longshift.results.selection import choose

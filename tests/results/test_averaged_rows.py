@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from longshift.report.tables import build_tables
+from longshift.report.kinds import build_tables
 from longshift.report.titles import family, method_title, order_methods
 from longshift.results import read_runs, write_runs
 from longshift.sweep.collecting import collect

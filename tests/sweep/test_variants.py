@@ -10,7 +10,7 @@ import pytest
 
 from longshift.errors import ConfigError
 from longshift.methods import get_method
-from longshift.report.tables import build_tables
+from longshift.report.kinds import build_tables
 from longshift.report.titles import family, method_title, order_methods
 from longshift.sweep.best_configs import write_best
 from longshift.sweep.collecting import collect

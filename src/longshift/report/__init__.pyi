@@ -41,6 +41,18 @@ from .formats import (
     save_tables as save_tables,
     table_html as table_html,
 )
+from .kinds import (
+    ReportRuns as ReportRuns,
+    average_tables as average_tables,
+    build_tables as build_tables,
+    cost_tables as cost_tables,
+    omitted_tables as omitted_tables,
+    register_table as register_table,
+    table_kinds as table_kinds,
+    target_tables as target_tables,
+    with_spread_note as with_spread_note,
+    worst_tables as worst_tables,
+)
 from .page import (
     Page as Page,
     Section as Section,
@@ -82,18 +94,6 @@ from .table import (
     method_rows as method_rows,
     slug as slug,
     with_places as with_places,
-)
-from .tables import (
-    ReportRuns as ReportRuns,
-    average_tables as average_tables,
-    build_tables as build_tables,
-    cost_tables as cost_tables,
-    omitted_tables as omitted_tables,
-    register_table as register_table,
-    table_kinds as table_kinds,
-    target_tables as target_tables,
-    with_spread_note as with_spread_note,
-    worst_tables as worst_tables,
 )
 from .theory import beside_published as beside_published
 from .titles import (

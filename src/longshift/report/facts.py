@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from longshift.report.kinds import ReportRuns
 from longshift.report.ranking import RankedRows, Ranking, rank_methods
 from longshift.report.run_lengths import StillRising, still_rising
 from longshift.report.runs import MissingRuns
 from longshift.report.table import float_or_none
-from longshift.report.tables import ReportRuns
 from longshift.report.titles import words
 from longshift.results import averages, per_target
 

@@ -26,6 +26,7 @@ from longshift.report.figures import (
     split_bars,
 )  # fmt: skip
 from longshift.report.formats import table_html
+from longshift.report.kinds import ReportRuns, table_kinds
 from longshift.report.page import (
     Page,
     Section,
@@ -49,7 +50,6 @@ from longshift.report.runs import (
     sum_confusion,
 )
 from longshift.report.table import Table, float_or_none, slug
-from longshift.report.tables import ReportRuns, table_kinds
 from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
 from longshift.report.titles import (
     FAMILIES,

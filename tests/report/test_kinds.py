@@ -19,9 +19,9 @@ from longshift.data import load_dataset
 from longshift.errors import LongshiftError, UsageError
 from longshift.methods import all_methods
 from longshift.paper.published_tables import overall_results, paper_table
+from longshift.report.kinds import _KINDS, ReportRuns, build_tables, register_table, table_kinds
 from longshift.report.runs import find_missing
 from longshift.report.table import Cell, Column, Row, Table, places, slug
-from longshift.report.tables import _KINDS, ReportRuns, build_tables, register_table, table_kinds
 from longshift.report.titles import family, method_title, order_methods
 from longshift.results import RULES, Rule, as_frame, standard_error
 from longshift.training import RunFolder
