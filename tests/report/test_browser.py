@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from longshift.paper.published_tables import overall_results
+from longshift.report.html_page import render_page
 from longshift.report.kinds import ReportRuns, build_tables
-from longshift.report.page import render_page
 from longshift.report.runs import run_folders
 from longshift.report.sections import report_page
 from longshift.sweep import collect

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from longshift.report.figures import line_chart
+from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
 from longshift.report.kinds import ReportRuns, build_tables
-from longshift.report.page import Page, Section, figure, paragraphs, render_page, write_page
 from longshift.report.runs import read_records, run_folders
 from longshift.report.sections import margin_section, report_page
 from longshift.results import as_frame, choose

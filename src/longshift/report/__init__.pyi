@@ -41,6 +41,16 @@ from .formats import (
     save_tables as save_tables,
     table_html as table_html,
 )
+from .html_page import (
+    Page as Page,
+    Section as Section,
+    figure as figure,
+    join_html as join_html,
+    paragraphs as paragraphs,
+    run_section as run_section,
+    table_section as table_section,
+    write_page as write_page,
+)
 from .kinds import (
     ReportRuns as ReportRuns,
     average_tables as average_tables,
@@ -52,16 +62,6 @@ from .kinds import (
     target_tables as target_tables,
     with_spread_note as with_spread_note,
     worst_tables as worst_tables,
-)
-from .page import (
-    Page as Page,
-    Section as Section,
-    figure as figure,
-    join_html as join_html,
-    paragraphs as paragraphs,
-    run_section as run_section,
-    table_section as table_section,
-    write_page as write_page,
 )
 from .ranking import RANKED_ROWS as RANKED_ROWS, common_trials as common_trials, rank_methods as rank_methods
 from .runs import (

@@ -26,8 +26,7 @@ from longshift.report.figures import (
     split_bars,
 )  # fmt: skip
 from longshift.report.formats import table_html
-from longshift.report.kinds import ReportRuns, table_kinds
-from longshift.report.page import (
+from longshift.report.html_page import (
     Page,
     Section,
     figure,
@@ -38,6 +37,7 @@ from longshift.report.page import (
     run_section,
     table_section,
 )
+from longshift.report.kinds import ReportRuns, table_kinds
 from longshift.report.ranking import RankedRows, Ranking, rank_methods
 from longshift.report.run_lengths import curve_groups
 from longshift.report.runs import (

@@ -28,7 +28,7 @@ from longshift.errors import LongshiftError
 from longshift.inference import LEVEL
 from longshift.io import read_limited
 from longshift.metrics import probabilities
-from longshift.report.page import Section, fragment
+from longshift.report.html_page import Section, fragment
 from longshift.report.runs import Record, class_accuracy, sum_confusion
 from longshift.report.titles import words
 
