@@ -5,7 +5,6 @@ from .comparison import (
     compare as compare,
     published as published,
 )
-from .facts import findings as findings, report_facts as report_facts
 
 # Used by the other packages of longshift; not public.
 from .figures import (
@@ -85,6 +84,7 @@ from .sections import (
     split_section as split_section,
     validation_section as validation_section,
 )
+from .summary_facts import findings as findings, report_facts as report_facts
 from .table import (
     Cell as Cell,
     Column as Column,

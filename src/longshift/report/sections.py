@@ -12,7 +12,6 @@ from markupsafe import Markup
 from longshift.array_types import FloatArray
 from longshift.metrics import margins
 from longshift.report.comparison import Comparison
-from longshift.report.facts import findings, report_facts
 from longshift.report.figures import (
     Drawing,
     Line,
@@ -49,6 +48,7 @@ from longshift.report.runs import (
     read_records,
     sum_confusion,
 )
+from longshift.report.summary_facts import findings, report_facts
 from longshift.report.table import Table, float_or_none, slug
 from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
 from longshift.report.titles import (

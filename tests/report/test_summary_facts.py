@@ -7,8 +7,8 @@ import json
 import pandas as pd
 import pytest
 
-from longshift.report.facts import FINDINGS, findings, report_facts
 from longshift.report.kinds import ReportRuns
+from longshift.report.summary_facts import FINDINGS, findings, report_facts
 from longshift.results import as_frame
 from tests.golden import check_golden
 from tests.report.fake import row
