@@ -224,7 +224,7 @@ class Record:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The evaluations along the way."""
-        return read_metrics(RunFolder(self.folder), self.result)
+        return read_metrics(RunFolder(self.folder))
 
     def temperature(self, arrays: dict[str, npt.NDArray[Any]]) -> float:
         """What calibrates the probabilities of the kept predictions: the same number that a kept model would have."""
@@ -235,7 +235,7 @@ class Record:
     def predictions(self) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of predictions.npz, if they were kept."""
         path = RunFolder(self.folder).predictions
-        return read_predictions(path, self.result) if path.exists() else None
+        return read_predictions(path) if path.exists() else None
 
 
 def run_folders(path: Path) -> dict[str, Path]:
