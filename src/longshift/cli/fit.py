@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say, tell
+from longshift.cli.common import DataArgument, JsonFlag, QuietFlag, caution, print_json, progress, say, tell
 from longshift.cli.run_options import runtime_fields, with_options
 from longshift.fitting import FitRequest
 from longshift.templates import render
@@ -18,7 +18,7 @@ OPTIONS = {name: field for name, field in FitRequest.model_fields.items() if nam
 
 @with_options(options=OPTIONS, execution=runtime_fields(("device", "threads", "cache")))
 def fit(
-    data: Annotated[str, typer.Argument(help=FitRequest.model_fields["data"].description)],
+    data: DataArgument,
     options: dict[str, Any],
     execution: dict[str, Any],
     out: Annotated[Path | None, typer.Option(help="Folder of all files of the fit; default fits/NAME.")] = None,

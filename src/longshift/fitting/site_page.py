@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from longshift.array_types import FloatArray, IntArray
+from longshift.fitting.data_summary import named_lines
 from longshift.inference import LoadedModel, Outputs, Predictions, novelty
 from longshift.report import (
     Captioned,
@@ -24,7 +25,7 @@ from longshift.report import (
     table_html,
     write_page,
 )
-from longshift.text import agree, counted
+from longshift.text import counted
 
 SHOWN, PER_CLASS = 24, 6
 
@@ -42,47 +43,39 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
     assert outputs is not None
     shares = outputs.probabilities(model.temperature).numpy()
     order = np.argsort(shares.max(axis=1), kind="stable")
-    doubtful = sum(row.unsure for row in found.rows)
     noun = "vector" if model.info.vectors else "image"
-    summary = [
-        *([found.warning] if found.warning else []),
-        *(f"Warning: {sentence}" for sentence in found.warnings()),
-        *(
-            found.findings()
-            or ["The accuracy here cannot be estimated: there are no held-out sites, or too few samples."]
-        ),
-        "All predictions are unsure: no threshold helped at the held-out sites."
-        if found.all_unsure
-        else f"{doubtful} of {counted(len(found.rows), noun)} {agree(doubtful, 'is', 'are')} unsure (probability below "
-        f"{found.unsure_below:g}).",
-        *([f"{counted(len(found.skipped), 'file')} could not be read."] if found.skipped else []),
-    ]
+    scores, features = np.zeros(0), outputs.features
+    if model.knowledge is not None and features is not None:
+        scores = novelty(model.knowledge.reference, features.numpy())
+    beyond = np.flatnonzero(scores > 1)
+    intros = dict(
+        named_lines(
+            "site_page.txt.j2", noun=noun, suggested=0 if suggested is None else len(suggested), beyond=len(beyond),
+            sure=model.knowledge.sure if model.knowledge else None,
+        )
+    )  # fmt: skip
+    words = named_lines("site_facts.txt.j2", found=found, model=model, site=site, noun=noun)
     sections = []
     if suggested is not None:
         body = gallery(_captioned(model, outputs, shares, suggested))
-        intro = f"Chosen to be uncertain, unlike each other, and of all predicted classes: {len(suggested)} to label."
-        sections.append(Section("Label these", body, intro, "suggested", wide=True))
+        sections.append(Section("Label these", body, intros["suggested"], "suggested", wide=True))
     if found.estimate:
         sections.append(Section("Expected accuracy", table_html(evidence_table(model, found, site)), "", "expected"))
     histogram = figure(confidence_histogram(shares.max(axis=1).tolist(), found.unsure_below))
-    sections.append(Section("Confidence", histogram, _sure_words(model), "confidence"))
+    sections.append(Section("Confidence", histogram, intros.get("confidence", ""), "confidence"))
     sections.append(Section("Class mix", table_html(mix_table(model, shares, site)), "", "classes"))
-    sections.append(
-        Section(
-            f"Least sure {noun}s", gallery(_captioned(model, outputs, shares, order[:SHOWN])),
-            "Check these first.", "unsure", wide=True,
+    least = gallery(_captioned(model, outputs, shares, order[:SHOWN]))
+    sections.append(Section(f"Least sure {noun}s", least, "Check these first.", "unsure", wide=True))
+    if len(scores):
+        farthest = beyond[np.argsort(-scores[beyond], kind="stable")][:SHOWN]
+        body = gallery(_captioned(model, outputs, shares, farthest)) if len(beyond) else paragraphs("None.")
+        sections.append(
+            Section(f"{noun.capitalize()}s unlike anything seen", body, intros["unlike"], "unlike", wide=True)
         )
-    )  # fmt: skip
-    sections.append(_novel_section(model, outputs, shares, noun))
     sections.append(_class_section(model, outputs, shares, noun))
-    facts = [
-        ("Site", f"{site}: {counted(len(found.rows), noun)}"),
-        ("Model", f"{model.info.method}, trained on {counted(len(model.info.sources), 'site')}"),
-        ("Classes", str(len(model.classes))),
-    ]
-    if found.estimate:
-        facts.append(("Expected accuracy", _short(found)))
-    return Page(f"{site}: predictions at a new site", summary, [s for s in sections if s.body or s.parts], facts)
+    facts = [(name, value) for name, value in words if name != "Finding"]
+    findings = [value for name, value in words if name == "Finding"]
+    return Page(f"{site}: predictions at a new site", findings, sections, facts)
 
 
 def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
@@ -116,13 +109,6 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
     )  # fmt: skip
 
 
-def _short(found: Predictions) -> str:
-    estimate = found.estimate
-    assert estimate is not None
-    reach = f"{100 * estimate.accuracy.low:.0f} to {100 * estimate.accuracy.high:.0f}%"
-    return f"{100 * estimate.accuracy.mean:.0f}%{', unreliable here' if estimate.unreliable else ''} ({reach})"
-
-
 def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:
     """Predicted share of each class here, and its share at the training sites."""
     predicted = np.bincount(shares.argmax(axis=1), minlength=len(model.classes)) / len(shares)
@@ -139,36 +125,6 @@ def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:
         caption="At training sites: of their training samples. A class that is predicted far more often than anywhere "
         "before may attract mistakes.",
     )  # fmt: skip
-
-
-def _sure_words(model: LoadedModel) -> str:
-    sure = model.knowledge.sure if model.knowledge else None
-    if sure is None or not sure.useful:
-        return ""
-    return (
-        f"At the held-out sites, {100 * sure.accuracy:.0f}% of the predictions above {100 * sure.threshold:.0f}% "
-        f"were right; {100 * sure.coverage:.0f}% of all predictions were above it."
-    )
-
-
-def _novel_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, noun: str) -> Section:
-    if model.knowledge is None:
-        return Section("")
-    assert outputs.features is not None
-    scores = novelty(model.knowledge.reference, outputs.features.numpy())
-    beyond = np.flatnonzero(scores > 1)
-    order = beyond[np.argsort(-scores[beyond], kind="stable")][:SHOWN]
-    if not len(order):
-        body = paragraphs(f"None: no single {noun} stands out.")
-    else:
-        body = gallery(_captioned(model, outputs, shares, order))
-    intro = (
-        f"{len(beyond)} of {counted(len(scores), noun)} {agree(len(beyond), 'is', 'are')} farther from the known "
-        f"{noun}s (of the training sites) than 99% of these are from each other; the farthest first. This compares "
-        f"single {noun}s. The distance of the site compares means over all {noun}s, so a site can be far away without "
-        f"any such {noun}."
-    )
-    return Section(f"{noun.capitalize()}s unlike anything seen", body, intro, "unlike", wide=True)
 
 
 def _class_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, noun: str) -> Section:
