@@ -3,7 +3,7 @@
 #   make test-fast   install, then run the tests that are not marked slow, for use while you edit
 #   make test        install, then lint, types and all tests: what continuous integration runs
 #   make test-gpu    install, then run the tests that need a CUDA GPU
-#   make fuzz        install, then look for new counterexamples: the tests with random examples, 1,000 of each
+#   make fuzz        install, then run the tests with random examples on new ones
 #   make tables      install, then write the tables on the pages from the runs in results/
 #   make docs        install, then run the tutorials and build the documentation site strictly into site/
 #   make dist        install, then build the wheel and the source archive into dist/ and check them

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # The same examples each time, and no deadlines: a test depends neither on luck nor on how busy the machine is.
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
-settings.register_profile("explore", max_examples=1000, deadline=None)  # `make fuzz`
+settings.register_profile("explore", max_examples=500, deadline=None)  # `make fuzz`
 settings.load_profile("fixed")
 
 # A console takes its width from COLUMNS when it is made, at import; then tests could not choose one.
