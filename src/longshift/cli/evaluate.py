@@ -148,4 +148,4 @@ def _expected(result: SiteResult) -> str:
     if result.expected is None:
         return "-"
     mean, low, high = (f"{100 * value:.0f}" for value in astuple(result.expected.accuracy))
-    return f"{mean} ({low} to {high}), {'inside' if result.inside else 'outside'}"
+    return f"{mean} ({low}-{high}), {'inside' if result.inside else 'outside'}"
