@@ -149,7 +149,7 @@ def jobs(folder: Path, n: int) -> Steps:
 def finish_jobs(folder: str) -> None:
     """Run the first job; write its result for every other job."""
     from longshift.sweep import make_plan
-    from longshift.sweep.run_job import execute
+    from longshift.sweep.worker import execute
     from longshift.training import Runtime, TaskCache
 
     plan = make_plan(Path(folder))[1]

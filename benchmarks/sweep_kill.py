@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from longshift.results import drop_machine_columns, write_runs
+from longshift.sweep import drop_machine_columns, write_runs
 from longshift.sweep.collecting import collect
 
 METHODS = ["erm", "coral", "groupdro", "bsoftmax", "mixup", "ndcl"]

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from longshift.report import method_title
-from longshift.results import run_columns
+from longshift.sweep import run_columns
 from results import fine_tuned_tables, frozen_tables, new_site, numbers as n, plus_tables, theory_tables, variant_tables
 from results.methods_page import PAGE, methods_page
 

@@ -12,7 +12,7 @@ import pandas as pd
 from longshift.analysis import rank_table
 from longshift.paper import overall_results
 from longshift.report import build_tables, method_title
-from longshift.results import averages, choose, read_runs, standard_error
+from longshift.sweep import averages, choose, read_runs, standard_error
 from longshift.text import decimal
 
 RESULTS = Path(__file__).parent

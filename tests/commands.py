@@ -125,7 +125,7 @@ def _run(
     import torch
 
     from longshift.cli.main import main
-    from longshift.sweep import local_launcher
+    from longshift.sweep import local as local_launcher
 
     local_launcher.CONTEXT = ForkContext()  # type: ignore[assignment]
     os.setsid()
@@ -154,7 +154,7 @@ def import_all() -> None:
     digit_images()
     for module in pkgutil.iter_modules(longshift.cli.__path__, "longshift.cli."):
         __import__(module.name)
-    for name in ("sklearn.datasets", "torch._dynamo", "longshift.sweep.run_job", "longshift.fitting.run"):
+    for name in ("sklearn.datasets", "torch._dynamo", "longshift.sweep.worker", "longshift.fitting.run"):
         __import__(name)
 
 

@@ -33,8 +33,8 @@ gc.disable()
 # These tests wait for other processes most of the time. They start first, one after another in the first worker of
 # pytest-xdist, while the other workers compute.
 WAITING = (
-    "tests/sweep/test_ray_cluster.py",
-    "tests/sweep/test_local_launcher.py",
+    "tests/sweep/test_ray.py",
+    "tests/sweep/test_local.py",
     "tests/test_wheel.py",
 )
 
@@ -80,7 +80,7 @@ def same_random_numbers() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def warm_workers() -> Iterator[None]:
     """Sweeps in this process have workers that need not import torch."""
-    from longshift.sweep import local_launcher
+    from longshift.sweep import local as local_launcher
     from tests.commands import WarmContext
 
     with pytest.MonkeyPatch.context() as patch:

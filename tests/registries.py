@@ -11,9 +11,8 @@ from longshift.methods.registry import METHODS
 from longshift.nn.backbone_sources import SOURCES
 from longshift.registry import VARIABLE
 from longshift.report import kinds
-from longshift.results import run_schema
 from longshift.settings import GENERATORS
-from longshift.sweep import LAUNCHERS
+from longshift.sweep import LAUNCHERS, columns
 from longshift.training.augmentation import AUGMENTATIONS
 
 REGISTRIES = (METHODS, GENERATORS, BENCHMARKS, READERS, SOURCES, AUGMENTATIONS, LAUNCHERS)
@@ -26,6 +25,6 @@ def restore_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     for registry in REGISTRIES:
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     monkeypatch.setattr(kinds, "_KINDS", {kind.name: kind for kind in kinds.table_kinds()})
-    monkeypatch.setattr(run_schema, "_plugins", dict(run_schema._plugins))
+    monkeypatch.setattr(columns, "_plugins", dict(columns._plugins))
     monkeypatch.setenv(VARIABLE, "")  # first: one that was not set would stay as the test leaves it
     monkeypatch.delenv(VARIABLE)

@@ -10,6 +10,7 @@ WITHOUT_SOURCE = {
     "benchmarks",  # scripts that measure
     "docs",  # what the pages in docs/ promise
     "tools",  # scripts of the Makefile
+    "results",  # scripts that make published tables
     "faults",  # kills, damaged files and full disks, across packages
 }
 MODULES = sorted(TESTS.rglob("test_*.py"))

@@ -14,7 +14,7 @@ import longshift
 
 ROOT = Path(longshift.__file__).parent
 ORDER = (
-    "data", "settings", "losses", "metrics", "analysis", "nn", "methods", "training", "inference", "results", "sweep",
+    "data", "settings", "losses", "metrics", "analysis", "nn", "methods", "training", "inference", "sweep",
     "report", "fitting", "paper", "cli",
 )  # fmt: skip
 

@@ -161,6 +161,12 @@ def refuse_overwrite(out: Path, inputs: Iterable[Path | str]) -> None:
             raise LongshiftError(f"{out} is an input of this command and would be overwritten. Choose another file.")
 
 
+def require_inside(path: Path, folder: Path) -> None:
+    """Raise if a path in a folder leads out of it through a link: what is written there may be another's."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise LongshiftError(f"cannot write {path}: it leads to {path.resolve()}, outside {folder}. Remove the link.")
+
+
 def remove_parts(folder: Path) -> None:
     """Remove what writers that were killed left in a folder; nobody may be writing there."""
     for path in folder.glob(".*.part"):
@@ -351,10 +357,13 @@ def is_locked(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[bool]:
     """Keep other commands out of a folder, which is created, and remove what a killed one left half-written.
 
     An empty folder is removed after an error: a request with a mistake in it leaves nothing behind.
+
+    Yields:
+        Whether the lock is real; some file systems have none.
 
     Raises:
         LongshiftError: Another command holds the folder, or the folder cannot be written to.
@@ -369,7 +378,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         if lock.real:
             remove_parts(folder)  # nobody is writing them
-        yield
+        yield lock.real
     except BaseException:
         lock.release()
         with contextlib.suppress(OSError):

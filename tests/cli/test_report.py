@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from longshift.results import as_frame, write_runs
+from longshift.sweep import as_frame, write_runs
 from tests.cli.main_calls import Run
 from tests.golden import check_golden
 from tests.report.fake import frame, row, rows

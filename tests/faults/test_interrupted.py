@@ -16,8 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from longshift.data import load_dataset
 from longshift.nn import make_backbone
-from longshift.results import drop_machine_columns
-from longshift.sweep import collect
+from longshift.sweep import collect, drop_machine_columns
 from tests.commands import Command
 from tests.faults.tools import FIT, full_disk_at_write, killed_at_write, leftovers, outcome, tiny_sites
 from tests.sweep.small import write_sweep

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from longshift.results import as_frame
+from longshift.sweep import as_frame
 
 METHODS = ("erm", "bsoftmax", "boda", "ndcl")
 TARGETS = ("chalk", "ink")

@@ -8,7 +8,7 @@ from scipy import stats
 
 from longshift.report.comparison import RankAgreement, compare, published, rank_correlation
 from longshift.report.kinds import build_tables
-from longshift.results import as_frame
+from longshift.sweep import as_frame
 from tests.report.fake import METHODS, row
 
 AVERAGES = pd.DataFrame(

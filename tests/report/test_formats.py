@@ -24,7 +24,7 @@ from longshift.report.formats import (
 from longshift.report.kinds import build_tables
 from longshift.report.runs import find_missing
 from longshift.report.table import Cell, Column, Row, Table
-from longshift.results import read_runs
+from longshift.sweep import read_runs
 from tests.report.fake import frame
 
 NASTY = r"a_b & 50% $x$ {y} #1 \z ~t ^u <script>|`q` 'r' ÀçčÆøß ąđ東"

@@ -23,7 +23,7 @@ from longshift.report.kinds import _KINDS, ReportRuns, build_tables, register_ta
 from longshift.report.runs import find_missing
 from longshift.report.table import Cell, Column, Row, Table, places, slug
 from longshift.report.titles import family, method_title, order_methods
-from longshift.results import RULES, Rule, as_frame, standard_error
+from longshift.sweep import RULES, Rule, as_frame, standard_error
 from longshift.training import RunFolder
 from tests.report.fake import frame, row, rows
 from tests.report.folders import write_runs

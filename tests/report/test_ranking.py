@@ -12,7 +12,7 @@ from scipy import stats
 from longshift.paper.published_tables import overall_results
 from longshift.report.ranking import RANKED_ROWS, RankedRows, TrialGap, rank_methods, without_gaps
 from longshift.report.titles import is_averaged, is_variant, method_title
-from longshift.results import as_frame, choose
+from longshift.sweep import as_frame, choose
 from tests.report.fake import frame, row
 
 METHODS = list(dict.fromkeys(overall_results()["method"]))

@@ -14,7 +14,7 @@ from longshift.report.kinds import build_tables, omitted_tables
 from longshift.report.run_lengths import curve_groups, length_tables, still_rising
 from longshift.report.sections import length_section
 from longshift.report.table import Table
-from longshift.results import as_frame
+from longshift.sweep import as_frame
 from tests.report.fake import row
 
 CURVES = {  # method, trial -> accuracy at 100, 200, 300

@@ -16,8 +16,7 @@ from longshift.report.html_page import Page, Section, figure, paragraphs, render
 from longshift.report.kinds import ReportRuns, build_tables
 from longshift.report.runs import read_records, run_folders
 from longshift.report.sections import margin_section, report_page
-from longshift.results import as_frame, choose
-from longshift.sweep import collect
+from longshift.sweep import as_frame, choose, collect
 from longshift.training import Runtime, Trainer, make_task, parse_run_config
 from tests.golden import check_golden
 from tests.report.fake import row

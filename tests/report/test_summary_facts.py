@@ -9,7 +9,7 @@ import pytest
 
 from longshift.report.kinds import ReportRuns
 from longshift.report.summary_facts import FINDINGS, findings, report_facts
-from longshift.results import as_frame
+from longshift.sweep import as_frame
 from tests.golden import check_golden
 from tests.report.fake import row
 

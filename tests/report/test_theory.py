@@ -21,8 +21,8 @@ from longshift.report.kinds import build_tables, omitted_tables
 from longshift.report.sections import theory_scatter, theory_section
 from longshift.report.table import Row, Table
 from longshift.report.theory import beside_published, theory_runs, theory_tables
-from longshift.results import as_frame
-from longshift.results.selection import choose
+from longshift.sweep import as_frame
+from longshift.sweep.selection import choose
 from tests.report.fake import row
 from tests.report.test_comparison import AVERAGES, WORST
 

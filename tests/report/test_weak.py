@@ -25,8 +25,7 @@ from longshift.report.weak import (
     weak_indices,
     weak_section,
 )
-from longshift.results import choose
-from longshift.sweep import collect
+from longshift.sweep import choose, collect
 from tests.golden import check_golden
 from tests.report.folders import write_run
 from tests.report.page_words import words_of

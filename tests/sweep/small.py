@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from longshift.results import drop_machine_columns, write_runs
-from longshift.sweep.collecting import collect
-from longshift.sweep.job_store import Outcome
-from longshift.sweep.jobs import Plan, make_plan
-from longshift.sweep.run_job import execute
+from longshift.sweep import Plan, collect, drop_machine_columns, make_plan, write_runs
+from longshift.sweep.state import Outcome
+from longshift.sweep.worker import execute
 from longshift.training.run_config import Runtime
 from longshift.training.task import TaskCache
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from longshift.progress import Tick
-from longshift.sweep import job_entries, make_plan
+from longshift.sweep import make_plan, read_states
 from longshift.sweep.time_estimate import Cost, estimate, measure_cost, thinned
 from longshift.training import Trainer
 from longshift.training.run_config import RunConfig, Runtime
@@ -82,7 +82,7 @@ def test_each_method_is_named_before_it_is_measured_and_a_backbone_is_evaluated_
         yield lambda done=1, note="": notes.append((label, done, note))
 
     _, made = make_plan(tmp_path)
-    found = estimate(made.runs, job_entries(made), Runtime(), "cpu", bar)
+    found = estimate(made.runs, read_states(made), Runtime(), "cpu", bar)
     assert found.methods == dict.fromkeys(("erm", "mmd", "coral"), 2.0)
     assert known == [None, 0.5, 0.5]
     measured = [(done, note) for label, done, note in notes if label == "measuring"]

@@ -16,7 +16,7 @@ from longshift.cli.main import app
 from longshift.fitting.plan import FitPlan
 from longshift.io import read_json
 from longshift.paper.workspace import Scale, open_workspace
-from longshift.sweep.run_job import execute
+from longshift.sweep.worker import execute
 from longshift.training import OpenDataset, RunConfig, Runtime, TaskCache
 from tests.sweep.small import small_plan
 

@@ -19,7 +19,7 @@ from longshift.analysis.domains import by_domain
 from longshift.errors import LongshiftError
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.progress import Stage
-from longshift.results.run_summary import summarize
+from longshift.sweep.columns import make_row
 from longshift.training.batch_source import ResidentSource
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_folder import RunFolder, read_metrics, read_predictions, read_result
@@ -277,6 +277,6 @@ def test_posterior_gaps_are_those_of_the_analysis(task: Task, tmp_path: Path) ->
     found = result["selected"]["posterior"]
     assert found["target"] == pytest.approx(expected.average, abs=1e-6)
     assert found["sources"] == pytest.approx(expected.between_sources, abs=1e-6)
-    row = summarize(result)
+    row = make_row(result)
     assert row["posterior_target"] == found["target"]
     assert row["last_posterior_sources"] == result["last"]["posterior"]["sources"]

@@ -115,7 +115,7 @@ class DemoFacts:
 def demo_facts(runs: ReportRuns) -> DemoFacts:
     """What the runs of a demonstration show."""
     from longshift.report import rank_methods, read_records
-    from longshift.results import averages
+    from longshift.sweep import averages
 
     chosen = runs.chosen
     order = rank_methods(chosen).order

@@ -115,7 +115,7 @@ def report(
         table_kinds,
         words,
     )
-    from longshift.results import RULES
+    from longshift.sweep import RULES
 
     _one_of("format", format_, FORMATS)
     defaults = [kind.name for kind in table_kinds() if kind.default or (kind.name == "paired" and against)]
@@ -221,8 +221,7 @@ def _runs(path: Path) -> pd.DataFrame:
 
     That happens with published results that somebody resumed and whose data are gone: a folder with jobs in it.
     """
-    from longshift.results import read_runs
-    from longshift.sweep import SweepFolder, collect, data_elsewhere
+    from longshift.sweep import SweepFolder, collect, data_elsewhere, read_runs
 
     try:
         return collect(path, missing=True)

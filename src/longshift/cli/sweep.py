@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import time
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from longshift.cli.common import (
+    CacheOption,
     DeviceOption,
     JobsPerGpuOption,
     JsonFlag,
@@ -29,8 +30,9 @@ from longshift.cli.common import (
     tell,
 )
 from longshift.errors import LongshiftError, UsageError
-from longshift.io import require_writable
-from longshift.text import about, agree, counted
+from longshift.io import require_writable, write_text
+from longshift.templates import render
+from longshift.text import counted
 
 if TYPE_CHECKING:
     from longshift.sweep import JobQueue
@@ -51,9 +53,7 @@ Examples:
 
     longshift sweep collect digits-sweep   # writes runs.parquet
 """
-SHOWN_FAILURES = 10
-MANY = 5  # methods whose steps may take minutes to time on a CPU
-
+PACKAGE = "longshift.sweep"  # of the templates
 
 app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
 
@@ -66,13 +66,12 @@ def init(directory: Directory) -> None:
 
         longshift sweep init digits-sweep
     """
-    from longshift.io import write_text
     from longshift.sweep import SweepFolder
 
     file = SweepFolder(directory).file
     if file.exists():
         raise UsageError(f"Expected a folder without sweep.toml, got {file}. Edit it, or choose another folder")
-    write_text(file, resources.files("longshift.sweep").joinpath("example.toml").read_text(encoding="utf-8"))
+    write_text(file, resources.files(PACKAGE).joinpath("example.toml").read_text(encoding="utf-8"))
     say(f"wrote {file}; edit it, then: longshift sweep plan {directory}")
 
 
@@ -90,6 +89,7 @@ def plan(
     jobs_per_gpu: JobsPerGpuOption = 1,
     workers: WorkersOption = None,
     threads: ThreadsOption = 1,
+    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -99,58 +99,24 @@ def plan(
 
         longshift sweep plan digits-sweep --device cpu
     """
-    from longshift.sweep import FINISHED, estimate, job_entries, make_plan, make_slots, never_started
+    from longshift.sweep import make_plan, make_slots, never_started, plan_facts
 
-    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet))
-    jobs = made.runs
-    entries = job_entries(made)
-    counts = Counter(entry.state for entry in entries.values())
-    finished = counts["done"] + counts["diverged"]
-    value: dict[str, Any] = {"jobs": len(jobs), "finished": finished, "failed": counts["failed"]}
+    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
     if measure:
         import torch
 
         slots = make_slots(device, jobs_per_gpu, workers, threads)
         torch.set_num_threads(slots[0].threads)
-        left = {job.method for job in jobs if entries[job.fingerprint].state not in FINISHED}
-        if len(left) > MANY and slots[0].device == "cpu" and not quiet:
-            tell(f"timing a few steps of {counted(len(left), 'method')}; --no-measure only counts the jobs")
-        found = estimate(
-            jobs, entries, sweep.runtime, slots[0].device, lambda label, total: progress(label, total, quiet)
-        )
-        value |= {
-            "slots": len(slots), "device": slots[0].device, "hours": round(found.hours(len(slots)), 6),
-            "seconds_per_step": {name: round(seconds, 5) for name, seconds in found.methods.items()},
-        }  # fmt: skip
+        facts = plan_facts(sweep, made, len(slots), slots[0].device, lambda label, total: progress(label, total, quiet))
+    else:
+        facts = plan_facts(sweep, made)
     if as_json:
-        print_json(value)
+        print_json(facts.to_dict())
         return
-    parts = [(sweep.methods, "method"), (sweep.variants, "variant"), (sweep.settings, "setting")]
-    shape = [counted(len(listed), word) for listed, word in parts if listed or word != "variant"]
-    shape += [counted(len(sweep.trials), "trial"), counted(sweep.draws, "draw")]
-    places = ", ".join(f"{d.name} ({counted(len(d.targets), 'target')})" for d in sweep.datasets)
-    say(f"{counted(len(jobs), 'job')}: {', '.join(shape)}; {places}")
-    if len(made.jobs) > len(jobs):
-        same = counted(len(made.jobs) - len(jobs), "job")
-        say(f"not counted: {same} with the same run as another row")
-    say(f"finished: {finished}, failed: {counts['failed']}, remaining: {len(jobs) - finished}")
     _warn([*made.warnings, *never_started(made)])
-    if measure and len(jobs) > finished:
-        rows = [
-            [name, round(1000 * seconds, 1) if seconds < 1 else round(1000 * seconds)]
-            for name, seconds in value["seconds_per_step"].items()
-        ]
-        print_table("", ("method", "ms per step"), rows)
-        time = about(3600 * value["hours"])
-        uncompiled = value["device"] == "cpu" and sweep.runtime.compile == "on"
-        how = " (measured without compiling: steps will be faster, but compiling takes time)" if uncompiled else ""
-        say(f"{time} with {counted(value['slots'], 'job')} at a time on {value['device']}{how}")
-    done = len(jobs) == finished
-    say(
-        f"nothing left to run; make tables with: longshift report {directory}"
-        if done
-        else f"start with: longshift sweep run {directory}"
-    )
+    if facts.time and facts.time.jobs:
+        print_table("", ("method", "ms per step"), [[name, 1000 * s] for name, s in facts.time.methods.items()])
+    say(render(PACKAGE, "plan.txt.j2", facts=facts).rstrip())
 
 
 @app.command()
@@ -161,15 +127,14 @@ def run(
     workers: WorkersOption = None,
     threads: ThreadsOption = 1,
     device: DeviceOption = "auto",
-    address: Annotated[str | None, typer.Option(help="ray: the cluster's address, or auto.")] = None,
-    shared_dir: Annotated[
-        bool,
-        typer.Option("--shared-dir/--no-shared-dir", help="ray: all nodes see DIR under the same path."),
-    ] = True,
+    address: Annotated[
+        str | None, typer.Option(help="ray: the address of a cluster whose nodes all see DIR, or auto.")
+    ] = None,
     stop_after: Annotated[
         float | None, typer.Option(min=0, metavar="MINUTES", help="Stop cleanly after this time.")
     ] = None,
     track: Annotated[str | None, typer.Option(metavar="tensorboard|mlflow", help="Also write to a tracker.")] = None,
+    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -187,31 +152,26 @@ def run(
         Launch,
         LaunchOptions,
         SweepStopped,
-        any_check,
         make_plan,
         make_queue,
         make_slots,
         never_started,
-        time_is_up,
     )
     from longshift.training import graceful_stop, tracker_kind
 
     run_jobs = LAUNCHERS.find(launcher)
-    options = LaunchOptions(device, jobs_per_gpu, workers, threads, address, shared_dir)
+    options = LaunchOptions(device, jobs_per_gpu, workers, threads, address)
     kind = tracker_kind(track) if track else None
-    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet))
-    _warn(made.warnings)
-    if not quiet:
-        _warn(never_started(made))
+    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
+    _warn([*made.warnings, *([] if quiet else never_started(made))])
 
     job_queue = make_queue(made)
     slots = make_slots(device, jobs_per_gpu, workers, threads) if launcher == "local" else []
     if job_queue.waiting and not quiet:
-        devices = [slot.device for slot in slots]
-        tell(opening(job_queue.total, "job", len(job_queue.waiting), devices))
+        tell(opening(job_queue.total, "job", len(job_queue.waiting), [slot.device for slot in slots]))
     if job_queue.in_table and not as_json:
-        were = agree(job_queue.in_table, "was", "were")
-        say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} {were} already in {made.folder.table}")
+        say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} finished already in {made.folder.table}")
+    cancelled, end = CancelWatch(made.folder), time.monotonic() + 60 * (math.inf if stop_after is None else stop_after)
     with progress(f"sweep {directory.name}", job_queue.total, quiet) as tick, graceful_stop(announce_stop) as asked:
         shown = [0]
 
@@ -221,28 +181,19 @@ def run(
 
         job_queue.listener = show
         job_queue.tell()
-        stop = any_check((asked, CancelWatch(made.folder), time_is_up(math.inf if stop_after is None else stop_after)))
+        stop = lambda: asked() or cancelled() or time.monotonic() >= end  # noqa: E731
         run_jobs(Launch(job_queue, options, sweep.runtime, stop, kind))
-    value = {
-        "total": job_queue.total, "done": job_queue.done, "failed": job_queue.failed, "here": job_queue.finished_here,
-        "in_table": job_queue.in_table,
-    }  # fmt: skip
     if as_json:
-        print_json(value)
+        names = {"total": "total", "done": "done", "failed": "failed", "here": "finished_here", "in_table": "in_table"}
+        print_json({name: getattr(job_queue, attribute) for name, attribute in names.items()})
+    resume = f"Resume with: longshift sweep run {directory}"
     if job_queue.problem:
-        stopped = "The sweep stopped. " if job_queue.trouble else ""
-        raise LongshiftError(f"{job_queue.problem}\n{stopped}Resume with: longshift sweep run {directory}")
-    left = job_queue.total - job_queue.done - job_queue.failed
-    if left:
-        raise SweepStopped(
-            f"stopped with {left} of {counted(job_queue.total, 'job')} remaining; "
-            f"resume with: longshift sweep run {directory}"
-        )
+        raise LongshiftError(f"{job_queue.problem}\n{resume}")
+    if job_queue.left:
+        raise SweepStopped(f"stopped with {job_queue.left} of {counted(job_queue.total, 'job')} remaining. {resume}")
     if not as_json:
-        say(
-            f"finished: {job_queue.done} of {counted(job_queue.total, 'job')}, "
-            f"{job_queue.finished_here} by this command"
-        )
+        here = job_queue.finished_here
+        say(f"finished: {job_queue.done} of {counted(job_queue.total, 'job')}, {here} by this command")
     if job_queue.failed:
         raise LongshiftError(
             f"{counted(job_queue.failed, 'job')} failed; see why: longshift sweep status {directory}; "
@@ -258,38 +209,17 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
 
         longshift sweep status digits-sweep
     """
-    from longshift.sweep import STATES, job_entries, load_plan, read_failure
+    from longshift.sweep import STATES, load_plan, status_facts
 
-    made = load_plan(directory)
-    store = made.folder.store
-    jobs = made.runs
-    entries = job_entries(made)
-    total = Counter(entry.state for entry in entries.values())
-    methods: dict[str, Counter[str]] = {}
-    for job in made.jobs:  # a run that two rows share is counted in both, but once in the total
-        methods.setdefault(job.method, Counter())[entries[job.fingerprint].state] += 1
-    failures = [job for job in jobs if entries[job.fingerprint].state == "failed"]
+    facts = status_facts(load_plan(directory))
     if as_json:
-        listed = [{"job": j.id, "what": str(j), "error": read_failure(store, j.fingerprint)} for j in failures]
-        parts = {name: {state: counts[state] for state in STATES} for name, counts in methods.items()}
-        print_json({"total": len(jobs), **{s: total[s] for s in STATES}, "methods": parts, "failures": listed})
+        print_json(facts.to_dict())
         return
-    rows: list[list[object]] = [[name, *(counts[s] for s in STATES)] for name, counts in methods.items()]
+    rows: list[list[object]] = [[name, *counts.values()] for name, counts in facts.methods.items()]
     if len(rows) > 1:
-        rows.append(["all", *(total[s] for s in STATES)])
-    print_table(
-        f"{directory}: {total['done'] + total['diverged']} of {counted(len(jobs), 'job')}", ("method", *STATES), rows
-    )
-    if in_table := sum(entry.elsewhere for entry in entries.values()):
-        say(f"{in_table} of them {agree(in_table, 'is', 'are')} only in {made.folder.table}, not in the store")
-    for job in failures[:SHOWN_FAILURES]:
-        say(f"failed: {job} ({job.id}): {read_failure(store, job.fingerprint)}")
-    if len(failures) > SHOWN_FAILURES:
-        say(f"and {len(failures) - SHOWN_FAILURES} more; --json lists them all")
-    if total["corrupt"]:
-        results, are = counted(total["corrupt"], "result"), agree(total["corrupt"], "is", "are")
-        its, jobs_again = agree(total["corrupt"], "it", "them"), agree(total["corrupt"], "its job", "their jobs")
-        say(f"{results} {are} damaged; the next `run` moves {its} aside and runs {jobs_again} again")
+        rows.append(["all", *facts.counts.values()])
+    print_table("", ("method", *STATES), rows)
+    say(render(PACKAGE, "status.txt.j2", facts=facts).rstrip())
 
 
 @app.command()
@@ -304,10 +234,7 @@ def retry(directory: Directory) -> None:
 
     made = load_plan(directory)
     count = clear_failures(made.folder.store, [job.fingerprint for job in made.jobs])
-    say(
-        f"{counted(count, 'failed job')} will run again"
-        + (f"; start with: longshift sweep run {directory}" if count else "")
-    )
+    say(f"{counted(count, 'failed job')} will run again with: longshift sweep run {directory}")
 
 
 @app.command()
@@ -320,32 +247,40 @@ def cancel(directory: Directory) -> None:
     """
     from longshift.sweep import ask_to_cancel, load_plan
 
-    made = load_plan(directory)
-    ask_to_cancel(made.folder)
+    ask_to_cancel(load_plan(directory).folder)
     say("asked all running commands of this sweep to stop after their current steps")
 
 
 @app.command()
 def best(
     directory: Directory,
-    out: Annotated[Path | None, typer.Option(help="Folder to write to; default DIR/best.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write files to this folder (DATASET/SETTING/TARGET/METHOD.toml).")
+    ] = None,
 ) -> None:
-    """Write the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only.
+    """Print the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only.
 
-    Example:
+    Examples:
+
+        longshift sweep best digits-sweep
 
         longshift sweep best digits-sweep --out best
     """
-    from longshift.sweep import collect_plan, load_plan, write_best
+    from longshift.sweep import best_configs, collect_plan, load_plan
 
-    made, folder = load_plan(directory), out or directory / "best"
-    require_writable(folder / "any.toml")
-    paths = write_best(made, collect_plan(made), folder)
-    if not paths:
-        raise LongshiftError(
-            f"Expected finished jobs in {directory}, got none. See: longshift sweep status {directory}"
-        )
-    say(f"wrote {counted(len(paths), 'file')}, for example: longshift train --config {paths[0]}")
+    made = load_plan(directory)
+    if out is not None:
+        require_writable(out / "any.toml")
+    found = best_configs(made, collect_plan(made))
+    if not found:
+        raise _nothing_finished(directory)
+    texts = {config.file: render(PACKAGE, "best.toml.j2", best=config) for config in found}
+    if out is None:
+        say("\n\n".join(texts.values()))
+        return
+    for file, text in texts.items():
+        write_text(out / file, text)
+    say(f"wrote {counted(len(texts), 'file')}, for example: longshift train --config {out / found[0].file}")
 
 
 @app.command()
@@ -365,17 +300,14 @@ def collect(
 
         longshift sweep collect digits-sweep
     """
-    from longshift.results import unknown_columns, write_runs
-    from longshift.sweep import collect_plan, collect_union, load_plan
+    from longshift.sweep import collect_plan, collect_union, load_plan, unknown_columns, write_runs
 
     made = load_plan(directory)
     file = out or made.folder.path / "runs.parquet"
     require_writable(file)
     frame = collect_plan(made) if plan_only else collect_union(made)
     if frame.empty:
-        raise LongshiftError(
-            f"Expected finished jobs in {directory}, got none. See: longshift sweep status {directory}"
-        )
+        raise _nothing_finished(directory)
     old = made.folder.table
     if out is None and old.exists() and (lost := unknown_columns(old)):
         raise LongshiftError(
@@ -389,3 +321,7 @@ def collect(
 def _warn(warnings: Iterable[str]) -> None:
     for warning in warnings:
         caution(f"warning: {warning}")
+
+
+def _nothing_finished(directory: Path) -> LongshiftError:
+    return LongshiftError(f"Expected finished jobs in {directory}, got none. See: longshift sweep status {directory}")

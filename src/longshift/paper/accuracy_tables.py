@@ -23,9 +23,8 @@ from longshift.report import (
     target_tables,
     worst_tables,
 )
-from longshift.results import per_target
 from longshift.settings import published_settings, setting_for
-from longshift.sweep import Job
+from longshift.sweep import Job, per_target
 
 MILD_RATIO = 10.0
 COSTLY = ("rdm", "pgrad", "tcri", "bsoftmax", "ginidg", "boda", "samaltdg", "ndcl")

@@ -15,8 +15,7 @@ from longshift.analysis import DomainOutputs
 from longshift.errors import LongshiftError
 from longshift.paper.workspace import Workspace
 from longshift.report import MissingRuns, Table, domain_predictions, find_missing
-from longshift.results import as_frame, choose, unfinished_row
-from longshift.sweep import FINISHED, Entry, Job, scan_jobs
+from longshift.sweep import FINISHED, Job, JobState, Plan, SweepFolder, as_frame, choose, read_states, unfinished_row
 from longshift.templates import render
 from longshift.text import counted
 from longshift.training import RunFolder, read_metrics, read_predictions, read_result
@@ -49,7 +48,7 @@ class Results:
 
     workspace: Workspace
     jobs: tuple[Job, ...]
-    entries: dict[str, Entry]
+    entries: dict[str, JobState]
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -109,7 +108,7 @@ class Results:
 def read_results(workspace: Workspace, jobs: Iterable[Job]) -> Results:
     """Look the runs up in the store."""
     listed = tuple(jobs)
-    return Results(workspace, listed, scan_jobs(workspace.store, [job.fingerprint for job in listed]))
+    return Results(workspace, listed, read_states(Plan(SweepFolder(workspace.store.path), listed)))
 
 
 def predictions_file(workspace: Workspace, fingerprint: str) -> Path | None:

@@ -13,8 +13,7 @@ import pandas as pd
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption
 from longshift.paper.workspace import Workspace
 from longshift.report import GROUPS, Row, average_tables
-from longshift.results import averages
-from longshift.sweep import Job
+from longshift.sweep import Job, averages
 
 SETTINGS = ("TotalHeavyTail", "Duality")
 MEASURES = {f"target_{name}": title for name, title in GROUPS.items()}

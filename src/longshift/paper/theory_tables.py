@@ -28,8 +28,7 @@ from longshift.report import (
     with_places,
     with_spread_note,
 )
-from longshift.results import averages
-from longshift.sweep import Job
+from longshift.sweep import Job, averages
 
 PRIOR_METHODS = ("erm", "mmd", "rdm", "pgrad", "tcri", "bsoftmax", "ginidg", "boda", "ndcl")
 MARGIN_METHODS = ("pgrad", "tcri", "bsoftmax", "ginidg", "boda", "ndcl")

@@ -17,7 +17,7 @@ from rich.text import Text
 from longshift.io import write_text
 from longshift.report.runs import MissingRuns
 from longshift.report.table import DASH, Cell, Table
-from longshift.results import write_runs
+from longshift.sweep import write_runs
 from longshift.templates import render
 from longshift.text import csv_cell, printable
 

@@ -27,7 +27,7 @@ from longshift.report.titles import (
     order_settings,
     words,
 )
-from longshift.results import Rule, averages, choose, per_target, standard_error
+from longshift.sweep import Rule, averages, choose, per_target, standard_error
 
 PAIRED_MEASURES = {"validation_accuracy": "Validation", "target_accuracy": "Target", "target_few": "Few"}
 PAIR = ["dataset", "setting", "target", "trial"]

@@ -12,7 +12,7 @@ from scipy import stats
 from longshift.analysis import Friedman, friedman, nemenyi_critical_difference, rank_groups, rank_table
 from longshift.report.table import float_or_none
 from longshift.report.titles import is_averaged, is_variant, order_methods
-from longshift.results import per_target, standard_error
+from longshift.sweep import per_target, standard_error
 
 SURE = 0.05
 ROUNDING = 1e-12  # differences of accuracies that only rounding errors make

@@ -13,7 +13,7 @@ from longshift.errors import LongshiftError
 from longshift.report.runs import run_names
 from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows
 from longshift.report.titles import is_averaged, order_places, words
-from longshift.results import standard_error
+from longshift.sweep import standard_error
 
 CURVE = "validation_curve"  # JSON: [[step, accuracy], ...]
 RISES = 0.01  # gain of the last third: a run that gained more was stopped too early

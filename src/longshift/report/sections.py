@@ -63,7 +63,7 @@ from longshift.report.titles import (
     words,
 )
 from longshift.report.weak import weak_section
-from longshift.results import standard_error
+from longshift.sweep import standard_error
 from longshift.text import counted
 
 OPENED = 4  # datasets and settings; where there are more, their figures are folded away

@@ -10,7 +10,7 @@ from longshift.report.run_lengths import StillRising, still_rising
 from longshift.report.runs import MissingRuns
 from longshift.report.table import float_or_none
 from longshift.report.titles import words
-from longshift.results import averages, per_target
+from longshift.sweep import averages, per_target
 
 FINDINGS = ("winner", "significance", "rare_classes", "hardest_target", "run_length", "limits")  # in words.txt.j2
 

@@ -14,7 +14,7 @@ from longshift.report.comparison import Published
 from longshift.report.runs import each_once
 from longshift.report.table import Cell, Column, Row, Table, float_or_none, slug
 from longshift.report.titles import order_datasets, order_settings, words
-from longshift.results import averages
+from longshift.sweep import averages
 from longshift.text import counted
 
 ACCURACY = "target_accuracy"

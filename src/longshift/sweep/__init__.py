@@ -1,4 +1,4 @@
-"""Many runs: the sweep file, its jobs, the queue, launchers."""
+"""Many runs: the sweep file, its jobs and their states, launchers, the table of runs, selection."""
 
 import lazy_loader
 

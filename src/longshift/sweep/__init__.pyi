@@ -1,29 +1,22 @@
-from .best_configs import write_best as write_best
 from .collecting import (
+    best_configs as best_configs,
     collect as collect,
     collect_plan as collect_plan,
     collect_union as collect_union,
     data_elsewhere as data_elsewhere,
     runs_file as runs_file,
 )
-from .job_queue import (
-    CancelWatch as CancelWatch,
-    JobQueue as JobQueue,
-    SweepStopped as SweepStopped,
-    any_check as any_check,
-    ask_to_cancel as ask_to_cancel,
-    make_queue as make_queue,
-    time_is_up as time_is_up,
-)
-from .job_status import job_entries as job_entries
-from .job_store import (
-    FINISHED as FINISHED,
-    STATES as STATES,
-    Entry as Entry,
-    Outcome as Outcome,
-    clear_failures as clear_failures,
-    read_failure as read_failure,
-    scan_jobs as scan_jobs,
+from .columns import (
+    BadResult as BadResult,
+    RunColumn as RunColumn,
+    column_names as column_names,
+    machine_columns as machine_columns,
+    read_row as read_row,
+    register_column as register_column,
+    run_columns as run_columns,
+    unfinished_row as unfinished_row,
+    unregister_column as unregister_column,
+    with_average as with_average,
 )
 from .jobs import (
     Job as Job,
@@ -33,14 +26,46 @@ from .jobs import (
     make_plan as make_plan,
     never_started as never_started,
 )
-from .launchers import (
+from .launch import (
     LAUNCHERS as LAUNCHERS,
+    CancelWatch as CancelWatch,
+    JobQueue as JobQueue,
     Launch as Launch,
     LaunchOptions as LaunchOptions,
+    SweepStopped as SweepStopped,
+    ask_to_cancel as ask_to_cancel,
+    make_queue as make_queue,
     register_launcher as register_launcher,
 )
-from .local_launcher import Slot as Slot, make_slots as make_slots, run_local as run_local
-from .run_job import execute as execute
+from .local import Slot as Slot, make_slots as make_slots, run_local as run_local
+from .run_table import (
+    as_frame as as_frame,
+    drop_machine_columns as drop_machine_columns,
+    read_runs as read_runs,
+    unknown_columns as unknown_columns,
+    write_runs as write_runs,
+)
+from .selection import (
+    RULES as RULES,
+    Rule as Rule,
+    averages as averages,
+    best_runs as best_runs,
+    choose as choose,
+    per_target as per_target,
+    standard_error as standard_error,
+)
+from .state import (
+    FINISHED as FINISHED,
+    STATES as STATES,
+    JobState as JobState,
+    Outcome as Outcome,
+    clear_failures as clear_failures,
+    hold_lease as hold_lease,
+    read_failure as read_failure,
+    read_states as read_states,
+)
+from .sweep_facts import plan_facts as plan_facts, status_facts as status_facts
 from .sweep_file import common_values as common_values
 from .sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
 from .time_estimate import estimate as estimate, measure_cost as measure_cost
+from .worker import execute as execute

@@ -1,7 +1,4 @@
-"""From a sweep to its jobs, and the list of jobs as a file.
-
-Naming 20,000 jobs takes seconds and needs every method imported; `status` must not wait for that. The list is
-therefore kept in plan.jsonl, under a key made from the sweep file and the code that names jobs.
+"""From a sweep to its jobs: `Job` is one run, `Plan` the list of them and the folder that keeps them.
 
 Trials and draws become seeds in the same way for everybody:
 
@@ -13,22 +10,20 @@ Draw i of trial t:  hparam_seed = 1000 t + i for 1 <= i <= 999; the hyper-parame
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import longshift
-from longshift.data import vector_file
+from longshift.data import holds_vectors, vector_file
 from longshift.errors import LongshiftError, UsageError
-from longshift.io import MOST_TEXT, file_hash, read_limited, read_toml, require_regular, write_text
+from longshift.io import MOST_TEXT, read_limited, read_toml
 from longshift.progress import Bar, no_bar
 from longshift.registry import plugin_files
-from longshift.sweep.sweep_folder import SweepFolder, absolute, job_id
+from longshift.sweep.sweep_folder import Cache, SweepFolder, job_id, read_cache, store_of, write_cache
 
 if TYPE_CHECKING:
     from longshift.sweep.sweep_file import Sweep
@@ -60,6 +55,11 @@ class Job:
     draw: int
     run: dict[str, Any]
 
+    @classmethod
+    def of(cls, config: RunConfig, dataset: str, method: str = "", trial: int = 0, draw: int = 0) -> Job:
+        """The job of a configuration; `method` is the row it stands in where that is not the method's own."""
+        return cls(config.fingerprint(), dataset, method or config.method, trial, draw, config.model_dump())
+
     @property
     def id(self) -> str:
         """The name of its folder."""
@@ -85,6 +85,7 @@ class Plan:
     folder: SweepFolder
     jobs: tuple[Job, ...]
     warnings: tuple[str, ...] = ()  # data that changed since the jobs were last named
+    cache: Cache | None = field(default=None, compare=False)  # None: not read yet
 
     @property
     def runs(self) -> tuple[Job, ...]:
@@ -101,34 +102,30 @@ def expand(sweep: Sweep) -> Iterator[Job]:
         seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
         for case in sweep.cases:
             config = case.config.model_copy(update=seeds)
-            yield Job(config.fingerprint(), case.dataset, case.method, trial, draw, config.model_dump())
+            yield Job.of(config, case.dataset, case.method, trial, draw)
 
 
-def make_plan(directory: Path, bar: Bar = no_bar) -> tuple[Sweep, Plan]:
-    """Check the sweep file, name all jobs, and write plan.jsonl."""
+def make_plan(directory: Path, bar: Bar = no_bar, cache: Path | None = None) -> tuple[Sweep, Plan]:
+    """Check the sweep file and name all jobs; `cache` is a folder of decoded images in place of the file's."""
     from longshift.sweep.sweep_file import read_sweep
 
-    sweep = read_sweep(directory, bar)
-    jobs, files = tuple(expand(sweep)), _files_that_count(sweep)
-    plan = Plan(sweep.folder, jobs, tuple(_changed_data(sweep, _read_head(sweep.folder))))
-    text = "".join(json.dumps(vars(job)) + "\n" for job in jobs)
-    head = {
-        "key": _key(sweep.folder, files), "files": files, "jobs": hashlib.sha256(text.encode()).hexdigest(),
-        "versions": {dataset.name: dataset.version for dataset in sweep.datasets},
-    }  # fmt: skip
-    with contextlib.suppress(LongshiftError):  # only a cache: a read-only sweep can be looked at
-        write_text(sweep.folder.plan, f"{json.dumps(head)}\n{text}")
-    return sweep, plan
+    sweep = read_sweep(directory, bar, cache)
+    jobs, before = [vars(job) for job in expand(sweep)], read_cache(sweep.folder)
+    versions = {dataset.name: dataset.version for dataset in sweep.datasets}
+    named = replace(before, jobs=jobs, key=_key(sweep.folder, jobs), versions=versions)
+    if named != before:
+        write_cache(sweep.folder, named)
+    changed = tuple(_changed_data(sweep, before.versions))
+    return sweep, Plan(sweep.folder, tuple(Job(**job) for job in jobs), changed, named)
 
 
-def _changed_data(sweep: Sweep, head: dict[str, Any]) -> Iterator[str]:
+def _changed_data(sweep: Sweep, known: dict[str, str]) -> Iterator[str]:
     """A warning for each dataset whose files changed since the jobs were last named."""
     from longshift.data import what_changed
 
-    known = head.get("versions")
     for dataset in sweep.datasets:
-        before = known.get(dataset.name) if isinstance(known, dict) else None
-        if isinstance(before, str) and before != dataset.version:
+        before = known.get(dataset.name, dataset.version)
+        if before != dataset.version:
             meaning = (
                 "Finished jobs still count, because a benchmark counts by its name; reports say which version they saw."
                 if dataset.benchmark
@@ -147,19 +144,15 @@ def never_started(plan: Plan) -> list[str]:
 
 
 def load_plan(directory: Path) -> Plan:
-    """The jobs of a sweep: from plan.jsonl while it fits the sweep file, else made anew."""
+    """The jobs of a sweep: from its cache while that fits the sweep file, else named anew."""
     folder = SweepFolder(Path(directory))
     if not folder.file.exists():
         raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
-    try:
-        head, text = _read_plan(folder)
-        same = hashlib.sha256(text.encode()).hexdigest() == head["jobs"]
-        if same and head["key"] == _key(folder, head["files"]):
-            # Not kept in the file: a copy of the folder has a store of its own.
-            store = Path(absolute(str(read_toml(folder.file).get("store", ".")), folder.path))
-            return Plan(SweepFolder(folder.path, store), tuple(Job(**json.loads(line)) for line in text.splitlines()))
-    except (OSError, ValueError, KeyError, TypeError, LongshiftError):
-        pass  # missing, from an older version or damaged: it is only a cache
+    cache = read_cache(folder)
+    if cache.jobs and cache.key == _key(folder, cache.jobs):
+        # The cache does not name the store: a copy of the folder has a store of its own.
+        store = store_of(read_toml(folder.file), folder.path)
+        return Plan(SweepFolder(folder.path, store), tuple(Job(**job) for job in cache.jobs), cache=cache)
     try:
         return make_plan(directory)[1]
     except UsageError:
@@ -168,41 +161,17 @@ def load_plan(directory: Path) -> Plan:
         raise LongshiftError(f"cannot list the jobs of {directory}: {error}") from error
 
 
-def _read_plan(folder: SweepFolder) -> tuple[dict[str, Any], str]:
-    """The first line of plan.jsonl and the lines of the jobs."""
-    require_regular(folder.plan)
-    line, _, text = folder.plan.read_text(encoding="utf-8").partition("\n")
-    head = json.loads(line)
-    if not isinstance(head, dict):
-        raise ValueError(f"expected an object, got {line[:40]}")
-    return head, text
+def _key(folder: SweepFolder, jobs: Sequence[dict[str, Any]]) -> str:
+    """Changes whenever the jobs may.
 
-
-def _read_head(folder: SweepFolder) -> dict[str, Any]:
-    try:
-        return _read_plan(folder)[0]
-    except (OSError, ValueError):
-        return {}
-
-
-def _key(folder: SweepFolder, files: list[str]) -> str:
-    """Changes whenever the jobs may: the sweep file, this version, the code that names jobs, files that count."""
-    digest = hashlib.sha256(longshift.__version__.encode())
-    package = Path(longshift.__file__).parent
-    sources = [*sorted((package / "methods").glob("*.py")), *sorted((package / "sweep").glob("*.py"))]
-    sources += [package / "training" / "run_config.py", package / "training" / "resolve_run.py"]
-    sources += [package / "data" / "images.py"]
-    for source in [folder.file, *sources, *plugin_files()]:
-        digest.update(hashlib.sha256(read_limited(source, MOST_TEXT)).digest())
-    for file in files:
-        digest.update(file_hash(Path(file)).encode())
+    They follow from the sweep file, from the code that names them (plugins, too), and from files whose contents count:
+    weights and vectors.
+    """
+    digest = hashlib.sha256(read_limited(folder.file, MOST_TEXT))
+    weights = {job["run"]["weights"] for job in jobs} - {None}
+    vectors = {str(vector_file(name)) for name in {job["run"]["data"] for job in jobs} if holds_vectors(name)}
+    sources = Path(longshift.__file__).parent.rglob("*.py")
+    for path in (*sorted(sources), *plugin_files(), *map(Path, sorted(weights | vectors))):
+        status = path.stat() if path.exists() else None
+        digest.update(f"{path} {status and (status.st_size, status.st_mtime_ns)}".encode())
     return digest.hexdigest()
-
-
-def _files_that_count(sweep: Sweep) -> list[str]:
-    """Weights and vectors: a run's fingerprint follows from their contents."""
-    found: dict[str, None] = {}
-    for config in (case.config for case in sweep.cases):
-        named = (config.weights, str(vector_file(config.data)) if config.vectors else None)
-        found |= dict.fromkeys(name for name in named if name)
-    return list(found)

@@ -1,25 +1,268 @@
-"""The sweep file: what is compared, on what, how often and for how long. Every mistake in it is reported at once."""
+"""The sweep file: what is compared, on what, how often and for how long.
+
+Pydantic models check all that can be checked without the data. Every mistake in the file is reported at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from longshift.errors import ConfigError, LongshiftError, UsageError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic.dataclasses import dataclass as checked_dataclass
+from pydantic_core import PydanticCustomError
+
+from longshift.data import EMBEDDED, get_benchmark
+from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
 from longshift.io import read_toml
-from longshift.methods import all_methods, get_method, methods_without_presets
+from longshift.methods import all_methods, expected_and_got, get_method, methods_without_presets
 from longshift.progress import Bar, no_bar
-from longshift.settings import find_target
-from longshift.sweep.sweep_file_models import ALL, DatasetTable, SweepTable, read_tables
-from longshift.sweep.sweep_folder import SweepFolder
+from longshift.settings import canonical_setting, find_target
+from longshift.sweep.jobs import PER_TRIAL
+from longshift.sweep.sweep_folder import SweepFolder, absolute, store_of
 from longshift.training import OpenDataset, RunConfig, Runtime, parse_run_config
+
+MOST_TRIALS = 1000
+ALL = "all"
+# What the expansion decides; a table of run keys may not.
+EXPANDED = ("data", "benchmark", "setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
+STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def _mistake(text: str) -> PydanticCustomError:
+    return PydanticCustomError("longshift", "{text}", {"text": text})
+
+
+def _absolute(path: str, info: ValidationInfo) -> str:
+    """Paths are meant from the file's folder."""
+    return absolute(path, (info.context or {})["base"])
+
+
+def _names(value: object) -> object:
+    """A list of names; the word "all" stands for one."""
+    if value != ALL and not isinstance(value, list):
+        raise _mistake(f'expected "all" or a list of names, got {value!r}')
+    return [ALL] if value == ALL else value
+
+
+def _numbered(value: object) -> object:
+    """Trials by their numbers, or how many there are, from trial 0 on."""
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIALS:
+        return tuple(range(value))
+    if not isinstance(value, list):
+        raise _mistake(
+            f"expected a number of trials from 1 to {MOST_TRIALS}, or a list such as [3, 4, 5], got {value!r}"
+        )
+    return [item for place, item in enumerate(value) if item not in value[:place]]
+
+
+def _path(value: str, info: ValidationInfo) -> str:
+    return value if value in EMBEDDED else _absolute(value, info)
+
+
+def _method(value: str) -> str:
+    """The registered name of a method."""
+    if value.casefold() == ALL:
+        return ALL
+    try:
+        return get_method(value).info.name
+    except LongshiftError as error:
+        raise _mistake(str(error)) from error
+
+
+def _setting(value: str, info: ValidationInfo) -> str:
+    if Path(value).suffix.lower() in (".json", ".csv"):
+        return _absolute(value, info)
+    try:
+        return canonical_setting(value)
+    except LongshiftError as error:
+        raise _mistake(str(error)) from error
+
+
+def _row_name(value: object) -> object:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise _mistake(f"expected a word or a few, got {value!r}")
+    if "+" in value:
+        raise _mistake('expected no "+", which marks the rows of averaged weights ("ndcl+ema")')
+    return value
+
+
+TrialNumber = Annotated[int, Field(ge=0, lt=MOST_TRIALS)]
+Names = Annotated[list[str], BeforeValidator(_names)]
+MethodName = Annotated[str, AfterValidator(_method)]
+FilePath = Annotated[str, AfterValidator(_path)]
+
+
+class DatasetTable(BaseModel):
+    """One of the [[datasets]]."""
+
+    model_config = STRICT
+
+    path: FilePath = Field(..., min_length=1)
+    name: str | None = None
+    benchmark: str | None = None
+    targets: Names | None = None
+
+    @field_validator("benchmark")
+    @classmethod
+    def _known(cls, value: str | None) -> str | None:
+        try:
+            return None if value is None else get_benchmark(value).name
+        except LongshiftError as error:
+            raise _mistake(str(error)) from error
+
+
+class RunTable(RunConfig):
+    """[run] and [overrides.METHOD]: any key of a run that the sweep itself does not decide."""
+
+    own_keys: ClassVar[tuple[str, ...]] = ()
+
+    target: str = ""
+    weights: FilePath | None = None
+
+    @field_validator(*EXPANDED, mode="before")
+    @classmethod
+    def _not_expanded(cls, value: object, info: ValidationInfo) -> object:
+        if info.field_name not in cls.own_keys:
+            raise _mistake("follows from the sweep's own keys and cannot be set here")
+        return value
+
+    def given(self) -> dict[str, Any]:
+        """The keys that the table has."""
+        return self.model_dump(include=self.model_fields_set - {"name", "method"})
+
+
+class VariantTable(RunTable):
+    """One of the [[variants]]: a method again, with other values, as a row of its own."""
+
+    own_keys: ClassVar[tuple[str, ...]] = ("method",)
+
+    name: Annotated[str, BeforeValidator(_row_name)]
+    method: MethodName
+
+
+@checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class RuntimeTable(Runtime):
+    """[runtime]: weights are not kept unless asked for, and the launcher gives the device."""
+
+    keep_model: bool = False
+
+    @field_validator("cache")
+    @classmethod
+    def _from_file(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if value is None:
+            return None
+        base, path = (info.context or {})["base"], Path(_absolute(str(value), info))
+        if not path.resolve().is_relative_to(base.resolve()):  # a stranger's sweep could fill any folder
+            raise _mistake(f"expected a folder inside {base}, got {value}; name others by --cache")
+        return path
+
+    @field_validator("device", mode="before")
+    @classmethod
+    def _from_launcher(cls, value: object) -> object:
+        raise _mistake("is an option of `longshift sweep run` and cannot be set here")
+
+
+class SweepTable(BaseModel):
+    """The whole file."""
+
+    model_config = STRICT
+
+    datasets: list[DatasetTable] = Field(default_factory=list)
+    settings: list[Annotated[str, AfterValidator(_setting)]] = Field(default_factory=list)
+    targets: Names = Field(default_factory=lambda: [ALL])
+    methods: Annotated[list[MethodName], BeforeValidator(_names)] = Field(default_factory=lambda: [ALL])
+    variants: list[VariantTable] = Field(default_factory=list)
+    trials: Annotated[tuple[TrialNumber, ...], BeforeValidator(_numbered)] = Field((0, 1, 2), min_length=1)
+    draws: int = Field(10, ge=1, le=PER_TRIAL)
+    store: FilePath = Field(".", validate_default=True)
+    run: RunTable = Field(default_factory=RunTable)
+    overrides: dict[MethodName, RunTable] = Field(default_factory=dict)
+    runtime: RuntimeTable = Field(default_factory=RuntimeTable)
+
+
+def read_tables(raw: Mapping[str, Any], base: Path) -> tuple[SweepTable, list[str]]:
+    """The correct part of a sweep file and the mistakes in the rest, so that one does not hide those in another."""
+    good, mistakes = copy.deepcopy(dict(raw)), dict[tuple[str, str], str]()
+    while True:
+        try:
+            return SweepTable.model_validate(good, context={"base": base}), list(mistakes.values())
+        except ValidationError as error:
+            problems = error.errors()
+        if not mistakes:  # later ones only follow from what was removed
+            for problem in problems:
+                place, text = _told(problem, raw)
+                mistakes.setdefault(place, text)  # each branch of a union has an error of its own: one is enough
+        before = copy.deepcopy(good)
+        # All places are found before any is removed: the second error at a place must not remove what is around it.
+        for container, key in [_deepest(good, problem["loc"]) for problem in problems]:
+            container[key] = None
+        good = _pruned(good)
+        assert good != before, problems  # something is removed each time, so that this ends
+
+
+def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
+    """The place of a mistake, and the mistake in words."""
+    where, keys, known = _place([part for part in problem["loc"] if part != "[key]"], raw)
+    name = ".".join(str(key) for key in keys[:2] if not isinstance(key, int))
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        text = unknown_name("key", name, known)
+    elif problem["type"] == "missing":
+        text = f"{name}: is required"
+    else:
+        words = expected_and_got(problem)
+        text = f"{name}: {words}" if name else words
+    return (where, ".".join(map(str, keys[:2]))), where + text
+
+
+def _place(path: Sequence[Any], raw: Mapping[str, Any]) -> tuple[str, Sequence[Any], Iterable[str]]:
+    """The table that a path leads into, in words, the rest of the path, and the keys that the table may have."""
+    table, *rest = path
+    if table in ("run", "runtime") and rest:
+        return f"[{table}] ", rest, RunTable.model_fields if table == "run" else Runtime.__dataclass_fields__
+    if table == "overrides" and len(rest) > 1:
+        return f"[overrides.{rest[0]}] ", rest[1:], RunTable.model_fields
+    if table in ("variants", "datasets") and rest:
+        entry = raw[table][rest[0]]
+        name = entry.get("name" if table == "variants" else "path") if isinstance(entry, dict) else None
+        title = name if isinstance(name, str) and name.strip() else f"number {rest[0] + 1}"
+        known = VariantTable.model_fields if table == "variants" else DatasetTable.model_fields
+        return f"[[{table}]] {title}: ", rest[1:], known
+    return "", path, SweepTable.model_fields
+
+
+def _deepest(values: Any, path: Sequence[Any]) -> tuple[Any, Any]:
+    """The last part of a path that exists: what holds it, and its key there."""
+    found: tuple[Any, Any] = (values, path[0])
+    for part in path:
+        if not ((isinstance(values, dict) and part in values) or (isinstance(values, list) and isinstance(part, int))):
+            break
+        found, values = (values, part), values[part]
+    return found
+
+
+def _pruned(value: Any) -> Any:
+    """The values without those that were set to None, which TOML does not have."""
+    if isinstance(value, dict):
+        return {key: _pruned(item) for key, item in value.items() if item is not None}
+    return [_pruned(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRow:
     """What has a row in the tables: a method, or a variant of one."""
 
     name: str
@@ -61,8 +304,14 @@ class Sweep:
     cases: tuple[Case, ...]
 
 
-def read_sweep(directory: Path, bar: Bar = no_bar) -> Sweep:
-    """Read and check DIR/sweep.toml; a `ConfigError` lists every mistake."""
+def read_sweep(directory: Path, bar: Bar = no_bar, cache: Path | None = None) -> Sweep:
+    """Read and check DIR/sweep.toml; a `ConfigError` lists every mistake.
+
+    Args:
+        directory: The sweep's folder.
+        bar: Shows that data are read.
+        cache: Folder of decoded images in place of the one in the file.
+    """
     folder = SweepFolder(Path(directory))
     if not folder.file.exists():
         raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
@@ -74,6 +323,7 @@ def read_sweep(directory: Path, bar: Bar = no_bar) -> Sweep:
         mistakes.append("methods: expected a method or [[variants]] to compare, got none")
     rows = _good_rows(list(_rows(table, methods)), mistakes)
     settings, runtime = tuple(dict.fromkeys(table.settings)), Runtime(**asdict(table.runtime))
+    runtime = replace(runtime, cache=cache or runtime.cache)
     datasets: list[Dataset] = []
     cases: list[Case] = []
     for entry in table.datasets:
@@ -96,7 +346,7 @@ def read_sweep(directory: Path, bar: Bar = no_bar) -> Sweep:
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)), str(folder.file))
     return Sweep(
-        SweepFolder(folder.path, Path(table.store)), tuple(datasets), settings, methods,
+        SweepFolder(folder.path, store_of(raw, folder.path)), tuple(datasets), settings, methods,
         tuple(variant.name for variant in table.variants), table.trials, table.draws,
         runtime, tuple(cases),
     )  # fmt: skip
@@ -120,18 +370,18 @@ def _name_mistakes(table: SweepTable) -> list[str]:
     return found
 
 
-def _rows(table: SweepTable, methods: Iterable[str]) -> Iterator[Row]:
+def _rows(table: SweepTable, methods: Iterable[str]) -> Iterator[ComparedRow]:
     """What is compared, with its run keys: [run], the method's own on top, then the variant's."""
     run = table.run.given()
     own = {get_method(name).info.name: keys.given() for name, keys in table.overrides.items()}
     for method in methods:
         name = get_method(method).info.name
         values = merged(common_values(run, method), own.get(name, {}), {"method": method})
-        yield Row(name, values, f"[overrides.{name}]")
+        yield ComparedRow(name, values, f"[overrides.{name}]")
     for variant in table.variants:
         above = own.get(get_method(variant.method).info.name, {})
         values = merged(common_values(run, variant.method), above, variant.given(), {"method": variant.method})
-        yield Row(variant.name, values, f"[[variants]] {variant.name}:")
+        yield ComparedRow(variant.name, values, f"[[variants]] {variant.name}:")
 
 
 def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,9 +401,9 @@ def common_values(run: Mapping[str, Any], method: str) -> dict[str, Any]:
     return {**run, "hparams": {name: v for name, v in run.get("hparams", {}).items() if name not in unused}}
 
 
-def _good_rows(rows: list[Row], mistakes: list[str]) -> list[Row]:
+def _good_rows(rows: list[ComparedRow], mistakes: list[str]) -> list[ComparedRow]:
     """The rows whose keys go together; a mistake in all of them is one of [run]."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[ComparedRow]] = {}
     for row in rows:
         try:
             parse_run_config({**row.values, "target": ""})

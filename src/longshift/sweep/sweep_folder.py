@@ -1,21 +1,28 @@
-"""Paths of a sweep: the sweep's folder and the store of jobs, which several sweeps may share.
+"""The folder of a sweep, the store of its runs (which several sweeps may share), and the cache of both.
 
 DIR/sweep.toml        the sweep
-DIR/plan.jsonl        its jobs, written by `plan` and `run`
 DIR/runs.parquet      a table of runs made elsewhere or collected earlier (or runs.csv): its jobs count as finished
+DIR/cache.parquet     the jobs of the sweep and the rows of the finished ones: a cache that can be deleted
 DIR/cancel            changes when `cancel` is called
-STORE/jobs/ID/        the folder of a run, as `longshift train` writes it; failure.json if it raised an error
-STORE/claims/ID       names the process that runs the job, which holds ID.lock next to it
-STORE/index.tsv       one line per finished job: a cache, made again where it is missing or stale
-STORE/quarantine/     results that could not be trusted
+STORE/jobs/ID/        the folder of a run, as `longshift train` writes it
+
+The folder of a run is its state: result.json says that it is finished, failure.json that it failed, a lease whose time
+stamp is fresh that it is running; a run without any of them is waiting.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from longshift.io import FileIn
+from longshift.data import read_parquet
+from longshift.errors import LongshiftError
+from longshift.io import FileIn, replacing, require_inside
 
 ID_LENGTH = 16  # hex digits of the fingerprint in a folder's name
 
@@ -31,6 +38,14 @@ def absolute(path: str, base: Path) -> str:
     return str(given if given.is_absolute() else (base / given).resolve())
 
 
+def store_of(raw: Mapping[str, Any], directory: Path) -> Path:
+    """The store that a sweep file names; one inside the sweep's folder must not be a link to somewhere else."""
+    name = str(raw.get("store", "."))
+    if (Path(os.path.abspath(directory)) / name).is_relative_to(os.path.abspath(directory)) and ".." not in name:
+        require_inside(directory / name, directory)
+    return Path(absolute(name, directory))
+
+
 @dataclass(frozen=True)
 class SweepFolder:
     """Paths of a sweep."""
@@ -39,7 +54,7 @@ class SweepFolder:
     store_path: Path | None = None
 
     file = FileIn("sweep.toml")
-    plan = FileIn("plan.jsonl")
+    cache = FileIn("cache.parquet")
     cancel = FileIn("cancel")
 
     @property
@@ -50,7 +65,7 @@ class SweepFolder:
 
     @property
     def store(self) -> StoreFolder:
-        """The store of jobs."""
+        """The store of runs."""
         return StoreFolder(self.store_path or self.path)
 
 
@@ -61,18 +76,85 @@ class StoreFolder:
     path: Path
 
     jobs = FileIn("jobs")
-    claims = FileIn("claims")
-    index = FileIn("index.tsv")
-    quarantine = FileIn("quarantine")
 
     def job(self, fingerprint: str) -> Path:
-        """The folder of a job."""
+        """The folder of a run."""
         return self.jobs / job_id(fingerprint)
 
-    def claim(self, fingerprint: str) -> Path:
-        """The lock of a job."""
-        return self.claims / job_id(fingerprint)
-
     def failure(self, fingerprint: str) -> Path:
-        """What went wrong with a job."""
+        """The error of a failed run."""
         return self.job(fingerprint) / "failure.json"
+
+
+@dataclass(frozen=True)
+class CachedRow:
+    """The row of a finished run as JSON, and the time stamp of the result it was read from."""
+
+    stamp: int
+    state: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What cache.parquet holds.
+
+    Attributes:
+        jobs: The values of each job of the sweep, in order.
+        key: Changes whenever the jobs may.
+        versions: The version of each dataset when the jobs were named.
+        rows: Finished runs by fingerprint.
+        columns: Changes whenever the rows may.
+    """
+
+    jobs: Sequence[dict[str, Any]] = ()
+    key: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, CachedRow] = field(default_factory=dict)
+    columns: str = ""
+
+
+_ABOUT = b"longshift"  # key of the file's metadata
+_TEXTS = ("fingerprint", "dataset", "method", "run", "state", "line")
+_NUMBERS = ("trial", "draw", "stamp")
+
+
+def read_cache(folder: SweepFolder) -> Cache:
+    """The cache of a sweep; an empty one where there is none or it cannot be read."""
+    if not folder.cache.is_file():
+        return Cache()
+    try:
+        table = read_parquet(folder.cache)
+        about = json.loads(table.schema.metadata[_ABOUT])
+        values = {name: table.column(name).to_pylist() for name in (*_TEXTS, *_NUMBERS)}
+        names = ("fingerprint", "dataset", "method", "trial", "draw")
+        jobs = [
+            {**dict(zip(names, job, strict=True)), "run": json.loads(run)}
+            for *job, run in zip(*(values[name] for name in names), values["run"], strict=True)
+            if run
+        ]
+        kept = zip(*(values[name] for name in ("fingerprint", "stamp", "state", "line")), strict=True)
+        rows = {fingerprint: CachedRow(*row) for fingerprint, *row in kept if row[-1]}
+        return Cache(jobs, about["key"], about["versions"], rows, about["columns"])
+    except Exception:  # only a cache: pyarrow raises nearly anything on a damaged file
+        return Cache()
+
+
+def write_cache(folder: SweepFolder, cache: Cache) -> None:
+    """Replace the cache of a sweep, where its folder may be written to."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    empty = {"trial": 0, "draw": 0, "dataset": "", "method": "", "run": ""}
+    listed = [{**job, "run": json.dumps(job["run"])} for job in cache.jobs]
+    planned = {job["fingerprint"] for job in listed}
+    listed += [{**empty, "fingerprint": name} for name in cache.rows if name not in planned]
+    left = dict(cache.rows)  # two jobs may rest on one run, whose row is kept once
+    none = CachedRow(0, "", "")
+    lines = [{**job, **vars(left.pop(job["fingerprint"], none))} for job in listed]
+    types = {**dict.fromkeys(_TEXTS, pa.string()), **dict.fromkeys(_NUMBERS, pa.int64())}
+    about = {"key": cache.key, "versions": cache.versions, "columns": cache.columns}
+    schema = pa.schema(types, metadata={_ABOUT: json.dumps(about).encode()})
+    table = pa.table({name: pa.array([line[name] for line in lines], kind) for name, kind in types.items()}, schema)
+    with contextlib.suppress(LongshiftError), replacing(folder.cache) as temporary:  # a read-only sweep can be read
+        pq.write_table(table, temporary, compression="zstd", write_statistics=False)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from longshift.errors import LongshiftError
 from longshift.progress import Bar, no_bar
 from longshift.settings import Split
-from longshift.sweep.job_store import FINISHED, Entry
 from longshift.sweep.jobs import Job
+from longshift.sweep.state import FINISHED, JobState
 from longshift.training import SETS, RunConfig, Runtime, StepTimer, Stopwatch, Task, TaskCache, Trainer, resolve_device
 
 MEASURED = 100  # samples of each set that are evaluated to measure the time on a processor
@@ -36,7 +36,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class TimeEstimate:
     """The expected time of the remaining jobs."""
 
     jobs: int
@@ -49,20 +49,20 @@ class Estimate:
 
 
 def estimate(
-    jobs: Iterable[Job], entries: Mapping[str, Entry], runtime: Runtime, device: str = "auto", bar: Bar = no_bar
-) -> Estimate:
+    jobs: Iterable[Job], states: Mapping[str, JobState], runtime: Runtime, device: str = "auto", bar: Bar = no_bar
+) -> TimeEstimate:
     """Measure each kind of job that is left once, with its default hyper-parameters.
 
     Nothing is compiled on a CPU, where that takes minutes per method: with `compile = "on"`, the steps of the sweep are
     faster than measured there, but the time of compiling is not counted.
     """
     listed = list(jobs)
-    left = [job for job in listed if entries[job.fingerprint].state not in FINISHED]
+    left = [job for job in listed if states[job.fingerprint].state not in FINISHED]
     finished: dict[Kind, list[float]] = {}
     for job in listed:
-        entry = entries[job.fingerprint]
-        if entry.state == "done" and not entry.elsewhere:  # a table of runs has the times of another machine
-            finished.setdefault(_kind(job), []).append(float(entry.row()["seconds_per_step"]))
+        found = states[job.fingerprint]
+        if found.state == "done" and not found.in_table:  # a table of runs has the times of another machine
+            finished.setdefault(_kind(job), []).append(float(found.row()["seconds_per_step"]))
     tasks = TaskCache(runtime)
     kinds: dict[Kind, Job] = {}
     splits: dict[str, Split] = {}
@@ -89,7 +89,7 @@ def estimate(
     per_method: dict[str, list[float]] = {}
     for (method, _, _), cost in costs.items():
         per_method.setdefault(method, []).append(cost.seconds_per_step)
-    return Estimate(len(left), seconds, {name: statistics.mean(values) for name, values in per_method.items()})
+    return TimeEstimate(len(left), seconds, {name: statistics.mean(values) for name, values in per_method.items()})
 
 
 def _kind(job: Job) -> Kind:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast, get_args
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.io import locked, read_json, write_json
+from longshift.io import locked, read_json, require_inside, write_json
 from longshift.training.run_config import RunConfig
 
 TrackerKind = Literal["tensorboard", "mlflow"]
@@ -45,6 +45,8 @@ def open_tracker(kind: TrackerKind, folder: Path, config: RunConfig, root: Path 
     TensorBoard writes into the run's folder; MLflow into ROOT/mlflow.db (by default next to the run's folder), which
     all runs there share. A resumed run continues in the tracker as well.
     """
+    require_inside(folder / "tensorboard", folder)
+    require_inside((root or folder.parent) / "mlflow.db", root or folder.parent)
     style = config.style_config()
     tables = {"hparams": config.method_config().to_dict(), "style": style.to_dict() if style else {}}
     run = {name: value for name, value in config.model_dump(exclude=set(tables)).items() if value is not None}

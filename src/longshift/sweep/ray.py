@@ -1,8 +1,7 @@
-"""The Ray launcher: jobs as tasks on a cluster.
+"""The Ray launcher: jobs as tasks on a cluster whose nodes all see the store under the same path.
 
-Ray finds a node with enough processors (and a share of a GPU) for each job. A job whose worker or node is lost runs
-again; in a shared folder it resumes from its checkpoint. Where nodes do not share a folder, a job runs in a folder of
-its node and its small files are sent back as bytes; the process that started the sweep holds the job's lock.
+Ray finds a node with enough processors (and a share of a GPU) for each job. A job whose worker or node is lost resumes
+from its checkpoint.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import dataclasses
 import importlib
 import os
 import socket
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,21 +19,18 @@ from typing import Any
 
 from longshift.data import cores
 from longshift.errors import LongshiftError, UsageError
-from longshift.io import cannot_write, replacing
 from longshift.registry import VARIABLE, plugin_files
-from longshift.sweep import job_claims as claims
-from longshift.sweep.job_store import FINISHED, Outcome, quarantine, record_finished, state_of, write_failure
 from longshift.sweep.jobs import Job
-from longshift.sweep.launchers import Launch
-from longshift.sweep.run_job import disk_full, execute
+from longshift.sweep.launch import Launch
+from longshift.sweep.state import Outcome, write_failure
 from longshift.sweep.sweep_folder import StoreFolder
+from longshift.sweep.worker import execute
 from longshift.training import Runtime, TaskCache, TrackerKind
 
 MOST_LOSSES = 10  # of workers of one job; more than on one machine, because nodes come and go
 MOST_IN_A_ROW = 6  # lost workers of several jobs; more than a few nodes lose at once
+POLL_SECONDS = 0.2
 CLUSTER_GONE = "the Ray cluster does not run jobs any more; start it again"
-LAST = "result.json"  # written after everything else: its presence says that a job is finished
-Files = dict[str, bytes]
 
 
 def run_ray(launch: Launch) -> None:
@@ -89,24 +83,24 @@ class Driver:
         strategies = importlib.import_module("ray.util.scheduling_strategies")
         here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.flag = ray.remote(num_cpus=0, scheduling_strategy=here)(StopFlag).remote()
-        self.flights: dict[Any, tuple[Job, claims.Claim | None]] = {}
+        self.pending: dict[Any, Job] = {}
         self.losses: list[str] = []  # jobs whose workers were lost since the last job that ended
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Run until no job is left or `stop` is true."""
         stopping = False
-        while self.flights or (self.job_queue.open and not stopping):
+        while self.pending or (self.job_queue.open and not stopping):
             if not stopping and (stop() or self.job_queue.trouble):
                 stopping = True
                 self.flag.ask.remote()
             if not stopping:
                 self._launch()
             self.job_queue.tell()
-            ready, _ = self.ray.wait(list(self.flights), timeout=0.2) if self.flights else ([], [])
-            if not self.flights:
-                time.sleep(0.2)  # what is left runs elsewhere
-            for flight in ready:
-                self._land(flight)
+            ready, _ = self.ray.wait(list(self.pending), timeout=POLL_SECONDS) if self.pending else ([], [])
+            if not self.pending:
+                time.sleep(POLL_SECONDS)  # what is left runs elsewhere
+            for task in ready:
+                self._collect(task)
         self.job_queue.tell()
 
     def _room(self) -> int:
@@ -123,46 +117,24 @@ class Driver:
         return 1 / self.options.jobs_per_gpu if on_gpu else 0.0
 
     def _launch(self) -> None:
-        while len(self.flights) < self._room() and (job := self.job_queue.next_job()) is not None:
+        store, threads = StoreFolder(self.job_queue.store.path.resolve()), self.options.threads
+        while len(self.pending) < self._room() and (job := self.job_queue.next_job()) is not None:
             share = self._gpu_share(self.ray.cluster_resources())
-            store, threads = self.job_queue.store, self.options.threads
             # Retries are ours: only we know whether the job was finished before its worker was lost.
-            needs = {"num_cpus": threads, "num_gpus": share, "max_retries": 0}
-            if self.options.shared_folder:
-                task = self.ray.remote(**needs)(run_shared)
-                absolute = StoreFolder(store.path.resolve())
-                flight = task.remote(job, absolute, self.runtime, threads, self.flag, self.track)
-                self.flights[flight] = (job, None)
-                continue
-            claim = claims.take(store.claim(job.fingerprint))
-            if claim is None:
-                self.job_queue.finish(job, Outcome("busy"))
-                continue
-            claim.__enter__()
-            quarantine(store, job.fingerprint)
-            task = self.ray.remote(**needs)(run_apart)
-            files = read_files(store.job(job.fingerprint))
-            flight = task.remote(job, files, self.runtime, threads, self.flag)
-            self.flights[flight] = (job, claim)
+            task = self.ray.remote(num_cpus=threads, num_gpus=share, max_retries=0)(run_task)
+            self.pending[task.remote(job, store, self.runtime, threads, self.flag, self.track)] = job
 
-    def _land(self, flight: Any) -> None:
-        job, claim = self.flights.pop(flight)
+    def _collect(self, task: Any) -> None:
+        job = self.pending.pop(task)
         try:
-            outcome, files = self.ray.get(flight)
-            if claim is not None:
-                outcome = self._keep(job, outcome, files)
-            self.job_queue.finish(job, outcome)
+            self.job_queue.finish(job, self.ray.get(task))
+            self.losses.clear()
         except self.ray.exceptions.RayTaskError as error:  # an error outside the job itself, e.g. on import
             text = str(error).strip()
             write_failure(self.job_queue.store, job.fingerprint, text.splitlines()[-1] if text else "no message", text)
             self.job_queue.finish(job, Outcome("failed", text))
         except self.ray.exceptions.RayError as error:
             self._lost(job, error)
-        else:
-            self.losses.clear()
-        finally:
-            if claim is not None:
-                claim.__exit__(None, None, None)
 
     def _lost(self, job: Job, error: Exception) -> None:
         """A worker is gone: with its node, or by what the job did.
@@ -180,20 +152,7 @@ class Driver:
             self.job_queue.died(job, why, MOST_LOSSES)
         else:
             self.job_queue.finish(job, Outcome("stopped", why))
-            time.sleep(0.2)  # a node that comes back takes a moment
-
-    def _keep(self, job: Job, outcome: Outcome, files: Files) -> Outcome:
-        try:
-            write_files(self.job_queue.store.job(job.fingerprint), files)
-            if outcome.kind == "done":
-                record_finished(self.job_queue.store, job.fingerprint)
-                if state_of(self.job_queue.store, job.fingerprint) not in FINISHED:
-                    return Outcome("stopped", "its result is incomplete")
-        except (LongshiftError, OSError) as error:
-            if disk_full(error, self.job_queue.store.path):
-                return Outcome("full", str(error))
-            raise
-        return outcome
+            time.sleep(POLL_SECONDS)  # a node that comes back takes a moment
 
 
 class StopFlag:
@@ -214,46 +173,10 @@ class StopFlag:
 _tasks: dict[tuple[Path | None, str], TaskCache] = {}  # one per worker process: Ray uses it for many jobs
 
 
-def run_shared(
+def run_task(
     job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None
-) -> tuple[Outcome, Files]:
-    """Run a job on a node that sees the store."""
-    return _run(job, store, runtime, threads, flag, track), {}
-
-
-def run_apart(job: Job, files: Files, runtime: Runtime, threads: int, flag: Any) -> tuple[Outcome, Files]:
-    """Run a job on a node that does not see the store, in a folder of the node; a lost job can resume there."""
-    store = node_store()
-    folder = store.job(job.fingerprint)
-    if not (folder / "resume.pt").exists():
-        write_files(folder, files)
-    (folder / LAST).unlink(missing_ok=True)
-    store.failure(job.fingerprint).unlink(missing_ok=True)
-    outcome = _run(job, store, runtime, threads, flag, None)
-    found = read_files(folder)
-    if outcome.kind in ("done", "failed"):
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()
-    return outcome, found
-
-
-def node_store() -> StoreFolder:
-    """Where a node without the shared folder keeps the jobs it runs."""
-    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")  # Windows has no getuid
-    folder = Path(tempfile.gettempdir()) / f"longshift-ray-{user}"
-    # Its name is known to everybody, and so anybody could have put a folder or a link there.
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    if not stat.S_ISDIR(status.st_mode) or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
-        raise LongshiftError(f"{folder} belongs to somebody else. Remove it, or set TMPDIR to a folder of your own.")
-    return StoreFolder(folder)
-
-
-def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None) -> Outcome:
+) -> Outcome:
+    """Run a job on a node."""
     import torch
 
     torch.set_num_threads(threads)
@@ -274,19 +197,3 @@ def _run(job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any
         return execute(job, store, runtime, tasks, stop.is_set, track)
     finally:
         ended.set()
-
-
-def read_files(folder: Path) -> Files:
-    """The files of a job; none where there is no folder."""
-    if not folder.is_dir():
-        return {}
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file() and path.name[0] != "."}
-
-
-def write_files(folder: Path, files: Files) -> None:
-    """Put a job's files in place, the result last; a checkpoint that the job no longer has is removed."""
-    for name in sorted(files, key=lambda name: name == LAST):
-        with replacing(folder / name) as temporary:
-            temporary.write_bytes(files[name])
-    if LAST in files:
-        (folder / "resume.pt").unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The local launcher: worker processes, one job at a time each.
 
-A worker holds the lock of its job, so the job is free again however the worker ends. A worker stops cleanly on request,
-and when the process that started it is gone, which closes the pipe.
+A worker holds the folder of its run, so the job is free again however the worker ends. A worker stops cleanly on
+request, and when the process that started it is gone, which closes the pipe.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from multiprocessing.context import SpawnProcess
 
 from longshift.data import cores
 from longshift.errors import LongshiftError, UsageError
-from longshift.sweep.job_queue import JobQueue
-from longshift.sweep.job_store import Outcome
 from longshift.sweep.jobs import Job
+from longshift.sweep.launch import JobQueue
+from longshift.sweep.state import Outcome
 from longshift.sweep.sweep_folder import StoreFolder
 from longshift.training import ENDINGS, Runtime, TrackerKind
 
@@ -77,7 +77,7 @@ def work(connection: Connection, slot: Slot, store: StoreFolder, runtime: Runtim
             signal.signal(ending, lambda number, frame: None)
     import torch
 
-    from longshift.sweep.run_job import execute
+    from longshift.sweep.worker import execute
     from longshift.training import TaskCache
 
     torch.set_num_threads(slot.threads)
@@ -130,26 +130,26 @@ def run_local(
     track: TrackerKind | None = None,
 ) -> None:
     """Run all jobs of the queue; return when none is left, when asked to stop, or in trouble (see `JobQueue`)."""
-    pool = Pool(job_queue, runtime, track)
+    team = LocalWorkers(job_queue, runtime, track)
     for slot in slots[: len(job_queue.waiting)]:
-        pool.start(slot)
+        team.start(slot)
     stopping = False
     try:
-        while pool.workers:
+        while team.workers:
             if not stopping and (stop() or job_queue.trouble or not job_queue.open):
                 stopping = True
-                for worker in pool.workers:
+                for worker in team.workers:
                     _tell(worker.connection, STOP)
             if not stopping:
-                pool.hand_out()
+                team.hand_out()
             job_queue.tell()
-            wait([source for w in pool.workers for source in (w.connection, w.process.sentinel)], timeout=0.2)
-            for slot in pool.receive():
+            wait([source for w in team.workers for source in (w.connection, w.process.sentinel)], timeout=0.2)
+            for slot in team.receive():
                 if not stopping:
-                    pool.start(slot)
+                    team.start(slot)
         job_queue.tell()
     finally:
-        for worker in pool.workers:
+        for worker in team.workers:
             worker.process.kill()
 
 
@@ -167,11 +167,11 @@ def _safe_path() -> Iterator[None]:
             os.environ[SAFE_PATH] = before
 
 
-class Pool:
+class LocalWorkers:
     """The worker processes of one `run` command."""
 
     def __init__(self, job_queue: JobQueue, runtime: Runtime, track: TrackerKind | None) -> None:
-        self.job_queue, self.workers, self.stillborn = job_queue, list[Worker](), 0
+        self.job_queue, self.workers, self.failed_starts = job_queue, list[Worker](), 0
         self._runtime, self._track = runtime, track
 
     def start(self, slot: Slot) -> None:
@@ -200,35 +200,30 @@ class Pool:
             gone = not worker.process.is_alive()  # checked before reading: its last message is then in the pipe
             try:
                 while worker.connection.poll():
-                    self._hear(worker, worker.connection.recv())
+                    message = worker.connection.recv()
+                    if message == READY:
+                        worker.ready = True
+                    elif isinstance(message, Outcome) and worker.job is not None:
+                        job, worker.job = worker.job, None
+                        self.job_queue.finish(job, message)
             except (EOFError, OSError):
                 worker.process.join(timeout=5)
                 gone = True
             if gone:
-                self._bury(worker)
+                self._remove(worker)
                 freed.append(worker.slot)
         return freed
 
-    def _hear(self, worker: Worker, message: object) -> None:
-        if message == READY:
-            worker.ready = True
-        elif isinstance(message, Outcome) and worker.job is not None:
-            job, worker.job = worker.job, None
-            self.job_queue.finish(job, message)
-
-    def _bury(self, worker: Worker) -> None:
+    def _remove(self, worker: Worker) -> None:
         self.workers.remove(worker)
         worker.connection.close()
-        why = _cause(worker.process.exitcode)
+        code = worker.process.exitcode or 0
+        hint = " (often: the machine ran out of memory)" if -code == KILLED else ""
+        why = f"killed by signal {-code}{hint}" if code < 0 else f"exit code {code}"
         if worker.job is not None:
             self.job_queue.died(worker.job, why, MOST_DEATHS)
-        self.stillborn = 0 if worker.ready else self.stillborn + 1
-        if self.stillborn >= MOST_DEATHS:
-            raise LongshiftError(f"{self.stillborn} workers in a row could not start ({why}); see the messages above")
-
-
-def _cause(code: int | None) -> str:
-    if code is not None and code < 0:
-        hint = " (often: the machine ran out of memory)" if -code == KILLED else ""
-        return f"killed by signal {-code}{hint}"
-    return f"exit code {code}"
+        self.failed_starts = 0 if worker.ready else self.failed_starts + 1
+        if self.failed_starts >= MOST_DEATHS:
+            raise LongshiftError(
+                f"{self.failed_starts} workers in a row could not start ({why}); see the messages above"
+            )

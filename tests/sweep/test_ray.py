@@ -1,4 +1,4 @@
-"""Ray for real: two nodes on one machine, one of which is lost while it runs a job."""
+"""Ray for real: a cluster on this machine, one of whose nodes is lost, and a command that is asked to stop."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from typing import Any
 
 import pytest
 
-from longshift.sweep.job_queue import make_queue
-from longshift.sweep.launchers import Launch, LaunchOptions
-from longshift.sweep.ray_launcher import node_store, run_ray
-from longshift.sweep.run_job import execute
-from longshift.training.task import TaskCache
+from longshift.errors import LongshiftError, UsageError
+from longshift.sweep import Launch, LaunchOptions, execute, make_queue
+from longshift.sweep.ray import run_ray
+from longshift.sweep.state import LEASE
+from longshift.training import Runtime, TaskCache
 from tests.commands import wait_for
 from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes
-
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
-pytestmark = pytest.mark.slow
-
 
 # Long enough that a node that is lost, or a command that stops, is in the middle of a job.
 FOUR: dict[str, Any] = {"run": {"image_size": 32, "steps": 40, "eval_every": 20, "evaluate": "full"}}
@@ -30,9 +26,26 @@ IMPATIENT = {
 }  # fmt: skip
 
 
+def test_without_ray_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str, *arguments: Any) -> Any:
+        raise ImportError(name)
+
+    job_queue = make_queue(small_plan(tmp_path / "s"))
+    monkeypatch.setattr("longshift.sweep.ray.importlib.import_module", absent)
+    with pytest.raises(UsageError, match=r"\.\[ray\]"):
+        run_ray(Launch(job_queue, LaunchOptions(), Runtime()))
+
+
+def test_a_cluster_that_is_not_there_is_named_at_once(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
+    with pytest.raises(LongshiftError, match=r"127\.0\.0\.1:1"):
+        run_ray(Launch(make_queue(small_plan(tmp_path / "s")), LaunchOptions(address="127.0.0.1:1"), Runtime()))
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A head node with one processor, for all tests: its worker imports torch once. The last test ends it."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
     from ray.cluster_utils import Cluster as Nodes
 
     with pytest.MonkeyPatch.context() as patch:
@@ -47,56 +60,37 @@ def cluster() -> Iterator[Any]:
             nodes.shutdown()
 
 
-def _undisturbed(folder: Path, **changes: Any) -> bytes:
-    run_here(small_plan(folder, **changes))
+@pytest.fixture(scope="module")
+def four_alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("alone")
+    run_here(small_plan(folder, **FOUR))
     return table_bytes(folder)
 
 
-@pytest.fixture(scope="module")
-def four_alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return _undisturbed(tmp_path_factory.mktemp("alone"), **FOUR)
-
-
-@pytest.mark.parametrize("shared", [False])
-def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, four_alone: bytes, shared: bool) -> None:
+@pytest.mark.slow
+def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, four_alone: bytes) -> None:
     second = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     plan = small_plan(tmp_path / "sweep", **FOUR)
     job_queue = make_queue(plan)
-    claims = (plan.folder.store if shared else node_store()).claims
     lost: list[int] = []
 
     def lose_a_node() -> bool:
-        # Asked many times a second; two claims say that both nodes are at work, each of which has one processor.
-        if not lost and claims.exists() and len(list(claims.glob("*.lock"))) > 1:
+        # Asked many times a second; two leases say that both nodes are at work, each of which has one processor.
+        if not lost and len(list(plan.folder.store.jobs.glob(f"*/{LEASE}"))) > 1:
             lost.append(job_queue.done)
             cluster.remove_node(second, allow_graceful=False)
         return False
 
-    run_ray(Launch(job_queue, LaunchOptions(device="cpu", shared_folder=shared), RUNTIME, lose_a_node))
+    run_ray(Launch(job_queue, LaunchOptions(device="cpu"), RUNTIME, lose_a_node))
     assert lost, "the two nodes never ran at the same time"
     assert not job_queue.deaths, "a job is blamed for the loss of its node"
     assert (job_queue.done, job_queue.failed, job_queue.trouble) == (job_queue.total, 0, "")
     assert table_bytes(tmp_path / "sweep") == four_alone
 
 
-def test_a_stop_keeps_checkpoints_and_the_sweep_goes_on(tmp_path: Path, cluster: Any) -> None:
-    run = {"image_size": 32, "steps": 200, "eval_every": 100}  # jobs are asked to stop once a second
-    changes: dict[str, Any] = {"draws": 1, "targets": ["ink"], "run": run}
-    expected = _undisturbed(tmp_path / "alone", **changes)
-    plan = small_plan(tmp_path / "sweep", **changes)
-    folder = plan.folder.store.jobs
-    job_queue = make_queue(plan)
-    run_ray(Launch(job_queue, LaunchOptions(device="cpu"), RUNTIME, lambda: any(folder.glob("*/resume.pt"))))
-    assert job_queue.done < job_queue.total
-    assert any(folder.glob("*/resume.pt"))
-    again = make_queue(plan)
-    run_ray(Launch(again, LaunchOptions(device="cpu"), RUNTIME))
-    assert (again.done, again.failed) == (1, 0)
-    assert table_bytes(tmp_path / "sweep") == expected
-
-
-# The last test: the cluster is gone afterwards.
+# The last test of the cluster, which is gone afterwards.
+@pytest.mark.slow
 def test_a_dead_raylet_fails_no_job(tmp_path: Path, cluster: Any, four_alone: bytes) -> None:
     """The node of the command itself: nothing can run any more, and `sweep run` resumes later."""
     plan = small_plan(tmp_path / "sweep", **FOUR)
@@ -112,7 +106,7 @@ def test_a_dead_raylet_fails_no_job(tmp_path: Path, cluster: Any, four_alone: by
     assert killed
     assert job_queue.failed == 0
     assert job_queue.done < job_queue.total
-    assert job_queue.trouble.startswith("the Ray cluster does not run jobs any more")
+    assert job_queue.trouble
     assert not list(plan.folder.store.jobs.glob("*/failure.json"))
     tasks = TaskCache()
 

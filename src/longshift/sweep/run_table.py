@@ -12,10 +12,11 @@ import pandas as pd
 from longshift.data import read_parquet
 from longshift.errors import LongshiftError, UsageError
 from longshift.io import replacing, require_regular
-from longshift.results.run_schema import ColumnType, column_names, machine_columns, run_columns
+from longshift.sweep.columns import ColumnType, column_names, machine_columns, run_columns
 from longshift.text import counted, csv_cell, from_csv_cell
 
 ORDER = ["dataset", "setting", "target", "method", "trial", "draw", "fingerprint"]
+KEYS = (*ORDER, "status")  # what every table must have; other columns may be newer than the table
 _ARROW = {"text": "string", "json": "string", "integer": "int64", "number": "float64"}
 _ZSTD_LEVEL = 19
 
@@ -85,7 +86,8 @@ def read_runs(path: Path | str) -> pd.DataFrame:
     """Read a table of runs.
 
     Args:
-        path: File that `write_runs` wrote. Columns that are not in the schema are ignored.
+        path: File that `write_runs` wrote. Columns that are not in the schema are ignored; values of columns that the
+            file lacks, because it is older, are missing.
 
     Returns:
         One row per run, with the columns, types and order of the schema.
@@ -98,7 +100,7 @@ def read_runs(path: Path | str) -> pd.DataFrame:
         >>> runs.groupby("method")["target_accuracy"].mean()  # doctest: +SKIP
     """
     header, columns = _contents(Path(path))
-    lacking = [c.name for c in run_columns() if c.name not in header and not c.optional]
+    lacking = [name for name in KEYS if name not in header]
     if lacking:
         raise LongshiftError(f"Expected a table of runs, got {path} without the columns {', '.join(lacking)}.")
     rows = len(next(iter(columns.values())))

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.results.run_schema import BALANCED, MEASURES
+from longshift.sweep.columns import BALANCED, MEASURES
 
 Rule = Literal["validation", "last", "oracle"]
 RULES: tuple[Rule, ...] = get_args(Rule)

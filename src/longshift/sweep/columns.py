@@ -1,22 +1,23 @@
-"""The columns of the table of runs. Each column is declared once, in this file.
+"""The columns of the table of runs, each declared once, and the row of a finished run.
 
-Reading and writing tables (CSV, Parquet), types, the row of a finished run and the table of columns in
-docs/reference/run-table.md follow from this list. Packages outside longshift add columns with `register_column`.
+Reading and writing tables (CSV, Parquet), types and the table of columns in docs/reference/run-table.md follow from
+this list. Packages outside longshift add columns with `register_column`.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError, UsageError
+from longshift.io import content_hash
 from longshift.registry import code_version, load_plugins
+from longshift.training import RunFolder, read_metrics, read_result
 
 # result.json, with the lines of metrics.jsonl as "evaluations".
 RunResult = Mapping[str, Any]
@@ -41,6 +42,8 @@ GAPS = {
     "posterior_sources": "discrepancy of class-mean posteriors among sources",
 }
 BALANCED = "validation_balanced"
+AVERAGES = ("ema", "swa")
+AVERAGED = "averaged"  # key of a row: the values that differ for the averaged weights, and the kind of average
 
 
 class BadResult(LongshiftError):
@@ -57,8 +60,7 @@ class RunColumn:
         meaning: One phrase for the documentation.
         read: Function from a run's result to the value; None for what only the sweep knows.
         since: First version that wrote the column; empty for a column that a plugin registered.
-        required: Whether a table must have the column.
-        machine: Whether the value depends on the machine or the moment; a table need not have it.
+        machine: Whether the value depends on the machine or the moment.
         version: Hash of the code that reads a plugin's column; empty for a built-in column.
     """
 
@@ -67,14 +69,8 @@ class RunColumn:
     meaning: str
     read: Read | None = None
     since: str = FIRST
-    required: bool = True
     machine: bool = False
     version: str = ""
-
-    @property
-    def optional(self) -> bool:
-        """Whether a table without this column can be read; its values are then missing."""
-        return self.machine or not self.required
 
     def value(self, result: RunResult) -> str | int | float | None:
         """The checked value for a run."""
@@ -172,7 +168,7 @@ _COLUMNS = (
     RunColumn("fingerprint", "text", "hash of all choices that can change the numbers", lambda r: r["fingerprint"]),
     RunColumn("dataset", "text", "name of the dataset in the sweep"),
     RunColumn("benchmark", "text", "published benchmark that the data are, if any", _run("benchmark")),
-    RunColumn("data_version", "text", "hash of the data's content", lambda r: r.get("data_version"), required=False),
+    RunColumn("data_version", "text", "hash of the data's content", lambda r: r.get("data_version")),
     RunColumn("setting", "text", "imbalance setting", _run("setting")),
     RunColumn("target", "text", "domain that is held out", _run("target")),
     RunColumn("method", "text", "method or variant; `+ema` or `+swa` for averaged weights", _run("method")),
@@ -194,7 +190,7 @@ _COLUMNS = (
     RunColumn("seconds_total", "number", "time of the whole run", lambda r: r["seconds"]["total"], machine=True),
     RunColumn("memory_gib", "number", "peak GPU memory", lambda r: r["memory_gib"], machine=True),
     RunColumn("hparams", "json", "every hyper-parameter with its value", lambda r: r["hparams"]),
-    RunColumn("style", "json", "style mixing; empty for none", lambda r: r.get("style"), required=False),
+    RunColumn("style", "json", "style mixing; empty for none", lambda r: r.get("style")),
     RunColumn("validation_curve", "json", "pairs of step and validation accuracy", _curve),
     RunColumn("commit", "text", "version of the source", lambda r: r["environment"]["commit"], machine=True),
     RunColumn("device", "text", "GPU or processor", _device, machine=True),
@@ -236,14 +232,14 @@ def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> No
         UsageError: The name is invalid or belongs to a built-in column.
 
     Example:
-        >>> from longshift.results import register_column
+        >>> from longshift.sweep import register_column
         >>> register_column("lr", "number", "learning rate", lambda result: result["hparams"]["lr"])
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise UsageError(f"Expected a column name of lower-case letters, digits and underscores, got {name!r}.")
-    if name in RESERVED or any(column.name == name for column in _COLUMNS):
+    if name == AVERAGED or any(column.name == name for column in _COLUMNS):
         raise UsageError(f"Expected a new column name, got {name!r}, which is built in or reserved.")
-    _plugins[name] = RunColumn(name, type, meaning, read, since="", required=False, version=code_version(read))
+    _plugins[name] = RunColumn(name, type, meaning, read, since="", version=code_version(read))
 
 
 def unregister_column(name: str) -> None:
@@ -259,27 +255,76 @@ def unregister_column(name: str) -> None:
     _plugins.pop(name, None)
 
 
-def row_marks() -> tuple[str, ...]:
-    """Text that the JSON of every row read with the current columns contains; a cached row without it is stale."""
-    return f'"{_MARK}": "{_digest()}"', *(f'"{name}": "{version}"' for name, version in _plugin_versions().items())
+def columns_key() -> str:
+    """Changes whenever the row of a run may: a column is new, or a plugin's column is read by other code."""
+    return content_hash([(column.name, column.version) for column in run_columns()])
 
 
-_MARK = "columns"
-_VERSIONS = "column_versions"
-RESERVED = (_MARK, _VERSIONS, "averaged")  # keys of a row that are not columns
+def read_row(folder: Path, fingerprint: str) -> dict[str, Any]:
+    """The row of a finished run, read from its folder.
+
+    Args:
+        folder: The folder of the run.
+        fingerprint: The run that must be there.
+
+    Returns:
+        The values of all columns but those that only the sweep knows.
+
+    Raises:
+        BadResult: The result cannot be read or is that of another run.
+    """
+    run = RunFolder(folder)
+    try:
+        result = read_result(run, fingerprint)
+        return make_row(result, read_metrics(run))
+    except LongshiftError as error:
+        raise BadResult(f"{run.result}: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
+        raise BadResult(f"{run.result} is damaged: {type(error).__name__}: {error}") from error
 
 
-def _plugin_versions() -> dict[str, str]:
-    return {column.name: column.version for column in run_columns() if column.version}
+def make_row(result: Mapping[str, Any], evaluations: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+    """The row of a result; under "averaged" it has the values that differ for averaged weights."""
+    row = _values({**result, "evaluations": evaluations})
+    if not result["averaged"]:
+        return row
+    judged = [
+        {"step": line["step"], "validation": line["averaged_validation"]}
+        for line in evaluations
+        if "averaged_validation" in line
+    ]
+    other = _values({**result, "selected": result["averaged"], "last": None, "evaluations": judged})
+    return _joined(row, other, result["run"]["average"])
 
 
-@functools.cache
-def _digest() -> str:
-    return hashlib.sha256(" ".join(column.name for column in _COLUMNS).encode()).hexdigest()[:8]
+def _values(result: RunResult) -> dict[str, Any]:
+    return {column.name: column.value(result) for column in run_columns() if column.read}
 
 
-def read_row(result: RunResult) -> dict[str, Any]:
-    """The row of a run, without what only the sweep knows."""
-    row: dict[str, Any] = {column.name: column.value(result) for column in run_columns() if column.read}
-    versions = _plugin_versions()
-    return {**row, _MARK: _digest(), **({_VERSIONS: versions} if versions else {})}
+def _joined(row: Mapping[str, Any], averaged: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    changed = {name: value for name, value in averaged.items() if name != "method" and value != row[name]}
+    return {**row, AVERAGED: {"kind": kind, **changed}}
+
+
+def join_average(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One row of the rows that a run has in a table, such that `with_average` gives them back."""
+    averaged = {kind: row for row in rows for kind in AVERAGES if str(row["method"]).endswith(f"+{kind}")}
+    own = next((row for row in rows if row not in averaged.values()), rows[0])
+    for kind, row in averaged.items():
+        return _joined(own, row, kind)
+    return dict(own)
+
+
+def with_average(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The row, and a second row for averaged weights if the run has them: the same run as the method "ndcl+ema"."""
+    own = {name: value for name, value in row.items() if name != AVERAGED}
+    yield own
+    if row.get(AVERAGED):
+        values = dict(row[AVERAGED])
+        yield {**own, "method": f"{own['method']}+{values.pop('kind')}", **values}
+
+
+def unfinished_row(run: Mapping[str, Any], fingerprint: str, status: str) -> dict[str, Any]:
+    """The row of a run without a result: what its configuration says, and its status."""
+    known = {name: run[name] for name in column_names() if name in run and name != "hparams"}
+    return {**known, "fingerprint": fingerprint, "status": status}

@@ -11,9 +11,9 @@ import pytest
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.metrics import evaluate_predictions
-from longshift.results import as_frame, column_names
-from longshift.results.run_summary import summarize
-from longshift.results.selection import averages, best_runs, choose, per_target
+from longshift.sweep import as_frame, column_names
+from longshift.sweep.columns import make_row
+from longshift.sweep.selection import averages, best_runs, choose, per_target
 from longshift.training.run_config import RunConfig
 
 METHODS, TARGETS, TRIALS, DRAWS = ("a", "b"), ("x", "y", "z"), 3, 4
@@ -190,7 +190,7 @@ def test_the_row_of_a_run_has_the_score_of_its_selection() -> None:
         "environment": {"commit": "", "device": "cpu", "cpu": "x"},
         "run": {**RunConfig(target="ink").model_dump(), "data": "digits"},
     }  # fmt: skip
-    row = summarize(result)
+    row = make_row(result)
     assert row["validation_accuracy"] == pytest.approx(0.8)
     assert row["validation_balanced"] == row["last_validation_balanced"] == found.balanced_accuracy
     assert found.balanced_accuracy == pytest.approx((8 / 9 + 0) / 2)

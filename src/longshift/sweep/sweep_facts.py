@@ -1,0 +1,131 @@
+"""What `longshift sweep plan` and `longshift sweep status` show; their words are in templates/."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from longshift.progress import Bar, no_bar
+from longshift.sweep.jobs import Plan
+from longshift.sweep.state import FINISHED, STATES, State, read_failure, read_states
+from longshift.sweep.sweep_file import Sweep
+from longshift.sweep.time_estimate import TimeEstimate, estimate
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """The size of a sweep, and the time that it takes.
+
+    Attributes:
+        directory: The sweep's folder.
+        jobs: Runs of the sweep.
+        repeated: Jobs with the same run as another row.
+        finished: Finished runs.
+        failed: Failed runs.
+        shape: Numbers of methods, variants, settings, trials and draws.
+        datasets: The number of targets of each dataset.
+        time: The time of the remaining jobs, if it was measured.
+        slots: Jobs at a time.
+        device: Where they run.
+        uncompiled: Whether steps were measured without compiling, although the sweep compiles.
+    """
+
+    directory: Path
+    jobs: int
+    repeated: int
+    finished: int
+    failed: int
+    shape: dict[str, int]
+    datasets: dict[str, int]
+    time: TimeEstimate | None = None
+    slots: int = 0
+    device: str = ""
+    uncompiled: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        counts = {"jobs": self.jobs, "finished": self.finished, "failed": self.failed}
+        if self.time is None:
+            return counts
+        steps = {name: round(seconds, 5) for name, seconds in self.time.methods.items()}
+        hours = round(self.time.hours(self.slots), 6)
+        return {**counts, "slots": self.slots, "device": self.device, "hours": hours, "seconds_per_step": steps}
+
+
+def plan_facts(sweep: Sweep, plan: Plan, slots: int = 0, device: str = "", bar: Bar = no_bar) -> PlanFacts:
+    """Count the jobs of a plan and, where there are slots for them, measure how long those that are left take."""
+    runs, states = plan.runs, read_states(plan)
+    counts = Counter(states[job.fingerprint].state for job in runs)
+    lists = {"methods": sweep.methods, "variants": sweep.variants, "settings": sweep.settings, "trials": sweep.trials}
+    return PlanFacts(
+        directory=plan.folder.path,
+        jobs=len(runs),
+        repeated=len(plan.jobs) - len(runs),
+        finished=sum(counts[state] for state in FINISHED),
+        failed=counts["failed"],
+        shape={**{name: len(listed) for name, listed in lists.items()}, "draws": sweep.draws},
+        datasets={dataset.name: len(dataset.targets) for dataset in sweep.datasets},
+        time=estimate(runs, states, sweep.runtime, device, bar) if slots else None,
+        slots=slots,
+        device=device,
+        uncompiled=device == "cpu" and sweep.runtime.compile == "on",
+    )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed job: its folder's name, what it is, and its error in one line."""
+
+    job: str
+    what: str
+    error: str
+
+
+@dataclass(frozen=True)
+class StatusFacts:
+    """How far a sweep is.
+
+    Attributes:
+        directory: The sweep's folder.
+        total: All runs.
+        counts: Runs in each state.
+        methods: Jobs in each state by method; a run that two rows share is counted in both.
+        failures: The failed runs.
+        in_table: Finished runs that only the table of runs has.
+        table: The table.
+    """
+
+    directory: Path
+    total: int
+    counts: dict[State, int]
+    methods: dict[str, dict[State, int]]
+    failures: list[Failure]
+    in_table: int
+    table: Path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        failures = [asdict(failure) for failure in self.failures]
+        counts: dict[str, Any] = {str(state): count for state, count in self.counts.items()}
+        return {"total": self.total, **counts, "methods": self.methods, "failures": failures}
+
+
+def status_facts(plan: Plan) -> StatusFacts:
+    """Count the jobs of a plan by state."""
+    states = read_states(plan)
+    counts = Counter(found.state for found in states.values())
+    methods: dict[str, Counter[State]] = {}
+    for job in plan.jobs:
+        methods.setdefault(job.method, Counter())[states[job.fingerprint].state] += 1
+    failed = [job for job in plan.runs if states[job.fingerprint].state == "failed"]
+    return StatusFacts(
+        directory=plan.folder.path,
+        total=len(states),
+        counts={state: counts[state] for state in STATES},
+        methods={name: {state: found[state] for state in STATES} for name, found in methods.items()},
+        failures=[Failure(job.id, str(job), read_failure(plan.folder.store, job.fingerprint)) for job in failed],
+        in_table=sum(found.in_table for found in states.values()),
+        table=plan.folder.table,
+    )
