@@ -27,12 +27,13 @@ from longshift.data import (
     data_version,
     layout_problems,
     load_dataset,
-    no_shared_class_warning,
+    looks_like_split,
+    no_shared_class,
     open_store,
-    split_names_warning,
     verify,
 )
 from longshift.errors import UsageError
+from longshift.templates import render
 from longshift.text import agree, counted
 
 MOST = 10  # warnings of one kind
@@ -76,26 +77,17 @@ def inspect(path: DataArgument, json: JsonFlag = False) -> None:
 
 def _warn(manifest: Manifest) -> None:
     """Warn on standard error about problems that would appear later."""
-    if manifest.layout:
-        tell(manifest.layout)
-    for names, what in ((manifest.domain_names, "domain"), (manifest.classes, "class")):
-        if len(names) == 1:
-            caution(f"warning: only one {what} ({names[0]}); a split needs at least two")
-    if parts := split_names_warning(manifest.domain_names):
-        caution(f"warning: {parts}")
-    if apart := no_shared_class_warning(manifest):
-        caution(f"warning: {apart}")
+    apart = no_shared_class(manifest)
     by_kind: dict[str, list[DataProblem]] = {}
     for problem in layout_problems(manifest):
-        by_kind.setdefault(problem.kind, []).append(problem)
-    if apart:  # then nearly every class is missing nearly everywhere
-        by_kind.pop("empty class", None)
-    for kind, problems in by_kind.items():
-        for problem in problems[:MOST]:
-            caution(f"warning: {kind}: {problem.path}: {problem.detail}")
-        if len(problems) > MOST:
-            left = len(problems) - MOST
-            caution(f"warning: {kind}: {left} more; `longshift data verify {manifest.argument}` lists all")
+        if not (apart and problem.kind == "empty class"):  # then nearly every class is missing nearly everywhere
+            by_kind.setdefault(problem.kind, []).append(problem)
+    text = render(
+        "longshift.cli", "data_inspect.txt.j2", manifest=manifest, split_names=looks_like_split(manifest.domain_names),
+        apart=apart, by_kind=by_kind, most=MOST,
+    )  # fmt: skip
+    for line in text.splitlines():
+        caution(line) if line.startswith("warning: ") else tell(line)
 
 
 @app.command(name="verify")

@@ -13,8 +13,8 @@ from .folder_layout import (
     is_hidden as is_hidden,
     is_image as is_image,
     is_other_format as is_other_format,
-    no_shared_class_warning as no_shared_class_warning,
-    split_names_warning as split_names_warning,
+    looks_like_split as looks_like_split,
+    no_shared_class as no_shared_class,
 )
 from .folders import list_folder as list_folder
 from .image_cache import Store as Store, open_pixels as open_pixels, open_store as open_store

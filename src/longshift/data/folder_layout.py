@@ -7,13 +7,13 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from longshift.data.manifest import Manifest
-from longshift.text import some
+from longshift.templates import render
 
 PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval", "evaluation"})
-ANY_LAYOUT = "or describe any layout in a CSV table with the columns path,label,domain"
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".gif", ".ppm", ".pgm", ".jfif"})
 # Pictures, but of formats that are not read: people must know that they are left out.
 OTHER_FORMATS = frozenset({
@@ -61,94 +61,62 @@ def _spaced(name: str) -> str:
     return re.sub(r"[\s_]+", " ", plain).strip()
 
 
-def wrong_depth(root: Path, images: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class LayoutAdvice:
+    """What is likely wrong with the folders of a dataset; the words are in the template `layout`."""
+
+    kind: str
+    root: Path | None = None  # the folder that was given
+    names: Sequence[str] = ()  # folders that the advice is about
+    give: str = ""  # what to give instead
+    others: Sequence[str] = ()  # what else is there
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return render("longshift.data", "layout.txt.j2", advice=self).strip()
+
+
+def wrong_depth(root: Path, images: Sequence[str]) -> LayoutAdvice:
     """Advice for a folder without any image at domain/class/image; the most common depth decides."""
     paths = [path.split("/") for path in images]
     depth = Counter(map(len, paths)).most_common(1)[0][0]
     at_depth = [parts for parts in paths if len(parts) == depth]
-    if depth == 1:
-        return _class_given(root)
-    if depth == 2:
-        return _site_given(root, sorted({parts[0] for parts in at_depth}))
-    return _too_deep(root, at_depth)
-
-
-def _class_given(root: Path) -> str:
-    """The images lie in the folder itself: is it a class of a site?"""
-    top = above(above(root))
-    if root.is_dir():
-        name, site = root.resolve().name, above(root).resolve().name
+    if depth == 1:  # is the folder a class of a site?
+        top, name = above(above(root)), root.resolve().name
         others = [folder for folder in _others(top, above(root)) if holds_images(top / folder / name)]
-        if others:
-            return (
-                f"{root} looks like one class ({name}) of one site ({site}): give the folder of all sites, "
-                f"{str(top)!r}, which also has {some(others)}"
-            )
-    return (
-        f"the images lie in {root} itself: sort them into a folder for each site and, in it, each class; {ANY_LAYOUT}"
-    )
-
-
-def _site_given(root: Path, names: Sequence[str]) -> str:
-    """The images lie one level too high: is the folder one site, and its folders are classes?"""
-    others = sites_beside(root, names)
-    if others:
-        return one_site(root, names, others)
-    return (
-        f"there is one level of folders too few. If the folders ({some(names)}) are classes, put them into a folder "
-        f"for each site (SITE/CLASS/image.jpg); if they are sites, sort the images of each into folders of classes; "
-        f"{ANY_LAYOUT}"
-    )
-
-
-def one_site(root: Path, names: Sequence[str], others: Sequence[str]) -> str:
-    """The sentence for a folder that is a single site."""
-    return (
-        f"{root} looks like one site, with the classes {some(names)}: give the folder above it, "
-        f"{str(above(root))!r}, which also has {some(others)}"
-    )
-
-
-def _too_deep(root: Path, paths: Sequence[Sequence[str]]) -> str:
-    first, last = sorted({parts[0] for parts in paths}), sorted({parts[-2] for parts in paths})
+        if root.is_dir() and others:
+            return LayoutAdvice("one class", root, give=str(top), others=others)
+        return LayoutAdvice("no folders", root)
+    first = sorted({parts[0] for parts in at_depth})
+    if depth == 2:
+        return _one_site(root, first) or LayoutAdvice("too few levels", root, first)
     below = str(root / first[0]) if root.is_dir() else f"{first[0]}, unpacked"
-    if PARTS.issuperset(name.lower() for name in first):
-        return (
-            f"{some(first)} look like parts of a split, not like sites: give one of them ({below}), {ANY_LAYOUT} and, "
-            "if you like, split"
-        )
-    return (
-        f"there are too many levels of folders. If the sites are further down, give the folder that holds them (such "
-        f"as {below}); if the innermost folders ({some(last, 3)}) are not classes, move their images up; {ANY_LAYOUT}"
-    )
+    if looks_like_split(first):
+        return LayoutAdvice("split", root, first, give=below)
+    return LayoutAdvice("too many levels", root, sorted({parts[-2] for parts in at_depth}), give=below)
 
 
-def split_names_warning(names: Sequence[str]) -> str:
-    """A sentence if domains are called like the parts of a split; else ""."""
-    if len(names) < 2 or not PARTS.issuperset(name.lower() for name in names):
-        return ""
-    return (
-        f"{some(names)} look like parts of a split, not like domains: holding one out says nothing about an unseen site"
-    )
+def looks_like_split(names: Sequence[str]) -> bool:
+    """Whether folders are called like the parts of a split."""
+    return len(names) > 1 and PARTS.issuperset(name.lower() for name in names)
 
 
-def no_shared_class_warning(manifest: Manifest) -> str:
-    """A sentence if no class is in two domains: they are spelled in several ways, or are likely no domains; else ""."""
+def _one_site(root: Path, classes: Sequence[str]) -> LayoutAdvice | None:
+    """Advice if a folder is one site among others."""
+    others = sites_beside(root, classes)
+    return LayoutAdvice("one site", root, classes, str(above(root)), others) if others else None
+
+
+def no_shared_class(manifest: Manifest) -> LayoutAdvice | None:
+    """Advice if no class is in two domains: they are spelled in several ways, or are likely no domains."""
     if len(manifest.domain_names) < 2 or bool(((manifest.count_table() > 0).sum(axis=0) > 1).any()):
-        return ""
-    domains, classes = some(manifest.domain_names), some(manifest.classes, 3)
-    said = f"no class is in two of the domains {domains} (classes: {classes})"
+        return None
     if spellings := _spelled_apart(manifest):
-        return f"{said}; some {differing(spellings)}. Spell each class in the same way in all domains"
+        return LayoutAdvice("spellings", detail=differing(spellings))
     if manifest.root is None or not manifest.root.is_dir() or manifest.is_table:
-        return f"{said}; are labels and domains mixed up?"
-    others = sites_beside(manifest.root, manifest.domain_names)
-    if others:
-        return f"{said}; {one_site(manifest.root, manifest.domain_names, others)}"
-    return (
-        f"{said}; if {domains} are classes, then {manifest.root} is one site, and the folders in them are one level "
-        "too many: expected domain/class/image.jpg"
-    )
+        return LayoutAdvice("mixed up")
+    domains = manifest.domain_names
+    return _one_site(manifest.root, domains) or LayoutAdvice("site of classes", manifest.root, domains)
 
 
 def _spelled_apart(manifest: Manifest) -> list[str]:

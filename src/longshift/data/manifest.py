@@ -126,14 +126,6 @@ class Manifest:
         return "vector" if self.vectors else "image"
 
     @property
-    def layout(self) -> str:
-        """A sentence on folders that are skipped; "" if there are none."""
-        if not self.skipped_levels:
-            return ""
-        names = " and ".join(repr(name) for name in self.skipped_levels)
-        return f"Every path has the folder {names}, which is skipped: it is neither a domain nor a class."
-
-    @property
     def is_table(self) -> bool:
         """Whether it was read from a table of images, whose folder is `root`."""
         return self.given.lower().endswith((".csv", ".parquet")) and not self.vectors

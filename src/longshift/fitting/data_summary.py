@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.data import DataProblem, Manifest, no_shared_class_warning, split_names_warning, verify
+from longshift.data import DataProblem, Manifest, looks_like_split, no_shared_class, verify
 from longshift.errors import LongshiftError
 from longshift.progress import Tick, silent
 from longshift.templates import render
@@ -29,7 +29,7 @@ class DataSummary:
     classes: tuple[str, ...]
     counts: IntArray  # sites x classes
     problems: tuple[DataProblem, ...]
-    layout: str = ""  # a sentence on folders that are skipped
+    skipped_levels: tuple[str, ...] = ()  # folders between site and class that are the same everywhere
 
     @property
     def total(self) -> int:
@@ -102,7 +102,7 @@ class DataSummary:
         for problem in self.problems:
             by_kind.setdefault(problem.kind, []).append(problem)
         return lines(
-            "data_warnings.txt.j2", data=self, found=by_kind, few=FEW, split_names=split_names_warning(self.sites)
+            "data_warnings.txt.j2", data=self, found=by_kind, few=FEW, split_names=looks_like_split(self.sites)
         )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def summarize_data(manifest: Manifest, tick: Tick = silent) -> DataSummary:
         manifest.classes,
         manifest.count_table(),
         tuple(verify(manifest, tick)),
-        manifest.layout,
+        manifest.skipped_levels,
     )
     broken = found.of_kind(*UNUSABLE)
     if broken:
@@ -163,9 +163,12 @@ def _enough(manifest: Manifest, noun: str) -> None:
             f"Expected 2 or more {noun} of some class at one site, for training and for validation, got at most 1. "
             f"See the counts: longshift data inspect {manifest.argument}"
         )
-    apart = no_shared_class_warning(manifest)
+    apart = no_shared_class(manifest)
     if apart:
-        raise LongshiftError(f"Expected classes that several sites (domains) have, but {apart}")
+        raise LongshiftError(
+            f"Expected classes that several sites (domains) have, but none is in two of {some(manifest.domain_names)}; "
+            f"{apart}"
+        )
 
 
 def lines(template: str, **values: Any) -> list[str]:
