@@ -68,6 +68,13 @@ def test_a_method_with_its_own_predictor(tmp_path: Path, digits_task: Task) -> N
     assert (hits == digits_task.labels(indices)).mean() == result["selected"]["target"]["accuracy"]
 
 
+def test_a_description_of_a_giant_network_is_refused(digits_run: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(digits_run, tmp_path / "copy")
+    write_json(copy / "model.json", {**read_json(copy / "model.json"), "backbone": "vit_giant_patch14_224"})
+    with pytest.raises(LongshiftError, match=r"model\.json"):
+        load_model(copy)
+
+
 def test_an_unfinished_fit_says_how_to_go_on(tmp_path: Path) -> None:
     (tmp_path / "fit").mkdir()
     (tmp_path / "fit" / "plan.json").write_text("{}")

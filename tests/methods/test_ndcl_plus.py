@@ -158,7 +158,7 @@ def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path)
     trainer = Trainer(plus, make_task(plus), tmp_path / "run", CPU, stop=lambda: trainer.progress.step >= 3)
     with pytest.raises(Interrupted):
         trainer.run()
-    resumed = train(ndcl, tmp_path / "run", resume=True)
+    resumed = train(ndcl, tmp_path / "run")
     whole = train(plus, tmp_path / "whole")
     assert resumed["selected"] == whole["selected"]
     assert evaluate(tmp_path / "whole", ["target"], runtime=CPU)["agrees"]

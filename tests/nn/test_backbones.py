@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import timm
@@ -11,7 +12,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.nn.backbones import make_backbone, make_network
+from longshift.nn.backbones import check_backbone, make_backbone, make_network
 
 
 @pytest.mark.parametrize("name", ["small_conv", "resnet18", "mobilenetv3_small_050", "torchvision/mobilenet_v3_small"])
@@ -112,3 +113,25 @@ def test_bf16_stays_inside_the_featurizer() -> None:
 def test_small_conv_has_no_published_weights() -> None:
     with pytest.raises(UsageError, match="small_conv has no published weights"):
         make_backbone("small_conv", pretrained=True)
+
+
+@pytest.mark.parametrize("name", ["resnet18.a:b", "resnet18.no_such_weights", "resnet18."])
+def test_unknown_weights_of_a_network_are_refused_by_the_option(name: str) -> None:
+    with pytest.raises(UsageError, match="--backbone"):
+        check_backbone(name)
+    check_backbone("resnet18.a1_in1k")
+
+
+def test_a_network_that_is_too_large_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[torch.device] = []
+
+    def create(name: str, **options: Any) -> nn.Module:
+        module: nn.Module = timm.models.create_model(name, **options)
+        made.extend({parameter.device for parameter in module.parameters()})
+        return module
+
+    monkeypatch.setattr(timm, "create_model", create)
+    with pytest.raises(LongshiftError, match="vit_giant_patch14_224"):
+        make_backbone("vit_giant_patch14_224", most=10**6)
+    assert made == [torch.device("meta")]
+    assert make_backbone("resnet18", most=12 * 10**6).feature_dim == 512

@@ -17,10 +17,12 @@ from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.fitting.network_choice import choose_network
 from longshift.io import lock_folder, read_json
 from longshift.training import Runtime, resolve_run, task, train
+from longshift.training.interrupt import Interrupted
 from longshift.training.resolve_run import Request, describe_network, resolve
 from longshift.training.run_config import RunConfig
 from longshift.training.run_folder import RunFolder, write_config
 from longshift.training.task import make_task
+from longshift.training.trainer import Trainer
 
 
 def tree(root: Path, width: int, height: int, domains: tuple[str, ...] = ("north", "south", "west")) -> Path:
@@ -181,7 +183,22 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_decoded(
             train(**options)
     folder.result.unlink()
     folder.resume.touch()
-    with pytest.raises(LongshiftError, match="holds an unfinished run"):
-        train(asked, out=folder.path)
+    with pytest.raises(LongshiftError, match="steps"):  # another run
+        train({**asked, "steps": 7}, out=folder.path)
     with lock_folder(folder.path), pytest.raises(LongshiftError, match="another command is using"):
         train(resume=folder.path)
+
+
+def test_the_same_call_resumes_and_another_names_the_difference(tmp_path: Path) -> None:
+    asked = {"data": "digits", "image_size": 16, "target": "ink", "method": "erm", "steps": 4, "eval_every": 2}
+    run = resolve(asked)
+    prepared = task.make_task(run)
+    trainer = Trainer(run.config, prepared, tmp_path / "run", Runtime("cpu"), stop=lambda: trainer.progress.step == 2)
+    with pytest.raises(Interrupted):
+        trainer.run()
+    with pytest.raises(LongshiftError, match="train_seed"):
+        train({**asked, "train_seed": 3}, out=tmp_path / "run", runtime=Runtime("cpu"))
+    resumed = train(asked, out=tmp_path / "run", runtime=Runtime("cpu")).result
+    whole = train(asked, out=tmp_path / "whole", runtime=Runtime("cpu")).result
+    assert resumed["selected"] == whole["selected"]
+    assert resumed["last"] == whole["last"]

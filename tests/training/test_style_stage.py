@@ -159,7 +159,7 @@ def test_a_styled_run_trains_and_resumes_equal(method: str, style: dict[str, Any
     halves = Trainer(run, task, tmp_path / "halves", CPU, stop=lambda: True)
     with pytest.raises(LongshiftError, match="stopped"):
         halves.run()
-    again = Trainer(run, task, tmp_path / "halves", CPU).run(resume=True)
+    again = Trainer(run, task, tmp_path / "halves", CPU).run()
     assert again["selected"] == result["selected"]
     assert plain["selected"] != result["selected"]
 

@@ -28,7 +28,7 @@ def _train(kind: TrackerKind, folder: Path, stop_at: int = 0) -> dict[str, Any]:
         runtime = Runtime(device="cpu", keep_model=False)
         trainer = Trainer(config, make_task(config), folder, runtime, on_row=tracker.row)
         trainer.stop = lambda: 0 < stop_at <= trainer.progress.step
-        result = trainer.run(resume=True)
+        result = trainer.run()
         tracker.finish(result)
     return result
 

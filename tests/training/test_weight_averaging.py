@@ -118,7 +118,7 @@ def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path,
     with pytest.raises(Interrupted):
         broken.run()
     assert 5 < broken.progress.step < 20
-    resumed = Trainer(config, digits_task, tmp_path / "broken", CPU).run(resume=True)
+    resumed = Trainer(config, digits_task, tmp_path / "broken", CPU).run()
     for part in ("selected", "averaged", "last"):
         assert resumed[part] == whole[part]
     for file in ("model.safetensors", "averaged.safetensors"):

@@ -263,7 +263,7 @@ class JobRunner:
                     job.config, self._task(job), job.folder, keep, self.stop,
                     out_of_time=equal_share(self.end, self._runs - len(self._results)),
                 )  # fmt: skip
-                result = trainer.run(tick, resume=True)
+                result = trainer.run(tick)
         except Interrupted as error:
             raise Interrupted(
                 f"stopped in run {len(self._results) + 1} of {self._runs}; everything is saved in {self.folder}. "

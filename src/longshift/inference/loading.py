@@ -206,12 +206,13 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
 def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Module:
     """Normalized inputs to logits: the trained network, on top of the frozen one where only a head was trained."""
     file = weights_file(folder, weights)
-    if file.exists() and 4 * info.input_dim > file.stat().st_size:  # before memory is taken for them
-        raise LongshiftError(
-            f"{folder.description} is damaged: it expects vectors of length {info.input_dim}, for which its weights "
-            "are too few"
-        )
-    backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type)
+    below = folder.network if info.head else file
+    # A weight takes two bytes or more: a description that names a larger network than the file has weights is refused.
+    most = below.stat().st_size // 2 if below.exists() else 0
+    try:
+        backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type, most=most)
+    except LongshiftError as error:
+        raise LongshiftError(f"{folder.description} or {below.name} is damaged: {error}") from error
     trained = make_backbone(info.head, input_dim=backbone.feature_dim) if info.head else backbone
     if file.exists() and 2 * trained.feature_dim * len(info.classes) > file.stat().st_size:
         raise LongshiftError(

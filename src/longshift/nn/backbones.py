@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import nn
@@ -26,7 +27,13 @@ HALF = (0.5, 0.5, 0.5)
 
 
 def make_backbone(
-    name: str, *, pretrained: bool = False, weights: Path | None = None, input_dim: int = 0, pad_type: str = ""
+    name: str,
+    *,
+    pretrained: bool = False,
+    weights: Path | None = None,
+    input_dim: int = 0,
+    pad_type: str = "",
+    most: int = 0,
 ) -> Backbone:
     """Build a featurizer.
 
@@ -37,6 +44,7 @@ def make_backbone(
         weights: A .safetensors file of the same model; its header may state a `pad_type`.
         input_dim: Length of the vectors; 0 for images.
         pad_type: Padding of the convolutions, if it is not timm's default.
+        most: Refuse a network with more weights, before memory is taken for it; 0 for no limit.
 
     Returns:
         The featurizer and the normalization of its inputs.
@@ -55,6 +63,15 @@ def make_backbone(
         raise UsageError(f"backbone {name!r} is for images, but the data are vectors of length {input_dim}; use 'mlp'")
     if input_dim < 1 and name in VECTOR_HEADS:
         raise UsageError(f"backbone {name!r} is for vectors (embeddings), but the data are images; try 'small_conv'")
+    if most:
+        try:
+            with torch.device("meta"):  # shapes without memory
+                module = make_backbone(name, input_dim=input_dim, pad_type=pad_type).module
+            count = sum(tensor.numel() for tensor in module.state_dict().values())
+        except (NotImplementedError, RuntimeError):  # of a plugin, whose code reads numbers
+            count = 0
+        if count > most:
+            raise LongshiftError(f"backbone {name!r} has {count:,} weights, at most {most:,} can belong to it")
     if name == SMALL_CONV:
         if pretrained:
             raise UsageError("small_conv has no published weights; drop --pretrained, or name another backbone")
@@ -86,8 +103,12 @@ def check_backbone(name: str, pretrained: bool = False) -> None:
     else:
         import timm
 
-        if not timm.is_model(name.split(".")[0]):
+        model, dot, _ = name.partition(".")
+        if not timm.is_model(model):
             raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, *VECTOR_HEADS]))
+        tagged = timm.list_pretrained(f"{model}.*")  # "resnet50.a1_in1k": the weights that it is published with
+        if dot and name not in tagged:
+            raise UsageError(f"--backbone: {unknown_name('backbone', name, [model, *tagged])}")
     if pretrained:
         require_pretrained(name)
 

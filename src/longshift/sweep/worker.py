@@ -118,7 +118,7 @@ def _train(
     try:
         with tracker as tracking:
             on_row = tracking.row if tracking else lambda row: None
-            result = Trainer(config, tasks.get(config), folder, runtime, stop, on_row).run(resume=True)
+            result = Trainer(config, tasks.get(config), folder, runtime, stop, on_row).run()
             if tracking:
                 tracking.finish(result)
     finally:

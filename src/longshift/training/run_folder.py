@@ -65,16 +65,14 @@ class RunFolder:
         return self.result.exists()
 
 
-def refuse_taken(folder: RunFolder, resume: bool) -> None:
-    """Raise if the folder holds a finished run, or one that can be resumed where a new run is wanted."""
+def refuse_finished(folder: RunFolder) -> None:
+    """Raise if the folder holds a finished run."""
     path = folder.path
     if folder.finished():
         raise LongshiftError(
             f"{path} holds a finished run. See it with `longshift evaluate {path}`, or train in another folder "
             "with --out FOLDER."
         )
-    if folder.resume.exists() and not resume:
-        raise LongshiftError(f"{path} holds an unfinished run. Resume it with: longshift train --resume {path}")
 
 
 def write_config(folder: RunFolder, config: RunConfig) -> None:

@@ -15,7 +15,7 @@ from longshift.training import environment
 from longshift.training.checkpoint import ResumeWriter, damaged_resume, load_resume
 from longshift.training.resolve_run import require_version
 from longshift.training.run_config import RunConfig
-from longshift.training.run_folder import RunFolder, refuse_taken, write_config, write_metrics, write_result
+from longshift.training.run_folder import RunFolder, refuse_finished, write_config, write_metrics, write_result
 from longshift.training.task import Task
 
 
@@ -26,10 +26,13 @@ class RunWriter:
         self.folder, self.config, self.task, self.device = RunFolder(path), config, task, device
         self._checkpoints = ResumeWriter(self.folder.resume)
 
-    def open(self, resume: bool) -> dict[str, Any] | None:
-        """Write what is known before training; return the state of the checkpoint if there is one to resume from."""
+    def open(self) -> dict[str, Any] | None:
+        """Write what is known before training; return the state of the checkpoint if there is one to resume from.
+
+        A folder with another run is refused.
+        """
         folder = self.folder
-        refuse_taken(folder, resume)
+        refuse_finished(folder)
         unfinished = folder.resume.exists()
         write_config(folder, self.config)
         if unfinished and folder.split.exists():

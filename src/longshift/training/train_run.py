@@ -10,14 +10,14 @@ from typing import Any
 
 from longshift.data import load_dataset
 from longshift.errors import UsageError
-from longshift.io import is_locked, lock_folder
+from longshift.io import lock_folder
 from longshift.nn import check_backbone
 from longshift.progress import Bar, no_bar
 from longshift.training.device import training_threads, use_threads
 from longshift.training.interrupt import graceful_stop
 from longshift.training.resolve_run import Request, ResolvedRun, describe_network, resolve
 from longshift.training.run_config import RunConfig, Runtime
-from longshift.training.run_folder import RunFolder, read_config, refuse_taken
+from longshift.training.run_folder import RunFolder, read_config, refuse_finished, write_config
 from longshift.training.task import make_task
 from longshift.training.trackers import TrackerKind, open_tracker, tracker_kind
 from longshift.training.trainer import Trainer
@@ -54,7 +54,8 @@ def train(
     """Train one method and keep the run in a folder, as the command `longshift train` does.
 
     The request is completed and checked by `longshift.resolve`. The folder is locked while the run writes to it.
-    Ctrl-C (or SIGTERM) stops after the current step with everything saved; a second Ctrl-C stops at once.
+    Ctrl-C (or SIGTERM) stops after the current step with everything saved; a second Ctrl-C stops at once. The same call
+    resumes.
 
     Args:
         request: A `RunConfig`, or a mapping of its keys. Leave it out to resume a run.
@@ -70,7 +71,7 @@ def train(
 
     Raises:
         UsageError: The request has mistakes; all are listed.
-        Interrupted: The run was stopped; `train(resume=folder)` resumes it.
+        Interrupted: The run was stopped; the same call or `train(resume=folder)` resumes it.
         LongshiftError: The data cannot be read, or the folder holds another run.
 
     Example:
@@ -100,7 +101,7 @@ def train(
             open_tracker(kind, folder, config) if kind else nullcontext() as tracker,
         ):
             trainer = Trainer(config, task, folder, runtime, stop, tracker.row if tracker else (lambda row: None))
-            result = trainer.run(tick, resume=resume is not None)
+            result = trainer.run(tick)
             if tracker:
                 tracker.finish(result)
     return TrainedRun(folder, config, result)
@@ -113,15 +114,17 @@ def _open(
         if request or (out and Path(out) != Path(resume)):
             raise UsageError("--resume takes everything from the run's folder; drop the other options")
         config = read_config(RunFolder(Path(resume)))
-        refuse_taken(RunFolder(Path(resume)), resume=True)
+        refuse_finished(RunFolder(Path(resume)))
         return ResolvedRun(config, load_dataset(config.data)), Path(resume)
     if request is None:
         raise UsageError("expected a request (a RunConfig or its keys) or a folder to resume, got neither")
     run = resolve(request, cache=runtime.cache, bar=bar)
     config = run.config
     folder = Path(out) if out else Path("runs") / default_name(config)
-    if RunFolder(folder).finished() or not is_locked(folder / ".lock"):  # a run that is being made is told by its lock
-        refuse_taken(RunFolder(folder), resume=False)
+    refuse_finished(RunFolder(folder))
+    if RunFolder(folder).resume.exists():
+        write_config(RunFolder(folder), config)  # refuses another run, before the images are decoded
+        say(f"resuming the run in {folder}")
     asked = request.model_dump(exclude_unset=True) if isinstance(request, RunConfig) else request
     if config.benchmark and not asked.get("benchmark"):
         say(f"the names are those of {config.benchmark}: its published counts are used")

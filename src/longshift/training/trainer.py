@@ -96,14 +96,14 @@ class Trainer:
         kind = config.average
         self.averager = None if kind == "none" else Averager(self.method, kind, config.average_start)
 
-    def run(self, tick: Tick = silent, resume: bool = False) -> dict[str, Any]:
-        """Train to the end and return the result, which is also in result.json.
+    def run(self, tick: Tick = silent) -> dict[str, Any]:
+        """Train to the end, from the folder's checkpoint if it has one; return what is written to result.json.
 
         Raises:
             Interrupted: The run was asked to stop; its state is saved.
         """
         started = time.perf_counter()
-        state = self.writer.open(resume)
+        state = self.writer.open()
         if state is not None:
             self._load_state(state)
         self.method.train()
