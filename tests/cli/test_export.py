@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.errors import UsageError
 from longshift.inference import UnseenAccuracy, keep_unseen
 
 runner = CliRunner()
@@ -44,9 +43,3 @@ def test_the_ending_names_the_format(digits_run: Path, tmp_path: Path) -> None:
     assert json.loads(Path(json.loads(done.stdout)["description"]).read_text())["format"] == "torch"
     failed = runner.invoke(app, ["export", str(digits_run), "--out", str(tmp_path / "m.pt2"), "--format", "onnx"])
     assert "m.pt2" in str(failed.exception)
-
-
-def test_unknown_format(digits_run: Path) -> None:
-    failed = runner.invoke(app, ["export", str(digits_run), "--format", "tflite"])
-    assert isinstance(failed.exception, UsageError)
-    assert "tflite" in str(failed.exception)

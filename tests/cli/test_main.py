@@ -47,7 +47,7 @@ def test_bad_usage_is_one_line(run: Run, words: tuple[str, ...]) -> None:
 
 
 def test_british_spelling_of_an_option_works(run: Run) -> None:
-    assert "data" in run("fit", "--what-if-labelled")[2]  # the argument is missing; the option is known
+    assert "DATA" in run("fit", "--what-if-labelled")[2]  # the argument is missing; the option is known
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from longshift.cli.common import AveragedFlag, JsonFlag, ModelArgument, caution, print_json, say_lines
-from longshift.errors import UsageError
 
 
 def export(
     model: ModelArgument,
     format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="onnx|torch", help="Format; torch: torch.export (.pt2). Default: by the suffix of --out, else onnx."
-        ),
+        Literal["onnx", "torch"] | None,
+        typer.Option(help="Format; torch: torch.export (.pt2). Default: by the suffix of --out, else onnx."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The file; default model.onnx or model.pt2 in the folder.")] = None,
     averaged: AveragedFlag = False,
@@ -37,9 +34,7 @@ def export(
 
     if format is None:
         format = "torch" if out is not None and out.suffix.lower() == ".pt2" else "onnx"
-    if format not in ("onnx", "torch"):
-        raise UsageError(f"--format: expected onnx or torch, got {format!r}")
-    done = write(model, "onnx" if format == "onnx" else "torch", out, "averaged" if averaged else "selected")
+    done = write(model, format, out, "averaged" if averaged else "selected")
     if done.warning:
         caution(f"warning: {done.warning}")
     if as_json:

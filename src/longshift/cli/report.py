@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from longshift.report import Published, PublishedCorrelation, Table
-
-FORMATS = ("terminal", "markdown", "latex", "csv")
 
 
 class Command(TyperCommand):
@@ -40,13 +38,12 @@ class Command(TyperCommand):
 def report(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Sweeps, folders of runs or tables of runs.")],
     format_: Annotated[
-        str, typer.Option("--format", metavar="terminal|markdown|latex|csv", help="Format of the printed tables.")
+        Literal["terminal", "markdown", "latex", "csv"], typer.Option("--format", help="Format of the printed tables.")
     ] = "terminal",
     table: Annotated[str, typer.Option(help="Print one kind of table (listed above), or all.")] = "all",
     selection: Annotated[
-        str,
+        Literal["validation", "last", "oracle"],
         typer.Option(
-            metavar="validation|last|oracle",
             help="Step to report; validation: as in the protocol; last: the last one; oracle: selected on the target.",
         ),
     ] = "validation",
@@ -55,11 +52,10 @@ def report(
     draws: Annotated[
         int | None, typer.Option(help="Use only the first draws of hyper-parameters; 1: only the defaults.")
     ] = None,
-    compare: Annotated[str | None, typer.Option(metavar="paper", help="Compare with the published numbers.")] = None,
+    compare: Annotated[Literal["paper"] | None, typer.Option(help="Compare with the published numbers.")] = None,
     ranked: Annotated[
-        str,
+        Literal["methods", "variants", "all"],
         typer.Option(
-            metavar="methods|variants|all",
             help="Rows to rank on the page; variants: methods and variants; all: also averaged weights.",
         ),
     ] = "variants",
@@ -97,7 +93,6 @@ def report(
         longshift report results/pacs-frozen --draws 1 --against erm   # default hyper-parameters; differences from ERM
     """
     from longshift.report import (
-        RANKED_ROWS,
         ReportRuns,
         as_json as table_json,
         beside_published,
@@ -115,21 +110,14 @@ def report(
         table_kinds,
         words,
     )
-    from longshift.sweep import RULES
 
-    _one_of("format", format_, FORMATS)
+    known = [kind.name for kind in table_kinds()]
+    if table not in (*known, "all"):
+        raise UsageError(f"--table: {unknown_name('table', table, [*known, 'all'])}")
     defaults = [kind.name for kind in table_kinds() if kind.default or (kind.name == "paired" and against)]
-    kinds = defaults if table == "all" else [_one_of("table", table, [kind.name for kind in table_kinds()], "all")]
+    kinds = defaults if table == "all" else [table]
     if "paired" in kinds and not against:
         raise UsageError("--table paired: expected --against METHOD, the method to compare with")
-    rule = next((r for r in RULES if r == selection), None)
-    if rule is None:
-        raise UsageError(f"--selection: {unknown_name('selection', selection, RULES)}")
-    if compare is not None:
-        _one_of("compare", compare, ("paper",))
-    among = next((a for a in RANKED_ROWS if a == ranked), None)
-    if among is None:
-        raise UsageError(f"--ranked: {unknown_name('group of rows', ranked, RANKED_ROWS)}")
     for file in (html, out / "tables" if out else None):
         if file is not None:
             require_writable(file)
@@ -145,7 +133,7 @@ def report(
         caution(sentence)
     # Finding the folders reads the plan of a sweep, which tables of numbers do not need.
     folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
-    runs = ReportRuns(frame, rule, against, folders)
+    runs = ReportRuns(frame, selection, against, folders)
     tables, missing = build_tables(runs, kinds), runs.missing
     omitted = omitted_tables(tables, kinds)
     lines = [words("omitted", name=name, needs=needs) for name, needs in omitted.items()]
@@ -164,24 +152,24 @@ def report(
         from longshift.report import report_page, write_page
 
         command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
-        page = report_page(runs, shown, html, compared if agreement else None, data, command, among, omitted)
+        page = report_page(runs, shown, html, compared if agreement else None, data, command, ranked, omitted)
         write_page(page, html)
     if as_json:
         print_json(
             {
                 "paths": [str(path) for path in paths],
-                "selection": rule,
+                "selection": selection,
                 "runs": int((frame["status"] == "done").sum()),
                 "tables": [table_json(t) for t in shown],
                 "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
-                "findings": findings(report_facts(runs, among)),
+                "findings": findings(report_facts(runs, ranked)),
                 "comparison": comparison,
                 "left_out": omitted,
             }
         )
         return
     if format_ == "terminal" and (html or table == "all"):
-        found = findings(report_facts(runs, among))
+        found = findings(report_facts(runs, ranked))
         if found:
             say("In short", "bold")
             say("\n".join(f"- {sentence}" for sentence in found) + "\n")
@@ -305,9 +293,3 @@ def _correlations() -> dict[str, PublishedCorrelation]:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(k): v if isinstance(v, str) else int(v) for k, v in row.items()} for row in frame.to_dict("records")]
-
-
-def _one_of(name: str, value: str, options: Sequence[str], *more: str) -> str:
-    if value not in options:
-        raise UsageError(f"--{name}: {unknown_name(name, value, [*options, *more])}")
-    return value
