@@ -1,16 +1,153 @@
-"""Files and folders appear whole, and nothing is overwritten that another command made meanwhile."""
+"""Files and folders appear whole; locks hold between real processes, including processes that are killed."""
 
 from __future__ import annotations
 
+import errno
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from longshift.errors import LongshiftError
-from longshift.io import _sync, replacing, replacing_folder, write_text
+from longshift.io import _sync, is_locked, lock_folder, locked, replacing, replacing_folder, try_lock, write_text
+
+HOLD = """
+import sys
+from pathlib import Path
+from longshift.io import try_lock
+lock = try_lock(Path(sys.argv[1]))
+print("held" if lock else "refused", flush=True)
+sys.stdin.readline()
+if lock:
+    lock.release()
+"""
+COUNT = """
+import sys
+from pathlib import Path
+from longshift.io import locked
+folder = Path(sys.argv[1])
+number = folder / "number"
+for _ in range(40):
+    with locked(folder / ".lock"):
+        number.write_text(str(int(number.read_text()) + 1))
+"""
+
+
+def start(code: str, path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_a_killed_process_loses_its_lock_and_the_next_holder_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with start(HOLD, path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        assert is_locked(path)
+        assert try_lock(path) is None
+        process.kill()
+        process.wait()
+    assert path.exists()  # a killed process cannot remove it
+    lock = try_lock(path)
+    assert lock is not None
+    assert is_locked(path)
+    lock.release()
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_process_enters_while_another_removes_the_file(tmp_path: Path) -> None:
+    (tmp_path / "number").write_text("0")
+    processes = [start(COUNT, tmp_path) for _ in range(3)]
+    for process in processes:
+        process.communicate(timeout=600)
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert (tmp_path / "number").read_text() == "120"
+    assert [path.name for path in tmp_path.iterdir()] == ["number"]
+
+
+def test_waiting_is_announced_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    with start(HOLD, path) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "held\n"
+        told: list[str] = []
+
+        def on_wait() -> None:
+            told.append("waiting")
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+
+        with locked(path, on_wait):
+            assert is_locked(path)
+    assert told == ["waiting"]
+
+
+def test_a_folder_is_for_one_command(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "one"
+    with lock_folder(folder):
+        (folder / "result.json").touch()
+        (folder / ".result.json.x.part").touch()
+        with pytest.raises(LongshiftError, match="one"), lock_folder(folder):
+            pass
+        assert folder.exists()
+    with lock_folder(folder):
+        assert not (folder / ".result.json.x.part").exists()  # left by a killed command
+    assert [path.name for path in folder.iterdir()] == ["result.json"]
+
+
+def test_a_mistaken_request_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="mistake"), lock_folder(tmp_path / "out"):
+        raise ValueError("mistake")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_read_only_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: object, *args: object, **options: object) -> None:
+        raise OSError(errno.EROFS, "read-only file system")
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with pytest.raises(LongshiftError, match="read-only"), lock_folder(tmp_path / "out"):
+        pass
+
+
+def test_a_file_that_another_machine_removed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    acquire, stale = FileLock.acquire, iter([True, True])
+
+    def removed_twice(self: FileLock, *args: Any, **options: Any) -> object:
+        if next(stale, False):
+            raise OSError(errno.ESTALE, "stale file handle")
+        return acquire(self, *args, **options)
+
+    monkeypatch.setattr(FileLock, "acquire", removed_twice)
+    lock = try_lock(tmp_path / "a.lock")
+    assert lock is not None
+    assert lock.real
+    lock.release()
+    stale = iter(lambda: True, False)  # for ever
+    with pytest.raises(OSError, match="stale file handle"):
+        try_lock(tmp_path / "a.lock")
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP])
+def test_without_locks_of_the_file_system_work_is_not_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(self: object, *args: object, **options: object) -> None:
+        raise OSError(code, "no locks")
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
+    with lock_folder(tmp_path / "out"):
+        assert not is_locked(tmp_path / "out" / ".lock")
 
 
 @pytest.mark.parametrize("other", ["folder", "file"])
@@ -24,7 +161,7 @@ def test_a_folder_that_another_command_made_meanwhile_stays(tmp_path: Path, othe
                 target.mkdir()
             (target / "theirs" if other == "folder" else target).write_text("theirs")
 
-    with pytest.raises(LongshiftError, match=r"out exists\. Choose another --out, or remove that folder"):
+    with pytest.raises(LongshiftError, match="--out"):
         write_slowly()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (target / "theirs" if other == "folder" else target).read_text() == "theirs"

@@ -70,11 +70,10 @@ def replacing(path: Path) -> Iterator[Path]:
         # mkstemp makes files private; the result gets the mode an ordinary open() would have given it.
         temporary.chmod(0o666 & ~_UMASK)
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
-        raise cannot_write(path, error) from error
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise cannot_write(path, error) from error
         raise
 
 
@@ -130,10 +129,6 @@ def cannot_write(path: Path | str, error: OSError) -> LongshiftError:
         return LongshiftError(f"cannot write {path}: the disk is full. Free some space or choose another folder.")
     if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
         return LongshiftError(f"cannot write {path}: the folder is read-only. Choose a folder you may write to.")
-    if error.errno == errno.EFBIG:
-        return LongshiftError(
-            f"cannot write {path}: it is larger than the limit on file sizes (`ulimit -f`). Raise it."
-        )
     return LongshiftError(f"cannot write {path}: {error.strerror or error}")
 
 
@@ -165,13 +160,6 @@ def require_inside(path: Path, folder: Path) -> None:
     """Raise if a path in a folder leads out of it through a link: what is written there may be another's."""
     if not path.resolve().is_relative_to(folder.resolve()):
         raise LongshiftError(f"cannot write {path}: it leads to {path.resolve()}, outside {folder}. Remove the link.")
-
-
-def remove_parts(folder: Path) -> None:
-    """Remove what writers that were killed left in a folder; nobody may be writing there."""
-    for path in folder.glob(".*.part"):
-        with contextlib.suppress(OSError):
-            path.unlink()
 
 
 def require_regular(path: Path | str) -> os.stat_result:
@@ -377,7 +365,8 @@ def lock_folder(folder: Path) -> Iterator[bool]:
         raise FolderInUse(f"another command is using {folder}. Wait until it ends, or choose another --out.")
     try:
         if lock.real:
-            remove_parts(folder)  # nobody is writing them
+            for part in folder.glob(".*.part"):  # nobody is writing them
+                part.unlink(missing_ok=True)
         yield lock.real
     except BaseException:
         lock.release()

@@ -111,18 +111,17 @@ def no_shared_class(manifest: Manifest) -> LayoutAdvice | None:
     """Advice if no class is in two domains: they are spelled in several ways, or are likely no domains."""
     if len(manifest.domain_names) < 2 or bool(((manifest.count_table() > 0).sum(axis=0) > 1).any()):
         return None
-    if spellings := _spelled_apart(manifest):
-        return LayoutAdvice("spellings", detail=differing(spellings))
-    if manifest.root is None or not manifest.root.is_dir() or manifest.is_table:
+    domains, domain_of = (
+        manifest.domain_names,
+        dict(zip(manifest.classes, manifest.count_table().argmax(0), strict=True)),
+    )
+    for group in similar(manifest.classes):
+        if len({domain_of[name] for name in group}) > 1:
+            return LayoutAdvice("spellings", detail=differing(group))
+    is_table = manifest.given.lower().endswith((".csv", ".parquet"))
+    if manifest.root is None or not manifest.root.is_dir() or is_table:
         return LayoutAdvice("mixed up")
-    domains = manifest.domain_names
     return _one_site(manifest.root, domains) or LayoutAdvice("site of classes", manifest.root, domains)
-
-
-def _spelled_apart(manifest: Manifest) -> list[str]:
-    """The first classes that are one name in two spellings in two domains, where each class is in one domain only."""
-    domain = dict(zip(manifest.classes, manifest.count_table().argmax(axis=0).tolist(), strict=True))
-    return next((group for group in similar(manifest.classes) if len({domain[name] for name in group}) > 1), [])
 
 
 def sites_beside(root: Path, classes: Collection[str]) -> list[str]:

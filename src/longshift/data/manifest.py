@@ -126,11 +126,6 @@ class Manifest:
         return "vector" if self.vectors else "image"
 
     @property
-    def is_table(self) -> bool:
-        """Whether it was read from a table of images, whose folder is `root`."""
-        return self.given.lower().endswith((".csv", ".parquet")) and not self.vectors
-
-    @property
     def argument(self) -> str:
         """How to name the dataset on a command line."""
         return shlex.quote(self.given or str(self.root or self.name))

@@ -274,23 +274,18 @@ class VectorSource:
 
 def read_vector_source(data: str | Path) -> VectorSource | None:
     """Where the vectors of a dataset come from; None if its file does not tell."""
+    path = vector_file(data)
     try:
-        return _parse(_text(vector_file(data)))
-    except Exception:  # other readers report what is wrong with the file
+        if path.suffix.lower() == ".npz":
+            with np.load(path, allow_pickle=False) as file:
+                text = str(file[SOURCE_ARRAY])
+        else:
+            from pyarrow import parquet
+
+            text = parquet.read_schema(path).metadata[SOURCE_METADATA].decode()
+        value: dict[str, Any] = json.loads(text)
+        return VectorSource(
+            str(value["network"]), str(value["weights"]), int(value["image_size"]), str(value["longshift"])
+        )
+    except Exception:  # it does not tell, or other readers report what is wrong with the file
         return None
-
-
-def _text(path: Path) -> str:
-    if path.suffix.lower() == ".npz":
-        with np.load(path, allow_pickle=False) as file:
-            return str(file[SOURCE_ARRAY]) if SOURCE_ARRAY in file.files else ""
-    from pyarrow import parquet
-
-    return ((parquet.read_schema(path).metadata or {}).get(SOURCE_METADATA) or b"").decode()
-
-
-def _parse(text: str) -> VectorSource | None:
-    if not text:
-        return None
-    value: dict[str, Any] = json.loads(text)
-    return VectorSource(str(value["network"]), str(value["weights"]), int(value["image_size"]), str(value["longshift"]))
