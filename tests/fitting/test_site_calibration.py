@@ -34,8 +34,8 @@ def shuffled(arrays: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def sure_rule(monkeypatch: pytest.MonkeyPatch, runs: dict[str, dict[str, Any]]) -> SureRule:
     monkeypatch.setattr(site_calibration, "_arrays", lambda folder: runs[folder.name])
-    config: Any = None  # not looked at
-    jobs = [FitJob("erm", name, Path(name), config) for name in runs if name != "final"]
+    run: Any = None  # not looked at
+    jobs = [FitJob("erm", name, Path(name), run) for name in runs if name != "final"]
     found = learn_new_sites(jobs, Path("final"), ["a", "b"])
     assert found is not None
     assert found.sure is not None

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from longshift.array_types import FloatArray
+from longshift.data import Manifest
 from longshift.fitting.data_summary import lines, named_lines
 from longshift.fitting.facts import ClassScore, FitSummary, same_site_gaps
 from longshift.fitting.plan import FitJob
@@ -50,12 +51,16 @@ FEWEST = 10  # predictions in a bin
 MOST = 5  # weak classes that are shown with images
 
 
-def write_report(path: Path, summary: FitSummary, runs: Sequence[tuple[FitJob, dict[str, Any]]]) -> None:
+def write_report(
+    path: Path, summary: FitSummary, runs: Sequence[tuple[FitJob, dict[str, Any]]], manifest: Manifest
+) -> None:
     """Write report.html; `runs` are those of the results, the final model last."""
-    write_page(fit_page(path, summary, runs), path)
+    write_page(fit_page(path, summary, runs, manifest), path)
 
 
-def fit_page(path: Path, summary: FitSummary, runs: Sequence[tuple[FitJob, dict[str, Any]]]) -> Page:
+def fit_page(
+    path: Path, summary: FitSummary, runs: Sequence[tuple[FitJob, dict[str, Any]]], manifest: Manifest | None = None
+) -> Page:
     """The page; links to the runs are relative to `path`. Without runs, it has no figures of their mistakes."""
     look = summary.data
     records = [
@@ -74,7 +79,7 @@ def fit_page(path: Path, summary: FitSummary, runs: Sequence[tuple[FitJob, dict[
     training: list[Section] = []
     if records:
         mistakes = [
-            weak_section(own, name="weak", noun="site", most=MOST, advise=True),
+            weak_section(own, manifest, name="weak", noun="site", most=MOST, advise=True),
             class_section(groups, "classes", "site"),
             confusion_section(own, "confusions"),
             confusions_by_target(own, "site-confusions", "site"),

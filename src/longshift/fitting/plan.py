@@ -15,7 +15,7 @@ from longshift.io import read_json, write_json
 from longshift.methods import MethodConfig
 from longshift.report import slug
 from longshift.settings import NO_TARGET
-from longshift.training import OpenDataset, RunConfig
+from longshift.training import OpenDataset, ResolvedRun, RunConfig
 
 SCHEMA = 2
 VALIDATION = 5  # samples per class and site; a third of the samples of small classes
@@ -34,8 +34,13 @@ class FitJob:
     method: str
     site: str  # held out; "" for the final model
     folder: Path
-    config: RunConfig
+    run: ResolvedRun
     style: str = ""  # where styles are tried: the one of this run
+
+    @property
+    def config(self) -> RunConfig:
+        """Its configuration."""
+        return self.run.config
 
     @property
     def label(self) -> str:
@@ -91,7 +96,7 @@ class FitPlan:
         folder = out / FINAL_FOLDER
         if site != NO_TARGET:
             folder = out / "sites" / f"{name}-{self.sites.index(site) + 1}-{slug(site)[:LONGEST_NAME]}"
-        return FitJob(method, site, folder, dataset.resolve(values, "the fit").config, style)
+        return FitJob(method, site, folder, dataset.resolve(values, "the fit"), style)
 
 
 def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:

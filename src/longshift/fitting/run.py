@@ -40,7 +40,6 @@ from longshift.settings import NO_TARGET
 from longshift.training import (
     Interrupted,
     OpenDataset,
-    ResolvedRun,
     RunFolder,
     Runtime,
     Task,
@@ -194,7 +193,7 @@ def run_fit(
         validation = results[final.folder]["selected"]["validation"]["accuracy"]
         summary = summarize(look, training, held_out_scores(jobs, results), validation, style, curve)
         done = FitResult(folder, plan, summary)
-        _write_results(done, own, [*jobs, final], results)
+        _write_results(done, manifest, own, [*jobs, final], results)
         for sentence in lines("fit.txt.j2", summary=summary):
             say(sentence)
         return done
@@ -220,7 +219,8 @@ class JobRunner:
         self.dataset, self.folder, self.runtime, self.end = dataset, folder, runtime, end
         self.say, self.stop = say, stop
         self._early = early
-        self._known: dict[tuple[Any, ...], Task] = {}
+        self._known: dict[tuple[Any, ...], Task] = {}  # one of each kind of inputs
+        self._tasks: dict[tuple[str, tuple[Any, ...]], Task] = {}  # by site and kind: methods and styles share it
         self._results: Results = {}
         self._runs = 0
         self._tick: Tick = lambda done=1, note="": None
@@ -275,10 +275,11 @@ class JobRunner:
 
     def _task(self, job: FitJob) -> Task:
         """The data of a job: read and decoded (or passed through the frozen network) once."""
-        key = inputs_key(job.config)
-        run = ResolvedRun(job.config, self.dataset.manifest)
-        self._known[key] = make_task(run, self.runtime, self._early, self._known.get(key))
-        return self._known[key]
+        inputs = inputs_key(job.config)
+        if (job.site, inputs) not in self._tasks:
+            task = make_task(job.run, self.runtime, self._early, self._known.get(inputs))
+            self._known[inputs] = self._tasks[job.site, inputs] = task
+        return self._tasks[job.site, inputs]
 
     def _has_model(self, final: RunFolder) -> bool:
         """Whether the files of the final model are whole; if not, its result is set aside and its run made again.
@@ -306,7 +307,9 @@ def equal_share(end: float | None, runs: int) -> Callable[[int], bool]:
     return lambda step: step >= FEWEST_STEPS and clock() >= mine
 
 
-def _write_results(done: FitResult, own: Sequence[FitJob], jobs: Sequence[FitJob], results: Results) -> None:
+def _write_results(
+    done: FitResult, manifest: Manifest, own: Sequence[FitJob], jobs: Sequence[FitJob], results: Results
+) -> None:
     """Write report, card and numbers, and what the model's own files keep."""
     final, summary = RunFolder(jobs[-1].folder), done.summary
     try:
@@ -315,7 +318,7 @@ def _write_results(done: FitResult, own: Sequence[FitJob], jobs: Sequence[FitJob
         raise LongshiftError(f"{error}. Remove {final.path} and run the same command to train it again.") from error
     knowledge = learn_new_sites(own, final.path, summary.data.sites)
     write_knowledge(final.path, knowledge, read_model_file(final.description).weights)
-    write_report(done.report, summary, [(job, results[job.folder]) for job in jobs])
+    write_report(done.report, summary, [(job, results[job.folder]) for job in jobs], manifest)
     write_card(done.card, summary, results[final.path], knowledge)
     steps = {job.site: results[job.folder]["steps_done"] for job in own}
     value = {

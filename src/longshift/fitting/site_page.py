@@ -68,7 +68,7 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
     sections.append(Section(f"Least sure {noun}s", least, "Check these first.", "unsure", wide=True))
     if len(scores):
         farthest = beyond[np.argsort(-scores[beyond], kind="stable")][:SHOWN]
-        body = gallery(_captioned(model, outputs, shares, farthest)) if len(beyond) else paragraphs("None.")
+        body = gallery(_captioned(model, outputs, shares, farthest))
         sections.append(
             Section(f"{noun.capitalize()}s unlike anything seen", body, intros["unlike"], "unlike", wide=True)
         )

@@ -281,7 +281,7 @@ def _by_target(records: Sequence[Record], k: int) -> list[CorrectCount]:
 
 def weak_section(
     records: Sequence[Record],
-    data: str | None = None,
+    data: str | Manifest | None = None,
     name: str = "",
     noun: str = "domain",
     most: int = MOST_CLASSES,
@@ -289,7 +289,8 @@ def weak_section(
 ) -> Section:
     """The classes and domains with the lowest accuracy of one method.
 
-    `data` says where the images are now, `noun` what a domain is; `advise` adds what its owner could do.
+    `data` says where the images are now, or is their manifest; `noun` says what a domain is; `advise` adds what its
+    owner could do.
     """
     classes, domains, weights = weak_classes(records, most), weak_domains(records), advise and needs_weights(records)
     manifest: Manifest | None = None
@@ -327,7 +328,9 @@ class Misclassified:
     domain: str
 
 
-def misclassified_samples(records: Sequence[Record], data: str | None = None) -> tuple[Manifest, list[Misclassified]]:
+def misclassified_samples(
+    records: Sequence[Record], data: str | Manifest | None = None
+) -> tuple[Manifest, list[Misclassified]]:
     """The dataset and the misclassified samples of the first trial of each target, most confident first.
 
     Raises:
@@ -339,7 +342,7 @@ def misclassified_samples(records: Sequence[Record], data: str | None = None) ->
         raise LongshiftError("the runs kept no predictions (train with --save-predictions)")
     place = data or str(records[0].result["run"]["data"])
     try:
-        manifest = load_dataset(place)
+        manifest = place if isinstance(place, Manifest) else load_dataset(place)
     except LongshiftError as error:
         raise LongshiftError(f"the images of {place} are not there ({str(error).splitlines()[0]})") from error
     samples = []
