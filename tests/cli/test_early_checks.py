@@ -43,16 +43,12 @@ def test_a_page_that_is_a_folder_is_refused_before_the_demo_runs(tmp_path: Path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [(("--target", "inkk"), "inkk"), (("--set", "alpa=1"), "alpha"), (("--method", "ndcll"), "ndcl")],
-)
-def test_wrong_names_of_a_fit_are_reported_before_pytorch_is_imported(words: tuple[str, ...], named: str) -> None:
+def test_an_unknown_site_is_reported_before_pytorch_is_imported() -> None:
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom longshift.cli.main import app\n"
-        f"found = CliRunner().invoke(app, ['fit', 'digits', *{words!r}])\n"
+        "found = CliRunner().invoke(app, ['fit', 'digits', '--target', 'inkk'])\n"
         "print(found.exception)\nassert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert named in done.stdout
+    assert "inkk" in done.stdout
