@@ -10,7 +10,7 @@ from tests.golden import check_golden
 
 
 def test_captions() -> None:
-    test = Facts(chi2=138.1, chi2_p=2.1e-18, cases=32, f_words=lambda: "F(23, 713) = 7.16 (p = 1.1e-20)")
+    test = Facts(chi2=138.1, chi2_p=2.1e-18, cases=32, unanimous=False, df=(23, 713), f=7.16, f_p=1.1e-20)
     mirrored = Facts(first="art", second="photo", classes=("dog", "cat"), ratio=30.0, validation=14)
     absorbed = Facts(sources=("art", "photo", "sketch"), sizes=(33, 7, 1), level_size=3)
     one, three = {"targets": ("ink",), "trials": 1}, {"targets": ("ink", "neon"), "trials": 3}

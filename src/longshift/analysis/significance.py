@@ -35,12 +35,6 @@ class Friedman:
         """Whether all cases rank the methods alike, so that F is infinite."""
         return math.isinf(self.f)
 
-    def f_words(self) -> str:
-        """F with its p-value in words; where it is infinite, that all cases agree says more."""
-        if self.unanimous:
-            return f"Iman and Davenport: all cases rank the methods alike; p = {self.f_p:.2g}"
-        return f"Iman and Davenport F({self.df[0]}, {self.df[1]}) = {self.f:.2f} (p = {self.f_p:.2g})"
-
 
 @dataclass(frozen=True)
 class PairTest:
