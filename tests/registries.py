@@ -8,7 +8,7 @@ from longshift.data.benchmarks import BENCHMARKS, all_benchmarks
 from longshift.data.readers import READERS
 from longshift.methods import all_methods
 from longshift.methods.registry import METHODS
-from longshift.nn.backbone_sources import SOURCES
+from longshift.nn.sources import SOURCES
 from longshift.registry import VARIABLE
 from longshift.report import kinds
 from longshift.settings import GENERATORS

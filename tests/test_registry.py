@@ -16,7 +16,7 @@ from longshift import registry
 from longshift.data.readers import READERS
 from longshift.errors import LongshiftError, UsageError
 from longshift.methods import get_method
-from longshift.nn.backbone_sources import SOURCES, Backbone, register_backbones
+from longshift.nn.sources import SOURCES, Backbone, register_backbones
 from longshift.registry import VARIABLE, Registry, load_plugins, plugin_files, use_plugin
 from longshift.training.augmentation import AUGMENTATIONS, register_augmentation
 from tests.docs.extend_page import blocks

@@ -20,7 +20,7 @@ from longshift.errors import LongshiftError
 from longshift.io import locked
 from longshift.methods import StyleConfig
 from longshift.nn import Backbone, make_backbone
-from longshift.nn.backbone_sources import SOURCES
+from longshift.nn.sources import SOURCES
 from longshift.training import feature_cache
 from longshift.training.augmentation import AUGMENTATIONS
 from longshift.training.feature_cache import (

@@ -1,9 +1,4 @@
 from . import optim as optim
-from .backbone_sources import (
-    Backbone as Backbone,
-    backbone_version as backbone_version,
-    register_backbones as register_backbones,
-)
 from .backbones import (
     SMALL_CONV as SMALL_CONV,
     VECTOR_HEADS as VECTOR_HEADS,
@@ -16,22 +11,24 @@ from .backbones import (
     weights_header as weights_header,
 )
 from .batch_norm_folding import fold_frozen_norms as fold_frozen_norms
-from .gradient_reversal import reverse_gradient as reverse_gradient
 from .jacobi import symmetric_eigen as symmetric_eigen
-from .kernel_tuning import without_kernel_tuning as without_kernel_tuning
-from .mlp import MLP as MLP
-from .network import Network as Network, Precision as Precision
-from .parameters import (
+from .layers import MLP as MLP, VectorHead as VectorHead, reverse_gradient as reverse_gradient
+from .network import Network as Network, Precision as Precision, without_kernel_tuning as without_kernel_tuning
+from .optim import (
     assign_tensors as assign_tensors,
     copy_tensors as copy_tensors,
     first_adam_step as first_adam_step,
     flatten_tensors as flatten_tensors,
     gradients as gradients,
     set_gradients as set_gradients,
+    sharpness_aware_gradients as sharpness_aware_gradients,
     shifted_weights as shifted_weights,
     trainable as trainable,
     unflatten_tensors as unflatten_tensors,
 )
-from .pretrained import weights_available as weights_available
-from .sam import sharpness_aware_gradients as sharpness_aware_gradients
-from .vector_mlp import VectorHead as VectorHead
+from .sources import (
+    Backbone as Backbone,
+    backbone_version as backbone_version,
+    register_backbones as register_backbones,
+    weights_available as weights_available,
+)

@@ -13,11 +13,9 @@ from safetensors.torch import load_file
 from torch import nn
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.nn.backbone_sources import Backbone, check_name, source_of
+from longshift.nn.layers import HIDDEN, VectorLinear, VectorMLP, small_conv
 from longshift.nn.network import Network, Precision
-from longshift.nn.pretrained import no_weights, require_pretrained
-from longshift.nn.small_conv import small_conv
-from longshift.nn.vector_mlp import HIDDEN, VectorLinear, VectorMLP
+from longshift.nn.sources import Backbone, check_name, no_weights, require_pretrained, source_of
 
 SMALL_CONV = "small_conv"
 VECTOR_MLP = "mlp"

@@ -18,7 +18,7 @@ from timm.layers.norm_act import BatchNormAct2d
 from timm.layers.padding import pad_same
 from torch import Tensor, nn
 
-from longshift.nn.kernel_tuning import without_kernel_tuning
+from longshift.nn.network import without_kernel_tuning
 
 # Only these exact types are supported; a subclass may behave differently.
 CONVS = (nn.Conv2d, Conv2dSame)

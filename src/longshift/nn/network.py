@@ -1,9 +1,10 @@
-"""A classifier: features, dropout, linear head. Mixed precision is limited to the featurizer."""
+"""A network: a featurizer, dropout and a linear classifier; and how its kernels are chosen."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
@@ -109,3 +110,16 @@ def _set_everywhere(config: Any, name: str, value: object) -> None:
     """
     setattr(config, name, value)
     config._config[name].default = value
+
+
+@contextmanager
+def without_kernel_tuning(exact: bool = False) -> Iterator[None]:
+    """Use cuDNN's first choice instead of timing all kernels for each new shape; `exact` also disables TF32."""
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, cudnn.allow_tf32
+    cudnn.benchmark = False
+    cudnn.allow_tf32 = cudnn.allow_tf32 and not exact
+    try:
+        yield
+    finally:
+        cudnn.benchmark, cudnn.allow_tf32 = before

@@ -1,4 +1,4 @@
-"""Published weights that cannot be had are refused at once, with the way out; those at hand are not asked for twice."""
+"""Whether published weights are available is known before anything is downloaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 
 from longshift.errors import LongshiftError
 from longshift.fitting import network_choice as fit_network
-from longshift.nn import pretrained
+from longshift.nn import sources as pretrained
 from longshift.nn.backbones import make_backbone
 
 
