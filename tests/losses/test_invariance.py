@@ -1,13 +1,34 @@
-"""IRM's and Fishr's penalties against automatic differentiation, sample by sample."""
+"""Penalties on differences between domains: functions and modules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
+from hypothesis import example, given, settings, strategies as st
+from scipy.optimize import brentq
+from scipy.stats import norm
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.losses.invariance import head_gradient_variance, irm_penalty, spread
+from longshift.losses import (
+    BoDALoss,
+    CORALLoss,
+    FishrPenalty,
+    IRMPenalty,
+    MMDLoss,
+    PrototypeAlignment,
+    VRExPenalty,
+    head_gradient_variance,
+    irm_penalty,
+    prototype_alignment,
+    spread,
+)
+from longshift.losses.boda import group_means
+from longshift.losses.invariance import kde_quantile
 
 
 def problem(domains: int, n: int, classes: int, width: int = 6) -> tuple[Tensor, Tensor, nn.Linear]:
@@ -89,3 +110,189 @@ def test_spread_of_the_present_domains() -> None:
     present = torch.tensor([True, False, True, True])
     torch.testing.assert_close(spread(table, present), spread(table[present]))
     torch.testing.assert_close(spread(table[:, 0], present), spread(table[present, 0]))
+
+
+RISKS = [[0.3, 2.0], [2.3, 2.9, 1.7], [0.1, 0.1, 0.1, 5.0], [1.0, 1.5, 2.5, 0.2, 0.9]]
+
+
+def exact(risks: npt.NDArray[np.float64], alpha: float) -> float:
+    h = 1.06 * risks.std(ddof=1) * len(risks) ** -0.2
+    reach = 10 * h
+    return float(brentq(lambda x: norm.cdf((x - risks) / h).mean() - alpha, risks.min() - reach, risks.max() + reach))
+
+
+@pytest.mark.parametrize("risks", RISKS)
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 0.75, 0.99])
+@pytest.mark.parametrize("implicit", [False, True])
+def test_value(risks: list[float], alpha: float, implicit: bool) -> None:
+    values = torch.tensor(risks, dtype=torch.float64)
+    assert float(kde_quantile(values, alpha, implicit)) == pytest.approx(exact(values.numpy(), alpha), abs=3e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.75, 0.95])
+@pytest.mark.parametrize("risks", [RISKS[1], RISKS[3]])
+def test_implicit_gradient_is_the_derivative_of_the_quantile(risks: list[float], alpha: float) -> None:
+    values = torch.tensor(risks, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(kde_quantile(values, alpha, implicit=True), values)
+    step = 1e-4
+    for index, slope in enumerate(gradient):
+        change = np.zeros(len(risks))
+        change[index] = step
+        numeric = (exact(np.array(risks) + change, alpha) - exact(np.array(risks) - change, alpha)) / (2 * step)
+        assert float(slope) == pytest.approx(numeric, abs=1e-6)
+
+
+def published_gradient(values: Tensor, alpha: float) -> Tensor:
+    """The bisection written as published, differentiated through its own steps."""
+    n = len(values)
+    h = 1.06 * values.std() * n**-0.2
+    z = float(norm.ppf(alpha))
+    ends = [values.min() + h * z, values.max() + h * z]
+    middle = 0.5 * (ends[0] + ends[1])
+    for _ in range(32):
+        above = float(torch.special.ndtr((middle - values) / h).mean().detach()) > alpha
+        ends[int(above)] = middle
+        middle = 0.5 * (ends[0] + ends[1])
+    (gradient,) = torch.autograd.grad(middle, values)
+    return gradient
+
+
+@pytest.mark.parametrize("risks", RISKS)
+@pytest.mark.parametrize("alpha", [0.3, 0.75, 0.95])
+def test_published_gradient(risks: list[float], alpha: float) -> None:
+    values = torch.tensor(risks, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(kde_quantile(values, alpha), values)
+    torch.testing.assert_close(gradient, published_gradient(values, alpha), rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("implicit", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_equal_risks_give_that_risk_and_a_finite_gradient(dtype: torch.dtype, implicit: bool, n: int) -> None:
+    values = torch.full((n,), 1.25, dtype=dtype, requires_grad=True)
+    quantile = kde_quantile(values, 0.75, implicit)
+    (gradient,) = torch.autograd.grad(quantile, values)
+    assert float(quantile.detach()) == 1.25
+    assert float(gradient.sum()) == pytest.approx(1.0)
+
+
+@settings(deadline=None, max_examples=60)
+@example([20.0, 19.999999999999996], 0.25, False, 0.0)
+@example([20.0, 19.999999999999996, 20.0], 0.9, True, 1.0)
+@given(st.lists(st.floats(0, 20), min_size=2, max_size=6), st.floats(0.01, 0.99), st.booleans(), st.floats(-5, 5))
+def test_shifting_all_risks_shifts_the_quantile(risks: list[float], alpha: float, implicit: bool, shift: float) -> None:
+    values = torch.tensor(risks, dtype=torch.float64, requires_grad=True)
+    quantile = kde_quantile(values, alpha, implicit)
+    (gradient,) = torch.autograd.grad(quantile, values)
+    assert float(gradient.sum()) == pytest.approx(1.0, abs=1e-6)
+    moved = kde_quantile(values.detach() + shift, alpha, implicit)
+    assert float(moved) == pytest.approx(float(quantile.detach()) + shift, abs=1e-6)
+
+
+D = torch.tensor([2, 0, 0, 2, 0, 2, 2, 0, 2])  # three domains, of which number 1 has no sample
+Y = torch.tensor([0, 1, 2, 2, 1, 0, 1, 0, 1])
+
+
+def features(width: int = 4, seed: int = 0) -> Tensor:
+    return torch.randn(len(D), width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_vrex_is_the_variance_of_the_risks_of_present_domains() -> None:
+    losses = features(1)[:, 0].exp()
+    risks = torch.stack([losses[k == D].mean() for k in (0, 2)])
+    torch.testing.assert_close(VRExPenalty(3)(losses, D), risks.var(correction=0))
+
+
+def test_irm_is_the_mean_over_present_domains() -> None:
+    logits = features(3)
+    each = [irm_penalty(logits[k == D], Y[k == D], torch.zeros_like(D[k == D]), 1)[0] for k in (0, 2)]
+    torch.testing.assert_close(IRMPenalty(3)(logits, Y, D), torch.stack(each).mean())
+
+
+def test_fishr_keeps_a_moving_average_of_the_domains_it_has_seen() -> None:
+    head = nn.Linear(4, 3).double()
+    fishr = FishrPenalty(3, 3, 4, ema=0.6).double()
+    average = torch.zeros(3, 15, dtype=torch.float64)
+    for seed in range(3):
+        x = features(4, seed)
+        penalty = fishr(x, head(x), Y, D)
+        for k in (0, 2):
+            own = x[k == D][None]
+            average[k] = 0.6 * average[k] + 0.4 * head_gradient_variance(own, head(own), Y[k == D][None])[0]
+        torch.testing.assert_close(penalty, spread(average[[0, 2]] / 0.4))
+        average = average.detach()
+    torch.testing.assert_close(fishr.state_dict()["average"], average)
+
+
+def test_fishr_stores_no_average_in_evaluation_mode() -> None:
+    head = nn.Linear(4, 3).double()
+    fishr = FishrPenalty(3, 3, 4).double()
+    x = features(4)
+    fishr(x, head(x), Y, D)
+    before = fishr.average.clone()
+    first, second = (fishr.eval()(features(4, 1), head(features(4, 1)), Y, D) for _ in range(2))
+    torch.testing.assert_close(first, second)
+    assert torch.equal(fishr.average, before)
+    fishr.train()(x, head(x), Y, D)
+    assert not torch.equal(fishr.average, before)
+
+
+def test_boda_replaces_centroids_first_and_averages_afterwards() -> None:
+    x = features()
+    boda = BoDALoss([[4, 2, 2], [1, 1, 1], [9, 3, 3]], 4, momentum=0.25).double()
+    boda.update(x, Y, D)
+    means, _ = group_means(x, Y, D, 3, 3)
+    torch.testing.assert_close(boda.centroids, means)
+    boda.update(x + 1, Y, D)
+    torch.testing.assert_close(boda.centroids[0], (means + 0.75)[0])
+    assert not boda.centroids[1].any()
+    assert boda.seen.any(1).tolist() == [True, False, True]
+    assert sorted(boda.state_dict()) == ["centroids", "seen"]
+    assert float(boda(x, Y, D)) > 0
+
+
+def test_alignment_is_the_function() -> None:
+    p = features(3).softmax(1)
+    torch.testing.assert_close(PrototypeAlignment()(p, Y, D), prototype_alignment(p, Y, D))
+    released = PrototypeAlignment(alignment="released")
+    torch.testing.assert_close(released(p, Y, D), prototype_alignment(p, Y, D, released=True))
+
+
+@pytest.mark.parametrize("name", ["coral", "mmd", "irm", "vrex", "fishr", "boda", "alignment"])
+def test_gradients_are_finite(name: str) -> None:
+    head = nn.Linear(4, 3).double()
+    x = features().requires_grad_()
+
+    boda = BoDALoss([[4, 2, 2], [0, 1, 1], [9, 3, 3]], 4).double()
+    boda.update(x.detach() + 0.1, Y, D)  # without centroids it is zero
+
+    def loss(x: Tensor) -> Tensor:
+        logits = head(x)
+        values: dict[str, Callable[[], Tensor]] = {
+            "coral": lambda: CORALLoss(3)(x, D),
+            "mmd": lambda: MMDLoss(3)(x, D),
+            "irm": lambda: IRMPenalty(3)(logits, Y, D),
+            "vrex": lambda: VRExPenalty(3)(cross_entropy(logits, Y, reduction="none"), D),
+            "fishr": lambda: FishrPenalty(3, 3, 4).double()(x, logits, Y, D),
+            "boda": lambda: boda(x, Y, D),
+            "alignment": lambda: PrototypeAlignment()(logits.softmax(1), Y, D),
+        }
+        return values[name]()
+
+    value = loss(x)
+    (gradient,) = torch.autograd.grad(value, x)
+    assert torch.isfinite(gradient).all()
+    assert gradient.abs().max() > 0
+
+
+def test_errors_name_what_was_expected() -> None:
+    with pytest.raises(ValueError, match=r"Expected `domains` of at least 1, but got 0\."):
+        CORALLoss(0)
+    with pytest.raises(ValueError, match="Expected one or more `gammas` above 0"):
+        MMDLoss(2, gammas=())
+    with pytest.raises(ValueError, match="Expected `ema` of at least 0 and below 1"):
+        FishrPenalty(2, 2, 2, ema=1.0)
+    with pytest.raises(ValueError, match="`temperature` above 0"):
+        BoDALoss([[1, 1]], 2, temperature=0)
+    with pytest.raises(ValueError, match="Expected `alignment` to be one of paper, released"):
+        PrototypeAlignment(alignment="own")  # type: ignore[arg-type]

@@ -14,33 +14,39 @@ from .contrastive import (
     supcon as supcon,
     supcon_nd as supcon_nd,
 )
-from .domain_penalties import (
-    CORALLoss as CORALLoss,
-    FishrPenalty as FishrPenalty,
-    IRMPenalty as IRMPenalty,
-    MMDLoss as MMDLoss,
-    VRExPenalty as VRExPenalty,
-)
-from .hsic import class_hsic as class_hsic, classes_present as classes_present
 from .imbalance import (
+    BalancedSoftmaxLoss as BalancedSoftmaxLoss,
+    FocalLoss as FocalLoss,
+    InverseFrequencyCE as InverseFrequencyCE,
+    LDAMLoss as LDAMLoss,
     focal_loss as focal_loss,
     inverse_frequency as inverse_frequency,
     ldam_margins as ldam_margins,
     log_prior as log_prior,
     margin_loss as margin_loss,
+    maximum_square_loss as maximum_square_loss,
     shift_logits as shift_logits,
 )
-from .imbalance_losses import (
-    BalancedSoftmaxLoss as BalancedSoftmaxLoss,
-    FocalLoss as FocalLoss,
-    InverseFrequencyCE as InverseFrequencyCE,
-    LDAMLoss as LDAMLoss,
+from .invariance import (
+    CORALLoss as CORALLoss,
+    FishrPenalty as FishrPenalty,
+    IRMPenalty as IRMPenalty,
+    MMDLoss as MMDLoss,
+    VRExPenalty as VRExPenalty,
+    head_gradient_variance as head_gradient_variance,
+    irm_penalty as irm_penalty,
+    kde_quantile as kde_quantile,
+    pairwise_coral as pairwise_coral,
+    spread as spread,
 )
-from .invariance import head_gradient_variance as head_gradient_variance, irm_penalty as irm_penalty, spread as spread
-from .kernels import RISK_GAMMAS as RISK_GAMMAS, mmd as mmd, pairwise_mmd as pairwise_mmd
-from .maximum_square import maximum_square_loss as maximum_square_loss
+from .kernels import (
+    RISK_GAMMAS as RISK_GAMMAS,
+    class_hsic as class_hsic,
+    classes_present as classes_present,
+    mmd as mmd,
+    pairwise_mmd as pairwise_mmd,
+)
 from .mining import SHARES as SHARES, mine as mine, mix as mix
-from .moments import pairwise_coral as pairwise_coral
 from .ndcl_loss import (
     PRIORS as PRIORS,
     RELEASED as RELEASED,
@@ -49,7 +55,6 @@ from .ndcl_loss import (
     NDCLRecipe as NDCLRecipe,
     NDCLTerms as NDCLTerms,
 )
-from .quantile import kde_quantile as kde_quantile
 from .reweighted_ce import (
     DIVISORS as DIVISORS,
     WEIGHTS as WEIGHTS,

@@ -11,9 +11,8 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
 
-from longshift.losses.choices import check
+from longshift.losses.common import check, full_precision
 from longshift.losses.contrastive import REDUCTIONS, Reduction, anchor_terms, cosine, others, reduce, same_class
-from longshift.losses.precision import full_precision
 
 Alignment = Literal["paper", "released"]
 ALIGNMENTS: tuple[Alignment, ...] = ("paper", "released")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from longshift.losses.imbalance_losses import Counts, count_rows
-from longshift.losses.precision import full_precision
+from longshift.losses.common import full_precision
+from longshift.losses.imbalance import Counts, count_rows
 
 
 @full_precision

@@ -25,8 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from longshift.losses.choices import check
-from longshift.losses.precision import floor_of, full_precision
+from longshift.losses.common import check, floor_of, full_precision
 
 Contrast = Literal["infonce_nd", "supcon_nd", "infonce", "supcon", "released"]
 Negatives = Literal["augmented", "batch", "both"]

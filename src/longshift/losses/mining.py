@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from longshift.losses.choices import check
-from longshift.losses.precision import full_precision
+from longshift.losses.common import check, full_precision
 
 Share = Literal["inverse", "uniform", "released"]
 SHARES: tuple[Share, ...] = ("inverse", "uniform", "released")

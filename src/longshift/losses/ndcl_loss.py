@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from longshift.errors import unknown_name
 from longshift.losses import contrastive as contrast
 from longshift.losses.alignment import ALIGNMENTS, Alignment, prototype_alignment
-from longshift.losses.choices import check
+from longshift.losses.common import check, full_precision
 from longshift.losses.contrastive import CONTRASTS, NEGATIVES, REDUCTIONS, Contrast, Negatives, Reduction
 from longshift.losses.imbalance import log_prior, shift_logits
 from longshift.losses.mining import SHARES, Mined, Share, mine, mix
-from longshift.losses.precision import full_precision
 from longshift.losses.reweighted_ce import DIVISORS, WEIGHTS, Divisor, Weights, reweighted_cross_entropy
 from longshift.rng import Draws, HostDraws
 

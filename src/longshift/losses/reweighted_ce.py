@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from longshift.losses.choices import check
+from longshift.losses.common import check, full_precision
 from longshift.losses.contrastive import same_class
-from longshift.losses.precision import full_precision
 
 Divisor = Literal["present", "all"]
 Weights = Literal["adaptive", "class", "none"]

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from longshift.losses.precision import full_precision, upcast
+from longshift.losses.common import full_precision, upcast
 from longshift.rng import Draws, HostDraws
 
 STYLE_KINDS = ("amplitude", "convolution", "both", "statistics")  # both: amplitude or convolution, drawn per image

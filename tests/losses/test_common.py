@@ -1,4 +1,4 @@
-"""Full precision: half-precision tensors become float32, and autocast is off, however arguments are given."""
+"""Full precision in losses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from longshift.losses.precision import full_precision
+from longshift.losses.common import full_precision
 
 
 @full_precision
