@@ -31,9 +31,9 @@ def test_list_says_what_each_recipe_needs(tmp_path: Path) -> None:
     assert recipes["ablation"]["runs"] == 0  # NDCL takes no part
     # 2 methods x 3 settings, BSoftmax pooled under 2 settings, ERM twice in each failure study
     assert found["runs"] == 6 + 2 + 2 + 2
-    assert recipes["ratios"] | {"state": "ready", "runs": 0, "hours": 0.0} == recipes["ratios"]
+    assert recipes["ratios"] | {"state": "ready", "runs": 0} == recipes["ratios"]
     assert recipes["duality"]["missing"] == 2
-    assert recipes["duality"]["hours"] is None  # nothing was measured
+    assert found["hours"] is None  # nothing was measured
     assert not (tmp_path / "o").exists()  # a list writes nothing
     # Not every row of a failure study has every setting.
     shape = {"row": 2, "setting": 2, "target": 1, "trial": 1, "draw": 1}
@@ -42,12 +42,8 @@ def test_list_says_what_each_recipe_needs(tmp_path: Path) -> None:
 
 
 def test_list_measures(tmp_path: Path) -> None:
-    arguments = ("--list", "totalheavytail", "--measure", "--json", *SMALL, "--out", str(tmp_path))
-    first = json.loads(call(*arguments).stdout)
-    assert 0 < first["recipes"][0]["hours"] < 0.1
-    assert (tmp_path / "costs.json").exists()
-    again = json.loads(call(*arguments).stdout)
-    assert again["recipes"][0]["hours"] == pytest.approx(first["recipes"][0]["hours"], rel=1e-9)  # not measured twice
+    found = json.loads(call("--list", "totalheavytail", "--measure", "--json", *SMALL, "--out", str(tmp_path)).stdout)
+    assert 0 < found["hours"] < 0.1
 
 
 def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:

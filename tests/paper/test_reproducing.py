@@ -21,7 +21,7 @@ from longshift.paper.accuracy_tables import diagram, paper_scores
 from longshift.paper.failures import class_rates
 from longshift.paper.published_tables import averages_beside, paper_rows
 from longshift.paper.recipe import predictions_file, read_results
-from longshift.paper.recipe_status import RecipeStatus, StatusList, status_of, unfinished_jobs, without_repeats
+from longshift.paper.recipe_status import RecipeStatus, StatusList, jobs_of, list_status, unfinished_jobs
 from longshift.paper.reproducing import ReproduceResult, all_recipes, find_recipes, reproduce, write_output
 from longshift.paper.workspace import FULL_SCALE, Scale, Workspace, open_workspace, quick_scale
 from longshift.report.table import Cell, Column, Row, Table
@@ -93,7 +93,7 @@ def test_all_of_the_cut_is_written(cut: tuple[Workspace, ReproduceResult]) -> No
         endings = {path.suffix for path in made.files[recipe.name]}
         assert endings >= ({".md", ".csv", ".tex"} if recipe.kind == "table" else {".png", ".svg", ".csv"})
         assert all(path.stat().st_size > 0 for path in made.files[recipe.name])
-        assert status_of(space, recipe, {}, 1).state == "done"
+        assert list_status(space, [recipe], SLOTS).recipes[0].state == "done"
     overview = (space.out / "README.md").read_text(encoding="utf-8")
     assert all(recipe.label in overview for recipe in all_recipes())
 
@@ -101,8 +101,7 @@ def test_all_of_the_cut_is_written(cut: tuple[Workspace, ReproduceResult]) -> No
 @pytest.mark.slow
 def test_recipes_share_runs(cut: tuple[Workspace, ReproduceResult]) -> None:
     space, _ = cut
-    duality, detailed = (find_recipes([name])[0] for name in ("duality", "detailed"))
-    assert not unfinished_jobs(space, without_repeats([*duality.jobs(space), *detailed.jobs(space)]))
+    assert not unfinished_jobs(space, jobs_of(space, find_recipes(["duality", "detailed"])))
     again = make(space, "duality", "worst-domain", "detailed")
     assert not again.failed
     results = list(space.store.jobs.glob("*/result.json"))
@@ -265,7 +264,7 @@ def test_one_method_only(copied: Workspace) -> None:
     made = make(alone, "friedman", "totalheavytail", "rho", "quantitative", "ablation")
     assert set(made.impossible) == {"ablation", "friedman", "rho", "quantitative"}
     assert set(made.files) == {"totalheavytail"}
-    assert status_of(alone, find_recipes(["friedman"])[0], {}, 1).state == "impossible"
+    assert list_status(alone, find_recipes(["friedman"]), SLOTS).recipes[0].state == "impossible"
 
 
 @pytest.mark.slow
@@ -332,9 +331,9 @@ def test_cells_that_a_spreadsheet_would_run_are_quoted_unless_raw(raw: bool, nam
 def test_words_of_the_list() -> None:
     shape = {"row": 2, "setting": 2, "target": 1, "trial": 1, "draw": 1}
     recipes = [
-        RecipeStatus("ablation", "Tab. 4", "table", "ablation of NDCL", 4, 2, 1, 1, 0.5, shape, "partly", ()),
-        RecipeStatus("ratios", "Tab. 5", "table", "imbalance ratios", 0, 0, 0, 0, 0.0, {}, "ready", ()),
-        RecipeStatus("rho", "Fig. 10", "figure", "by rho", 0, 0, 0, 0, 0.0, {}, "impossible", (), "NDCL is missing"),
+        RecipeStatus("ablation", "Tab. 4", "table", "ablation of NDCL", 4, 2, 1, 1, shape, "partly", ()),
+        RecipeStatus("ratios", "Tab. 5", "table", "imbalance ratios", 0, 0, 0, 0, {}, "ready", ()),
+        RecipeStatus("rho", "Fig. 10", "figure", "by rho", 0, 0, 0, 0, {}, "impossible", (), "NDCL is missing"),
     ]
     space = {"name": "digits", "scale": {"name": "quick"}, "out": "reproduce/digits/quick"}
     found = [StatusList(2, 4, 1, hours, tuple(recipes)) for hours in (0.25, None)]

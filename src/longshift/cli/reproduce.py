@@ -68,7 +68,7 @@ def reproduce(
     trials: Annotated[int | None, typer.Option(min=1, help="Trials (3 by protocol).")] = None,
     draws: Annotated[int | None, typer.Option(min=1, max=1000, help="Hyper-parameter draws (10 by protocol).")] = None,
     measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="With --list: time a few steps of each kind of run.")
+        bool, typer.Option("--measure/--no-measure", help="With --list: time a few steps of each method.")
     ] = False,
     workers: WorkersOption = None,
     threads: ThreadsOption = 1,
@@ -119,6 +119,8 @@ def reproduce(
     dataset = OpenDataset(data, cache=execution.get("cache"), bar=lambda label, total: progress(label, total, quiet))
     workspace = open_workspace(dataset, scale, out, run.pop("benchmark", None), methods or (), targets or (), run)
     slots = make_slots(execution.get("device", "auto"), jobs_per_gpu, workers, threads)
+    if slots[0].device == "cpu":
+        torch.set_num_threads(slots[0].threads)
     if listed:
         _list(workspace, recipes, slots, measure, quiet, as_json)
         return
@@ -137,8 +139,6 @@ def reproduce(
         say(f"{counted(clear_failed_runs(workspace, recipes), 'failed run')} will run again")
     if not quiet and (waiting := len(unfinished_jobs(workspace, jobs))):
         tell(opening(len(jobs), "run", waiting, [slot.device for slot in slots]))
-    if slots[0].device == "cpu":
-        torch.set_num_threads(slots[0].threads)
     with graceful_stop(announce_stop) as asked:
         made = make(
             workspace, recipes, slots, Runtime(device=slots[0].device, cache=execution.get("cache")), asked,

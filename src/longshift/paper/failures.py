@@ -34,50 +34,45 @@ ROLES = ("major", "medium", "minority")
 CURVE_POINTS = 20
 
 
-@dataclass(frozen=True)
-class ToyRow:
-    """A row of a study: what it is called, the method, and whether it is trained on the balanced counts."""
-
-    label: str
-    method: str
-    balanced: bool = False
+def toy_rows(*methods: str) -> dict[str, tuple[str, bool]]:
+    """Label -> method, and whether on balanced counts: ERM on these, then each method on the imbalanced ones."""
+    return {"ERM (balanced)": ("erm", True), **{method_title(name): (name, False) for name in methods}}
 
 
-def toy_rows(methods: Sequence[str]) -> list[ToyRow]:
-    """ERM on balanced counts, then each method on the imbalanced ones."""
-    return [ToyRow("ERM (balanced)", "erm", True), *(ToyRow(method_title(m), m) for m in methods)]
+ALIGNED = toy_rows("erm", "mmd", "rdm", "tcri")
+ABSORBED = toy_rows("erm", "tcri")
 
 
-def toy_domains(workspace: Workspace) -> tuple[list[str], str]:
-    """The last domain is the target, as sketch is in PACS; the others are sources."""
-    names = list(workspace.manifest.domain_names)
-    return names[:-1], names[-1]
+def toy_recipe(
+    name: str, label: str, title: str, rows: Mapping[str, tuple[str, bool]], counts_name: str,
+    find: Callable[[Totals, Sequence[str]], Mirrored | Absorbed], make: Callable[[Results], Sequence[Output]],
+) -> Recipe:  # fmt: skip
+    """One run per row, on the last domain as target, as sketch is in PACS; no run where the data lack the counts."""
+
+    def jobs(workspace: Workspace) -> list[Job]:
+        *sources, target = workspace.manifest.domain_names
+        try:
+            counts = find(workspace.totals, sources)
+        except Impossible:
+            return []
+        files = {
+            False: workspace.counts_file(counts_name, counts.uneven, counts.validation),
+            True: workspace.counts_file(f"{counts_name}-balanced", counts.level, counts.validation),
+        }
+        every = max(1, workspace.scale.steps // CURVE_POINTS)
+        return [
+            workspace.job(method, files[balanced], target, label=row, eval_every=every)
+            for row, (method, balanced) in rows.items()
+            if method in workspace.methods
+        ]
+
+    return Recipe(name, label, title, "figure", jobs, make, predictions=True)
 
 
-def toy_jobs(
-    workspace: Workspace, rows: Sequence[ToyRow], name: str, find: Callable[[Workspace], Mirrored | Absorbed]
-) -> list[Job]:
-    """One run per row of a study; none where the data do not hold its counts."""
-    try:
-        counts = find(workspace)
-    except Impossible:
-        return []
-    uneven = workspace.counts_file(name, counts.uneven, counts.validation)
-    level = workspace.counts_file(f"{name}-balanced", counts.level, counts.validation)
-    return [
-        workspace.job(
-            row.method, level if row.balanced else uneven, toy_domains(workspace)[1], label=row.label,
-            eval_every=max(1, workspace.scale.steps // CURVE_POINTS),
-        )
-        for row in rows
-        if row.method in workspace.methods
-    ]  # fmt: skip
-
-
-def _found(results: Results, rows: Sequence[ToyRow]) -> dict[str, str]:
-    require_methods(results, (row.method for row in rows))
+def _found(results: Results, rows: Mapping[str, tuple[str, bool]]) -> dict[str, str]:
+    require_methods(results, (method for method, _ in rows.values()))
     chosen = results.chosen.dropna(subset="fingerprint").drop_duplicates("method").set_index("method")["fingerprint"]
-    return {row.label: str(chosen[row.label]) for row in rows if row.label in chosen}
+    return {label: str(chosen[label]) for label in rows if label in chosen}
 
 
 # -- training counts, scaled to what a dataset has -----------------------------------------------------------------
@@ -180,12 +175,6 @@ def _fit(wanted: float, room: int) -> int:
 
 # -- long tails that run against each other ------------------------------------------------------------------------
 
-ALIGNED = toy_rows(("erm", "mmd", "rdm", "tcri"))
-
-
-def _mirrored(workspace: Workspace) -> Mirrored:
-    return mirrored_counts(workspace.totals, toy_domains(workspace)[0])
-
 
 def class_rates(domain: DomainOutputs, order: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """One-against-rest ROC of each class at common false positive rates, and its area; NaN without both kinds."""
@@ -224,9 +213,9 @@ def misalignment(results: Results, fingerprint: str, counts: Mirrored) -> Misali
 def _misaligned(results: Results) -> list[Output]:
     from longshift.report import misalignment_panels
 
-    counts = _mirrored(results.workspace)
+    counts = mirrored_counts(results.workspace.totals, results.workspace.manifest.domain_names[:-1])
     rows = {label: misalignment(results, run, counts) for label, run in _found(results, ALIGNED).items()}
-    samples = {row.label: counts.level if row.balanced else counts.uneven for row in ALIGNED}
+    samples = {label: counts.level if balanced else counts.uneven for label, (_, balanced) in ALIGNED.items()}
     table = [
         {
             "method": label, "domain": domain, "class": name, "training_samples": samples[label][domain][name],
@@ -244,12 +233,6 @@ def _misaligned(results: Results) -> list[Output]:
 
 
 # -- small domains among large ones --------------------------------------------------------------------------------
-
-ABSORBED = toy_rows(("erm", "tcri"))
-
-
-def _absorbed(workspace: Workspace) -> Absorbed:
-    return absorbed_counts(workspace.totals, toy_domains(workspace)[0])
 
 
 def absorption(results: Results, fingerprint: str, counts: Absorbed) -> Absorption:
@@ -275,7 +258,7 @@ def absorption(results: Results, fingerprint: str, counts: Absorbed) -> Absorpti
 def _absorbing(results: Results) -> list[Output]:
     from longshift.report import absorption_panels
 
-    counts = _absorbed(results.workspace)
+    counts = absorbed_counts(results.workspace.totals, results.workspace.manifest.domain_names[:-1])
     rows = {label: absorption(results, run, counts) for label, run in _found(results, ABSORBED).items()}
     table = [
         {"method": label, "what": "validation loss", "from": source, "to": "", "step": step, "value": value}
@@ -299,12 +282,12 @@ def _absorbing(results: Results) -> list[Output]:
 
 
 RECIPES = (
-    Recipe(
-        "failure-misaligned", "Fig. 8", "failure mode: long tails that run against each other", "figure",
-        lambda workspace: toy_jobs(workspace, ALIGNED, "mirrored", _mirrored), _misaligned, predictions=True,
+    toy_recipe(
+        "failure-misaligned", "Fig. 8", "failure mode: long tails that run against each other", ALIGNED, "mirrored",
+        mirrored_counts, _misaligned,
     ),
-    Recipe(
-        "failure-absorbed", "Fig. 9", "failure mode: small domains absorbed by large ones", "figure",
-        lambda workspace: toy_jobs(workspace, ABSORBED, "absorbed", _absorbed), _absorbing, predictions=True,
+    toy_recipe(
+        "failure-absorbed", "Fig. 9", "failure mode: small domains absorbed by large ones", ABSORBED, "absorbed",
+        absorbed_counts, _absorbing,
     ),
 )  # fmt: skip

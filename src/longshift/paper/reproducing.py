@@ -21,7 +21,7 @@ from longshift.paper.recipe import (
     predictions_file,
     read_results,
 )
-from longshift.paper.recipe_status import jobs_of, read_ledger, unfinished_jobs, without_repeats, write_ledger
+from longshift.paper.recipe_status import jobs_of, read_ledger, unfinished_jobs, write_ledger
 from longshift.paper.workspace import Workspace
 from longshift.progress import Bar, Tick, no_bar
 from longshift.report import LATEX_PACKAGES, csv_tables, escape, latex_table, markdown_table
@@ -175,16 +175,13 @@ def _check(problem: str, left: int) -> None:
 
 def _without_predictions(workspace: Workspace, recipes: Iterable[Recipe]) -> list[Job]:
     """The chosen runs without kept predictions, of recipes that need predictions."""
-    found: list[Job] = []
+    found: dict[str, Job] = {}
     for recipe in recipes:
-        if not recipe.predictions:
-            continue
-        jobs = {job.fingerprint: job for job in recipe.jobs(workspace)}
-        results = read_results(workspace, jobs.values())
+        results = read_results(workspace, recipe.jobs(workspace) if recipe.predictions else ())
         if any(entry.state == "done" for entry in results.entries.values()):
-            names = [str(name) for name in results.chosen["fingerprint"].dropna()]
-            found += [jobs[name] for name in names if predictions_file(workspace, name) is None]
-    return without_repeats(found)
+            chosen = set(results.chosen["fingerprint"].dropna())
+            found |= {j.fingerprint: j for j in results.jobs if j.fingerprint in chosen}
+    return [job for name, job in found.items() if predictions_file(workspace, name) is None]
 
 
 def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult, raw: bool) -> None:
