@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference import UnseenAccuracy, evaluate, keep_unseen, load_model
 from longshift.inference.loading import read_unseen
 from longshift.io import read_json, write_json
+from longshift.training.checkpoint import save_weights
 from longshift.training.run_folder import RunFolder, read_result, write_result
 from longshift.training.task import Task
 from tests.training.runs import CPU, train
@@ -57,6 +59,17 @@ def test_evaluate_notices_other_weights(digits_run: Path, tmp_path: Path) -> Non
     found = evaluate(copy, ["target"], runtime=CPU)
     assert not found["agrees"]
     assert set(found) == {"folder", "weights", "recorded", "agrees", "temperature", "calibrated", "target"}
+
+
+def test_weights_of_another_run_and_damaged_ones_are_refused(digits_run: Path, tmp_path: Path) -> None:
+    file = Path(shutil.copytree(digits_run, tmp_path / "run")) / "model.safetensors"
+    whole = file.read_bytes()
+    save_weights(file, {name: 2 * value for name, value in load_file(file).items()})
+    other = file.read_bytes()
+    for raw in (other, whole[:-1] + bytes([whole[-1] ^ 1])):
+        file.write_bytes(raw)
+        with pytest.raises(LongshiftError, match=r"model\.safetensors"):
+            load_model(file.parent, device="cpu")
 
 
 def test_a_method_with_its_own_predictor(tmp_path: Path, digits_task: Task) -> None:
