@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PLACES = (ROOT, ROOT / "src" / "longshift")
 PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("results/**/*.md"), *ROOT.glob("examples/**/*.md")]
 )
@@ -39,6 +40,13 @@ def broken(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
+
+
+def test_files_in_the_map_exist() -> None:
+    pages = [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "explanation" / "reliability.md"]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    named = re.findall(r"`([\w/]+/[\w.]+\.(?:py|json|j2))", text)
+    assert not [name for name in sorted(named) if not any((where / name).exists() for where in PLACES)]
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
