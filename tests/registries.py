@@ -10,12 +10,12 @@ from longshift.methods import all_methods
 from longshift.methods.registry import METHODS
 from longshift.nn.sources import SOURCES
 from longshift.registry import VARIABLE
-from longshift.report import kinds
+from longshift.report.kinds import KINDS
 from longshift.settings import GENERATORS
 from longshift.sweep import LAUNCHERS, columns
 from longshift.training.augmentation import AUGMENTATIONS
 
-REGISTRIES = (METHODS, GENERATORS, BENCHMARKS, READERS, SOURCES, AUGMENTATIONS, LAUNCHERS)
+REGISTRIES = (METHODS, GENERATORS, BENCHMARKS, READERS, SOURCES, AUGMENTATIONS, LAUNCHERS, KINDS)
 
 
 def restore_registries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +24,6 @@ def restore_registries(monkeypatch: pytest.MonkeyPatch) -> None:
     all_benchmarks()
     for registry in REGISTRIES:
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    monkeypatch.setattr(kinds, "_KINDS", {kind.name: kind for kind in kinds.table_kinds()})
     monkeypatch.setattr(columns, "_plugins", dict(columns._plugins))
     monkeypatch.setenv(VARIABLE, "")  # first: one that was not set would stay as the test leaves it
     monkeypatch.delenv(VARIABLE)

@@ -24,7 +24,7 @@ from longshift.paper.recipe import predictions_file, read_results
 from longshift.paper.recipe_status import RecipeStatus, StatusList, jobs_of, list_status, unfinished_jobs
 from longshift.paper.reproducing import ReproduceResult, all_recipes, find_recipes, reproduce, write_output
 from longshift.paper.workspace import FULL_SCALE, Scale, Workspace, open_workspace, quick_scale
-from longshift.report.table import Cell, Column, Row, Table
+from longshift.report.table import Cell, Column, Table, TableRow
 from longshift.sweep import Slot
 from longshift.templates import render
 from longshift.training import Runtime, parse_run_config
@@ -308,7 +308,7 @@ def test_the_papers_numbers_beside_measured_ones() -> None:
     key = {"dataset": "OfficeHome", "setting": "Duality", "target": ""}
     columns = (Column("Average", "OfficeHome", {**key, "measure": "target_accuracy"}),)
     rows = tuple(
-        Row(name, name.upper(), "", (Cell(value, 0.1, runs=3),)) for name, value in (("erm", 50.0), ("ndcl", 56.7))
+        TableRow(name, name.upper(), "", (Cell(value, 0.1, runs=3),)) for name, value in (("erm", 50.0), ("ndcl", 56.7))
     )
     table = Table("duality", "average", "x", columns, rows, rule="validation")
     beside, agreement = averages_beside(table, "OfficeHome")
@@ -323,7 +323,7 @@ def test_the_papers_numbers_beside_measured_ones() -> None:
 
 @pytest.mark.parametrize(("raw", "name"), [(False, "'=1+1"), (True, "=1+1")])
 def test_cells_that_a_spreadsheet_would_run_are_quoted_unless_raw(raw: bool, name: str, tmp_path: Path) -> None:
-    table = Table("t", "average", "T", (Column("a"),), (Row("=1+1", "=1+1", "", (Cell(1.0),)),))
+    table = Table("t", "average", "T", (Column("a"),), (TableRow("=1+1", "=1+1", "", (Cell(1.0),)),))
     write_output(table, tmp_path, raw)
     assert cells(tmp_path, "t")[0]["method"] == name
 

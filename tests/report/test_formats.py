@@ -23,7 +23,7 @@ from longshift.report.formats import (
 )
 from longshift.report.kinds import build_tables
 from longshift.report.runs import find_missing
-from longshift.report.table import Cell, Column, Row, Table
+from longshift.report.table import Cell, Column, Table, TableRow
 from longshift.sweep import read_runs
 from tests.report.fake import frame
 
@@ -38,7 +38,7 @@ def small() -> Table:
         (Cell(60.0, 0.1, 3), Cell(None, note="no complete trial")),
     ]
     names = (("ndcl", "NDCL", "ndcl"), ("erm", "ERM", "dg"), ("x", NASTY, "dg"))
-    rows = tuple(Row(*name, cells) for name, cells in zip(names, numbers, strict=True))
+    rows = tuple(TableRow(*name, cells) for name, cells in zip(names, numbers, strict=True))
     return Table("t", "average", "A title", columns, rows, "How.", "validation", ("1 of 6 runs has no result.",))
 
 

@@ -19,7 +19,7 @@ from longshift.report.figures import Points, scatter
 from longshift.report.formats import csv_tables, markdown_table
 from longshift.report.kinds import build_tables, omitted_tables
 from longshift.report.sections import theory_scatter, theory_section
-from longshift.report.table import Row, Table
+from longshift.report.table import Table, TableRow
 from longshift.report.theory import beside_published, theory_runs, theory_tables
 from longshift.sweep import as_frame
 from longshift.sweep.selection import choose
@@ -54,11 +54,11 @@ def made(seed: int = 0, trials: int = 2, **more: Any) -> pd.DataFrame:
     return as_frame(rows)
 
 
-def find(tables: Sequence[Table], name: str) -> Row:
+def find(tables: Sequence[Table], name: str) -> TableRow:
     return next(found for table in tables for found in table.rows if found.name == name)
 
 
-def numbers(found: Row) -> list[float]:
+def numbers(found: TableRow) -> list[float]:
     assert all(cell.value is not None for cell in found.cells)
     return [float(cell.value) for cell in found.cells if cell.value is not None]
 

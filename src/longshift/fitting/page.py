@@ -25,11 +25,11 @@ from longshift.report import (
     Line,
     Page,
     Record,
-    Row,
     Section,
     SiteDots,
     SplitCounts,
     Table,
+    TableRow,
     class_section,
     confusion_section,
     confusions_by_target,
@@ -147,7 +147,7 @@ def site_table(summary: FitSummary) -> Table:
             cells += [Cell(100 * scores[index].accuracy), Cell(100 * scores[index].balanced)]
         if known:
             cells.append(Cell(100 * known[score.site][0] if score.site in known else None))
-        rows.append(Row(score.site, score.site, "", tuple(cells)))
+        rows.append(TableRow(score.site, score.site, "", tuple(cells)))
     means: list[float] = []
     for scores in summary.scores.values():
         means += [
@@ -156,7 +156,7 @@ def site_table(summary: FitSummary) -> Table:
         ]
     if known:
         means.append(100 * float(np.mean([pair[0] for pair in known.values()])))
-    rows.append(Row("mean", "mean", "mean", tuple(Cell(value) for value in means)))
+    rows.append(TableRow("mean", "mean", "mean", tuple(Cell(value) for value in means)))
     return Table(
         "sites", "sites", "Accuracy at each site while it was held out", columns, tuple(rows), head="Held-out site",
         caption="accuracy: percent of the site's samples that are classified correctly. over classes: the same per "
@@ -180,7 +180,7 @@ def class_table(summary: FitSummary) -> Table:
         Column("accuracy, %", higher_is_better=None),
     )
     rows = tuple(
-        Row(
+        TableRow(
             score.name,
             score.name + remark(score),
             "",

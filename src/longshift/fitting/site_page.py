@@ -15,9 +15,9 @@ from longshift.report import (
     Cell,
     Column,
     Page,
-    Row,
     Section,
     Table,
+    TableRow,
     confidence_histogram,
     figure,
     gallery,
@@ -97,7 +97,7 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
             Cell(float(signals.n), digits=0), Cell(100 * accuracy), *(Cell(100 * value) for value in shares),
             Cell(signals.nearest, digits=2),
         )  # fmt: skip
-        rows.append(Row(label, label, "", cells))
+        rows.append(TableRow(label, label, "", cells))
     return Table(
         "evidence", "evidence", "This site and the held-out ones", columns, tuple(rows), head="Site",
         caption="accuracy: measured with labels at the held-out sites; at this site estimated from agreement and "
@@ -117,7 +117,7 @@ def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:
     names = model.info.sources if len(model.info.sources) == len(known) else ("all sites",)
     columns = tuple(Column(name, higher_is_better=None) for name in (f"{site} (predicted)", *names))
     rows = tuple(
-        Row(name, name, "", (Cell(100 * float(predicted[k])), *(Cell(100 * float(row[k])) for row in known)))
+        TableRow(name, name, "", (Cell(100 * float(predicted[k])), *(Cell(100 * float(row[k])) for row in known)))
         for k, name in enumerate(model.classes)
     )
     return Table(

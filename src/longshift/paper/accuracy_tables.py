@@ -14,8 +14,8 @@ from longshift.paper.workspace import Workspace
 from longshift.report import (
     Cell,
     Column,
-    Row,
     Table,
+    TableRow,
     average_tables,
     cost_tables,
     method_title,
@@ -162,7 +162,7 @@ def pairs_table(scores: pd.DataFrame) -> Table:
         other = pair.worse if pair.better == first else pair.better
         gap = 100 * float((scores[first] - scores[other]).mean())
         cells = (Cell(gap, signed=True), *(Cell(p, digits=4, least=0.0001) for p in (pair.p, pair.p_holm)))
-        rows.append(Row(other, method_title(other), "", cells))
+        rows.append(TableRow(other, method_title(other), "", cells))
     title = f"{method_title(first)} against each method, Wilcoxon's signed-rank test"
     text = caption("friedman-pairs", cases=len(scores), first=method_title(first), tests=len(rows))
     return Table("friedman-pairs", "significance", title, columns, tuple(rows), text)

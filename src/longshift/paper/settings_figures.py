@@ -10,7 +10,7 @@ import pandas as pd
 from longshift.paper.accuracy_tables import mild, mild_note
 from longshift.paper.recipe import Output, Picture, Recipe, Results, caption
 from longshift.paper.workspace import Workspace
-from longshift.report import Cell, Column, Row, Table
+from longshift.report import Cell, Column, Table, TableRow
 from longshift.settings import SplitRecipe, make_split, ratios, recipe_of, setting_for
 from longshift.sweep import Job
 
@@ -55,7 +55,7 @@ def _ratios(results: Results) -> list[Output]:
             values = ratios(found[i].counts, found[i].sources)
             cells += [_ratio(v) for v in (values.cr, values.dr, *values.ecr.values())]
             cells += [Cell(note="fewer sources")] * (most - len(values.ecr))
-        rows.append(Row(target, target, "", tuple(cells)))
+        rows.append(TableRow(target, target, "", tuple(cells)))
     notes = (*_other_orders(parts, workspace), *mild_note(workspace))
     title = f"Imbalance ratios of the training sets, {workspace.name}"
     return [Table("ratios", "ratios", title, columns, tuple(rows), caption("ratios"), notes=notes, head="Target")]

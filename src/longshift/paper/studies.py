@@ -12,7 +12,7 @@ import pandas as pd
 
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption
 from longshift.paper.workspace import Workspace
-from longshift.report import GROUPS, Row, average_tables
+from longshift.report import GROUPS, TableRow, average_tables
 from longshift.sweep import Job, averages
 
 SETTINGS = ("TotalHeavyTail", "Duality")
@@ -73,7 +73,7 @@ def variant_recipe(name: str, label: str, title: str, variants: Sequence[Variant
         # Every variant is planned under every setting, so each table has its row, if only with dashes.
         found = [{row.name: row.cells for row in table.rows} for table in tables]
         rows = tuple(
-            Row(v.label, v.label, v.block, tuple(cell for part in found for cell in part[v.label]))
+            TableRow(v.label, v.label, v.block, tuple(cell for part in found for cell in part[v.label]))
             for v in variants
             if all(v.label in part for part in found)
         )

@@ -19,8 +19,8 @@ from longshift.report import (
     RULES,
     Cell,
     Column,
-    Row,
     Table,
+    TableRow,
     float_or_none,
     method_rows,
     method_title,
@@ -150,7 +150,7 @@ def _pearson(results: Results) -> list[Output]:
     return [Table("pearson", "quantities", title, columns, rows, text, "validation", notes, head="")]
 
 
-def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tuple[Row, ...]:
+def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tuple[TableRow, ...]:
     """Coefficient, p-value and interval of each quantity, one column per quantity."""
     from longshift.analysis import correlate
 
@@ -159,10 +159,10 @@ def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tu
     flat = "a quantity that does not vary has no correlation"
     why = [flat if np.isnan(v) else "an interval needs 4 points" for v in r]
     return (
-        Row("correlation", "Correlation", "", tuple(_cell(v, 3, flat) for v in r)),
-        Row("p_value", "p-value", "", tuple(_cell(v, 8, flat, 1e-8) for v in p)),
-        Row("low", "95% interval, from", "", tuple(_cell(v, 3, w) for v, w in zip(low, why, strict=True))),
-        Row("high", "95% interval, to", "", tuple(_cell(v, 3, w) for v, w in zip(high, why, strict=True))),
+        TableRow("correlation", "Correlation", "", tuple(_cell(v, 3, flat) for v in r)),
+        TableRow("p_value", "p-value", "", tuple(_cell(v, 8, flat, 1e-8) for v in p)),
+        TableRow("low", "95% interval, from", "", tuple(_cell(v, 3, w) for v, w in zip(low, why, strict=True))),
+        TableRow("high", "95% interval, to", "", tuple(_cell(v, 3, w) for v, w in zip(high, why, strict=True))),
     )
 
 

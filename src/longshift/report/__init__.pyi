@@ -80,16 +80,21 @@ from .sections import (
     class_section as class_section,
     confusion_section as confusion_section,
     confusions_by_target as confusions_by_target,
+    length_section as length_section,
+    margin_section as margin_section,
+    rank_section as rank_section,
     report_page as report_page,
+    setting_section as setting_section,
     split_section as split_section,
+    theory_section as theory_section,
     validation_section as validation_section,
 )
 from .summary_facts import findings as findings, report_facts as report_facts
 from .table import (
     Cell as Cell,
     Column as Column,
-    Row as Row,
     Table as Table,
+    TableRow as TableRow,
     float_or_none as float_or_none,
     method_rows as method_rows,
     slug as slug,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pandas as pd
 from scipy import stats
 
-from longshift.report.table import Cell, Column, Row, Table, slug
+from longshift.report.table import Cell, Column, Table, TableRow, slug
 from longshift.report.titles import family, method_title, words
 
 MEASURES = {"target_accuracy": "average", "target_many": "many", "target_medium": "medium", "target_few": "few"}
@@ -94,7 +94,7 @@ def compare(
 ) -> tuple[list[Table], Comparison]:
     """Tables of agreement and of measured, published and difference; and what they show."""
     found: list[Table] = []
-    agreement: list[Row] = []
+    agreement: list[TableRow] = []
     for table in tables:
         for place in dict.fromkeys(map(_place, table.columns)) if table.kind in ("average", "worst") else ():
             made = _beside(table, place, against)
@@ -116,7 +116,7 @@ def compare(
     return [summary, *found], facts
 
 
-def _orders(agreement: Sequence[Row]) -> Iterator[RankAgreement]:
+def _orders(agreement: Sequence[TableRow]) -> Iterator[RankAgreement]:
     """Of the methods' averages, setting by setting."""
     for row in agreement:
         place, _, column = row.title.rpartition(": ")
@@ -144,7 +144,7 @@ def _beside(table: Table, place: tuple[str, str], against: Published) -> Table |
             used += difference.value is not None
             cells += [replace(cell, place=None), other, difference]
         if any(cell.value is not None for cell in cells[1::3]):
-            rows.append(Row(row.name, method_title(row.name), family(row.name), tuple(cells)))
+            rows.append(TableRow(row.name, method_title(row.name), family(row.name), tuple(cells)))
     if not used:
         return None
     kept = {row.name for row in rows}
@@ -163,7 +163,7 @@ def _beside(table: Table, place: tuple[str, str], against: Published) -> Table |
     )  # fmt: skip
 
 
-def _agreement(table: Table) -> Iterator[Row]:
+def _agreement(table: Table) -> Iterator[TableRow]:
     for j in range(0, len(table.columns), 3):
         pairs = [(row.cells[j].value, row.cells[j + 1].value) for row in table.rows]
         values = [(a, b) for a, b in pairs if a is not None and b is not None]
@@ -182,7 +182,7 @@ def _agreement(table: Table) -> Iterator[Row]:
         key, column = table.columns[j].key, table.columns[j]
         worst = " (worst domain)" if key["measure"] == "test_worst_domain" else ""
         name = f"{key['dataset']}, {key['setting']}: {column.group}{worst}"
-        yield Row(name, name, f"{key['dataset']} {key['setting']}", cells)
+        yield TableRow(name, name, f"{key['dataset']} {key['setting']}", cells)
 
 
 def rank_correlation(measured: Sequence[float], there: Sequence[float]) -> tuple[float | None, float | None]:

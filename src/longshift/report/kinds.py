@@ -13,10 +13,10 @@ import pandas as pd
 
 from longshift.analysis import generalization_bound
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.registry import load_plugins
+from longshift.registry import Registry
 from longshift.report.run_lengths import length_tables
 from longshift.report.runs import KEEP_PREDICTIONS, MissingRuns, domain_predictions, find_missing, read_records
-from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows, slug, with_places
+from longshift.report.table import Cell, Column, Table, TableRow, float_or_none, method_rows, slug, with_places
 from longshift.report.theory import theory_tables
 from longshift.report.titles import (
     GROUPS,
@@ -87,7 +87,7 @@ class TableKind:
     needs: str
 
 
-_KINDS: dict[str, TableKind] = {}
+KINDS: Registry[TableKind] = Registry("kind of table")
 
 
 def register_table(
@@ -107,21 +107,19 @@ def register_table(
         A decorator that returns the function unchanged.
 
     Raises:
-        UsageError: The name is taken.
+        LongshiftError: The name is taken.
 
     Example:
-        >>> from longshift.report import Cell, Column, Row, Table, register_table
+        >>> from longshift.report import Cell, Column, TableRow, Table, register_table
         >>> @register_table("runs-per-method", "number of finished runs of each method", default=False)
         ... def runs_per_method(runs):
         ...     counts = runs.frame["method"].value_counts()
-        ...     rows = tuple(Row(m, m, "", (Cell(n, digits=0),)) for m, n in counts.items())
+        ...     rows = tuple(TableRow(m, m, "", (Cell(n, digits=0),)) for m, n in counts.items())
         ...     return [Table("runs", "runs-per-method", "Runs", (Column("runs"),), rows)]
     """
 
     def register(build: Build) -> Build:
-        if name in _KINDS and _KINDS[name].build.__module__ != build.__module__:
-            raise UsageError(f"expected a new name for a kind of table, got {name!r}, which is already registered")
-        _KINDS[name] = TableKind(name, description, build, title or name.capitalize(), intro, default, needs)
+        KINDS.add(name, TableKind(name, description, build, title or name.capitalize(), intro, default, needs))
         return build
 
     return register
@@ -129,23 +127,18 @@ def register_table(
 
 def table_kinds() -> tuple[TableKind, ...]:
     """Return all registered kinds, in the order of the report."""
-    load_plugins()
-    return tuple(_KINDS.values())
+    return tuple(KINDS.values())
 
 
 def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> list[Table]:
     """Return the tables of the given kinds, by default of all that are made by default."""
     given = runs if isinstance(runs, ReportRuns) else ReportRuns(runs)
-    known = {kind.name: kind for kind in table_kinds()}
-    for name in kinds:
-        if name not in known:
-            raise UsageError(f"--table: {unknown_name('table', name, [*known, 'all'])}")
+    wanted = [KINDS.find(name) for name in kinds] or [kind for kind in table_kinds() if kind.default]
     states = given.frame["status"].value_counts()
     if not states.get("done"):
         found = ", ".join(f"{n} {state}" for state, n in states.items()) or "none at all"
         raise LongshiftError(f"no finished run to report on; found {found}. See `longshift sweep status`.")
-    names = kinds or [kind.name for kind in known.values() if kind.default]
-    return _unique_names([table for name in names for table in known[name].build(given)])
+    return _unique_names([table for kind in wanted for table in kind.build(given)])
 
 
 def omitted_tables(tables: Sequence[Table], kinds: Sequence[str]) -> dict[str, str]:
@@ -273,7 +266,7 @@ def _accuracy_cell(
     return Cell(value, stderr, note=note, trials=trials, runs=runs)
 
 
-def with_spread_note(rows: Sequence[Row], missing: MissingRuns) -> tuple[str, ...]:
+def with_spread_note(rows: Sequence[TableRow], missing: MissingRuns) -> tuple[str, ...]:
     """The notes of a table: what is missing, and before it why there is no standard error."""
     one = all(cell.trials <= 1 for row in rows for cell in row.cells)
     return (*(["One trial: there is no standard error."] if one else []), *missing.notes())

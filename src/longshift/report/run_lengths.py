@@ -11,7 +11,7 @@ import pandas as pd
 
 from longshift.errors import LongshiftError
 from longshift.report.runs import run_names
-from longshift.report.table import Cell, Column, Row, Table, float_or_none, method_rows
+from longshift.report.table import Cell, Column, Table, TableRow, float_or_none, method_rows
 from longshift.report.titles import is_averaged, order_places, words
 from longshift.sweep import standard_error
 
@@ -143,7 +143,7 @@ def _short(groups: Sequence[CurveGroup]) -> Table:
     }
     columns = tuple(Column(title, "", {"measure": measure}, None) for measure, (title, _) in parts.items())
     rows = tuple(
-        Row(group.title, group.title, "", tuple(make(group) for _, make in parts.values())) for group in groups
+        TableRow(group.title, group.title, "", tuple(make(group) for _, make in parts.values())) for group in groups
     )
     title = "Length of the runs: validation accuracy during training"
     return Table("length", "length", title, columns, rows, words("length_caption"), head="Setting")
@@ -171,7 +171,7 @@ def _curves(groups: Sequence[CurveGroup]) -> Table:
     rows = []
     for step in sorted({step for group in groups for step in group.steps}):
         cells = [_at(group, step) if step in group.steps else Cell(note="not all runs have it") for group in groups]
-        rows.append(Row(str(step), str(step), "", tuple(cells)))
+        rows.append(TableRow(str(step), str(step), "", tuple(cells)))
     return Table(
         "length-curves", "length", "Validation accuracy (%) by step", _columns(groups, "validation"), tuple(rows),
         words("length_curves_caption"), head="Step", long=True,

@@ -78,7 +78,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row, usually a method; rows of one family stand together.
 
     Attributes:
@@ -88,7 +88,7 @@ class Row:
         cells: One per column.
 
     Example:
-        >>> Row("erm", "ERM", "dg", (Cell(62.1),)).title
+        >>> TableRow("erm", "ERM", "dg", (Cell(62.1),)).title
         'ERM'
     """
 
@@ -115,7 +115,7 @@ class Table:
         long: Whether it is too long to stand among others on a terminal; the page folds it.
 
     Example:
-        >>> row = Row("erm", "ERM", "", (Cell(62.14, 0.52),))
+        >>> row = TableRow("erm", "ERM", "", (Cell(62.14, 0.52),))
         >>> Table("accuracy", "average", "Accuracy (%)", (Column("PACS"),), (row,)).rows[0].cells[0].text
         '62.1 ± 0.5'
     """
@@ -124,7 +124,7 @@ class Table:
     kind: str
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     caption: str = ""
     rule: str = ""
     notes: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ class Table:
         """Group headings with the number of columns under each; adjacent equals are one."""
         return [(name, len(list(part))) for name, part in groupby(column.group for column in self.columns)]
 
-    def families(self) -> list[tuple[str, list[Row]]]:
+    def families(self) -> list[tuple[str, list[TableRow]]]:
         """Rows by family, in order."""
         return [(name, list(rows)) for name, rows in groupby(self.rows, key=lambda row: row.family)]
 
@@ -166,9 +166,9 @@ def _mark(index: int) -> str:
     return letters
 
 
-def method_rows(methods: Iterable[str], cells: Callable[[str], Iterable[Cell]]) -> tuple[Row, ...]:
+def method_rows(methods: Iterable[str], cells: Callable[[str], Iterable[Cell]]) -> tuple[TableRow, ...]:
     """One row per method, in the order of the tables."""
-    return tuple(Row(m, method_title(m), family(m), tuple(cells(m))) for m in order_methods(methods))
+    return tuple(TableRow(m, method_title(m), family(m), tuple(cells(m))) for m in order_methods(methods))
 
 
 def places(values: Sequence[float | None], digits: int = 1, higher_is_better: bool = True) -> list[int | None]:

@@ -12,7 +12,7 @@ from longshift.analysis import Relation, relate, relate_within
 from longshift.array_types import FloatArray
 from longshift.report.comparison import Published
 from longshift.report.runs import each_once
-from longshift.report.table import Cell, Column, Row, Table, float_or_none, slug
+from longshift.report.table import Cell, Column, Table, TableRow, float_or_none, slug
 from longshift.report.titles import order_datasets, order_settings, words
 from longshift.sweep import averages
 from longshift.text import counted
@@ -71,7 +71,7 @@ def theory_tables(chosen: pd.DataFrame) -> list[Table]:
     return tables
 
 
-def _rows(runs: pd.DataFrame, name: str) -> Iterator[Row]:
+def _rows(runs: pd.DataFrame, name: str) -> Iterator[TableRow]:
     known = runs[runs[name].notna()]
     yield _row(name, "all", "all runs", known)
     places = [tuple(place) for place in known[CELL].itertuples(index=False)]
@@ -84,11 +84,11 @@ def _rows(runs: pd.DataFrame, name: str) -> Iterator[Row]:
             yield _row(name, value, value, known[known[key] == value])
 
 
-def _row(name: str, scope: str, words: str, part: pd.DataFrame) -> Row:
+def _row(name: str, scope: str, words: str, part: pd.DataFrame) -> TableRow:
     return _relation_row(name, scope, words, relate(_values(part, name), _values(part, ACCURACY)), len(part))
 
 
-def _relation_row(name: str, scope: str, words: str, found: Relation | None, points: int) -> Row:
+def _relation_row(name: str, scope: str, words: str, found: Relation | None, points: int) -> TableRow:
     if found is None:
         cells = [Cell(points, digits=0, runs=points), *[Cell(note=FEW, runs=points)] * 6]
     else:
@@ -96,7 +96,7 @@ def _relation_row(name: str, scope: str, words: str, found: Relation | None, poi
         why = FLAT if np.isnan(one.r) else FEW
         cells = [Cell(n, digits=0, runs=n), *(_coefficient(value, n, why) for value in (one.r, one.low, one.high))]
         cells += [_p(one.p, n, why), _coefficient(other.r, n, why), _p(other.p, n, why)]
-    return Row(f"{name}: {scope}", words, "", tuple(cells))
+    return TableRow(f"{name}: {scope}", words, "", tuple(cells))
 
 
 def _coefficient(value: float, n: int, why: str = FLAT) -> Cell:
@@ -123,6 +123,6 @@ def _with_published(table: Table, against: Published) -> Table:
         return table
     blank = Cell(note=f"not printed in {against.source}")
     cells = (Cell(there.points, digits=0), _coefficient(there.r, 0), blank, blank, _p(there.p, 0), blank, blank)
-    row = Row(f"{name}: published", against.source, against.source, cells)
+    row = TableRow(f"{name}: published", against.source, against.source, cells)
     note = words("published_correlation_note", source=against.source, backbone=against.backbone, place=there.place)
     return replace(table, rows=(*table.rows, row), notes=(*table.notes, note))
