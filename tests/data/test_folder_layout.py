@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from longshift.data import load_dataset
-from longshift.data.folder_layout import looks_like_split, no_shared_class
+from longshift.data.folder_layout import LayoutAdvice, looks_like_split, no_shared_class
 from longshift.errors import LongshiftError
 from tests.data.trees import encoded, make_tree, picture, zip_tree
+from tests.golden import check_golden
 
 
 def message(path: Path | str) -> str:
@@ -107,3 +108,19 @@ def test_classes_in_two_spellings_are_not_taken_for_a_wrong_level(tmp_path: Path
     make_tree(tmp_path / "other", ("east",), ("Benign", "benign"), 1)  # alike at one site only: no reason
     make_tree(tmp_path / "other", ("west",), ("naevus",), 1)
     assert str(tmp_path) in str(no_shared_class(load_dataset(tmp_path / "other")))
+
+
+def test_words() -> None:
+    root = Path("sites/north")
+    advice = [
+        LayoutAdvice("one class", root, give="sites", others=["south"]),
+        LayoutAdvice("one site", root, ["cat", "dog"], "sites", ["south", "west"]),
+        LayoutAdvice("no folders", root),
+        LayoutAdvice("too few levels", root, ["cat", "dog"]),
+        LayoutAdvice("split", root, ["test", "train"], "sites/north/test"),
+        LayoutAdvice("too many levels", root, ["patient1", "patient2"], "sites/north/cat"),
+        LayoutAdvice("spellings", detail="differ only by case: 'Cat', 'cat'"),
+        LayoutAdvice("mixed up"),
+        LayoutAdvice("site of classes", root, ["cat", "dog"]),
+    ]
+    check_golden("layout.txt", "\n".join(map(str, advice)) + "\n")

@@ -16,8 +16,21 @@ from longshift.errors import LongshiftError
 from longshift.io import require_regular
 from longshift.text import agree, counted, some
 
+if TYPE_CHECKING:  # takes long to import; most datasets are folders
+    import pyarrow as pa
+
 UNPACKED_LIMIT = 1 << 30  # bytes; smaller files may be packed as tightly as they like
 PACKING_LIMIT = 100
+REQUIRED = ("path", "label", "domain")
+COLUMNS = (*REQUIRED, "split")
+COUNT_VALUES = """
+import sys
+sys.path[:] = sys.argv[2:]
+from pyarrow import parquet
+about = parquet.read_metadata(sys.argv[1])
+groups = [about.row_group(i) for i in range(about.num_row_groups)]
+print(sum(group.column(i).num_values for group in groups for i in range(group.num_columns)))
+"""
 
 
 def refuse_bomb(path: Path, unpacked: int) -> None:
@@ -27,10 +40,6 @@ def refuse_bomb(path: Path, unpacked: int) -> None:
             f"{path} has {path.stat().st_size / 2**20:.1f} MiB but {unpacked / 2**30:.1f} GiB when unpacked. It was "
             "not read."
         )
-
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def read_parquet(path: Path, needed: Collection[str] | None = None) -> pa.Table:
@@ -69,23 +78,14 @@ def read_parquet(path: Path, needed: Collection[str] | None = None) -> pa.Table:
     return table
 
 
-COUNT_VALUES = """
-import sys
-sys.path[:] = sys.argv[2:]
-from pyarrow import parquet
-about = parquet.read_metadata(sys.argv[1])
-groups = [about.row_group(i) for i in range(about.num_row_groups)]
-print(sum(group.column(i).num_values for group in groups for i in range(group.num_columns)))
-"""
-
-
 def _number_of_values(path: Path) -> int:
     """The number of values in all columns, as stated in the file.
 
     It is asked for in a child process (0.1 s): pyarrow aborts the process if the statistics of a column do not fit its
     type (as of 26.0: the C++ method behind `RowGroupMetaData.column` is declared as one that raises nothing).
     """
-    command = [sys.executable, "-I", "-c", COUNT_VALUES, os.path.abspath(path), *sys.path]
+    places = [place for place in sys.path if place not in ("", os.getcwd())]  # where a stranger's pyarrow.py may lie
+    command = [sys.executable, "-I", "-c", COUNT_VALUES, os.path.abspath(path), *places]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1].strip()
@@ -120,10 +120,6 @@ def _is_list_of_numbers(kind: Any) -> bool:
 
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return bool(lists and types.is_primitive(kind.value_type))
-
-
-REQUIRED = ("path", "label", "domain")
-COLUMNS = (*REQUIRED, "split")
 
 
 def read_table(source: Path, name: str) -> Manifest:
