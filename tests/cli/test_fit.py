@@ -96,18 +96,6 @@ def test_a_good_model_has_no_warning(vectors: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
-def test_an_incomplete_final_model_is_trained_again(vectors: Path, tmp_path: Path, name: str) -> None:
-    out = tmp_path / "fit"
-    arguments = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(out), "--device", "cpu", "-q"]
-    assert runner.invoke(app, arguments).exit_code == 0
-    before = (out / "final" / name).read_bytes()
-    (out / "final" / name).unlink()
-    assert runner.invoke(app, arguments).exit_code == 0
-    assert (out / "final" / name).read_bytes() == before
-
-
-@pytest.mark.slow
 def test_the_next_command_can_be_pasted(vectors: Path, tmp_path: Path) -> None:
     out = tmp_path / "my fits" / "a b"
     arguments = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(out), "--device", "cpu", "-q"]

@@ -127,21 +127,6 @@ def test_an_interrupted_fit_resumes_to_the_same_numbers(data: Path, whole: FitRe
 
 
 @pytest.mark.slow
-def test_only_damaged_weights_are_trained_again(data: Path, whole: FitResult, tmp_path: Path) -> None:
-    final = shutil.copytree(whole.folder, tmp_path / "fit") / "final"
-    numbers, result = (final / "new_site.json").read_bytes(), (final / "result.json").read_bytes()
-    (final / "new_site.json").write_bytes(b"{}")
-    fit(data, out=tmp_path / "fit", **QUICK)
-    assert (final / "new_site.json").read_bytes() == numbers
-    assert (final / "result.json").read_bytes() == result
-    (final / "model.safetensors").write_bytes((final / "model.safetensors").read_bytes()[:-9])
-    fit(data, out=tmp_path / "fit", **QUICK)
-    (aside,) = final.glob("result-*.json")
-    assert aside.read_bytes() == result
-    assert len(predict(tmp_path / "fit", [data], device="cpu").rows) == 72
-
-
-@pytest.mark.slow
 def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -> None:
     fit(data, out=tmp_path / "fit", target="west", **QUICK)
     with pytest.raises(LongshiftError, match="train_seed"):

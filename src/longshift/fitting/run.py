@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,7 +43,6 @@ from longshift.training import (
     Runtime,
     Task,
     Trainer,
-    checkpoint,
     inputs_key,
     make_task,
     read_model_file,
@@ -55,7 +53,6 @@ from longshift.training import (
     use_threads,
 )
 
-SPARE_BYTES = 200 * 2**20
 FEWEST_STEPS = 20  # of a run that is out of time; with fewer, nothing is learned
 LONGEST_NAME = 80  # characters of a dataset in the name of a folder
 clock = time.monotonic
@@ -146,7 +143,6 @@ def run_fit(
     """Run a checked request on its data, which are read (`open_data`)."""
     end = None if request.minutes is None else clock() + 60 * request.minutes
     folder = Path(out) if out else Path("fits") / folder_name(manifest.name)
-    _need_room(folder)
     early = _stoppable(bar, stop)
     dataset = OpenDataset(request.data, manifest, cache=runtime.cache, bar=early)
     with lock_folder(folder):
@@ -232,7 +228,7 @@ class JobRunner:
             self._task(job)  # with a bar of its own, which must not run inside that of training
         self._early = no_bar
         for job in jobs:
-            if RunFolder(job.folder).finished() and (job.site != NO_TARGET or self._has_model(RunFolder(job.folder))):
+            if RunFolder(job.folder).finished():
                 self._results[job.folder] = read_result(RunFolder(job.folder))
         self._runs, left = len(jobs), [job for job in jobs if job.folder not in self._results]
         if len(left) < len(jobs):
@@ -280,23 +276,6 @@ class JobRunner:
             task = make_task(job.run, self.runtime, self._early, self._known.get(inputs))
             self._known[inputs] = self._tasks[job.site, inputs] = task
         return self._tasks[job.site, inputs]
-
-    def _has_model(self, final: RunFolder) -> bool:
-        """Whether the files of the final model are whole; if not, its result is set aside and its run made again.
-
-        What the fit keeps about new sites is not looked at: it is written again in any case.
-        """
-        try:
-            described = read_model_file(final.description)
-            checkpoint.check_weights(final.model, described.weights)
-            if described.head:
-                checkpoint.check_weights(final.network, described.network_weights)
-        except LongshiftError as error:
-            aside = final.result.with_name(f"{final.result.stem}-{time.time_ns()}.json")
-            final.result.replace(aside)
-            self.say(f"The final model is trained again, because it cannot be used: {error} Its result is in {aside}.")
-            return False
-        return True
 
 
 def equal_share(end: float | None, runs: int) -> Callable[[int], bool]:
@@ -363,16 +342,3 @@ def _stoppable(bar: Bar, stop: Callable[[], bool]) -> Bar:
             yield checked
 
     return stoppable
-
-
-def _need_room(folder: Path) -> None:
-    """Check the free disk space before a fit starts."""
-    place = folder.resolve()
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
-    if free < SPARE_BYTES:
-        raise LongshiftError(
-            f"Expected at least {SPARE_BYTES / 2**20:.0f} MiB of free space in {place}, got {free / 2**20:.0f}. Free "
-            "some space or choose another --out"
-        )
