@@ -17,10 +17,8 @@ from longshift.data.manifest import Manifest
 from longshift.methods import StyleConfig
 from longshift.settings.lookup import setting_for
 from longshift.settings.split import make_split
-from longshift.training import environment
-from longshift.training.device import synchronize
+from longshift.training.device import StepTimer, describe_environment, synchronize
 from longshift.training.run_config import RunConfig, Runtime
-from longshift.training.step_timer import StepTimer
 from longshift.training.task import Task
 from longshift.training.trainer import Trainer
 
@@ -144,7 +142,7 @@ def listed(*allowed: str) -> Callable[[str], list[str]]:
 
 def machine(device: torch.device) -> dict[str, str]:
     """Hardware, versions and commit, for a column each."""
-    found = environment.describe(device)
+    found = describe_environment(device)
     return {key: found[key] for key in ("device", "cpu", "torch", "python", "commit")}
 
 

@@ -13,7 +13,7 @@ from longshift.registry import VARIABLE
 from longshift.report.kinds import KINDS
 from longshift.settings import GENERATORS
 from longshift.sweep import LAUNCHERS, columns
-from longshift.training.augmentation import AUGMENTATIONS
+from longshift.training.augment import AUGMENTATIONS
 
 REGISTRIES = (METHODS, GENERATORS, BENCHMARKS, READERS, SOURCES, AUGMENTATIONS, LAUNCHERS, KINDS)
 

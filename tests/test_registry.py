@@ -18,7 +18,7 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.methods import get_method
 from longshift.nn.sources import SOURCES, Backbone, register_backbones
 from longshift.registry import VARIABLE, Registry, load_plugins, plugin_files, use_plugin
-from longshift.training.augmentation import AUGMENTATIONS, register_augmentation
+from longshift.training.augment import AUGMENTATIONS, register_augmentation
 from tests.docs.extend_page import blocks
 from tests.registries import restore_registries
 

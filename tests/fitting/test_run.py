@@ -19,7 +19,7 @@ from longshift.fitting.run import folder_name
 from longshift.inference import evaluate, predict
 from longshift.io import read_json
 from longshift.progress import Tick
-from longshift.training import Interrupted, Trainer, feature_cache
+from longshift.training import Interrupted, Trainer, features as feature_cache
 from tests.fitting.colored_sites import COLORS, COUNTS, QUICK, sites
 from tests.report.chromium import needs_browser, open_page
 from tests.training.frozen import small_weights

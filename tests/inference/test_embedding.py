@@ -14,7 +14,7 @@ from longshift.errors import LongshiftError
 from longshift.inference import export, load_model, predict
 from longshift.inference.embedding import Embedded, embed, write_table
 from longshift.nn import make_backbone
-from longshift.training.feature_cache import FrozenNetwork
+from longshift.training.features import FrozenNetwork
 from longshift.training.train_run import train
 from tests.training.frozen import head_config, small_weights
 from tests.training.runs import CPU

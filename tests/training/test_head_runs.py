@@ -17,9 +17,9 @@ from longshift.inference.embedding import embed, write_table
 from longshift.io import read_json
 from longshift.rng import HostDraws
 from longshift.settings import make_split, setting_for
-from longshift.training.batches import Inputs
 from longshift.training.build_parts import build_source
-from longshift.training.feature_cache import FrozenNetwork
+from longshift.training.features import FrozenNetwork
+from longshift.training.inputs import Inputs
 from longshift.training.resolve_run import resolve
 from longshift.training.run_folder import read_predictions
 from longshift.training.task import TaskCache, make_task

@@ -21,9 +21,9 @@ from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.progress import Stage
 from longshift.sweep.columns import make_row
 from longshift.training.batch_source import ResidentSource
+from longshift.training.evaluate import Evaluator
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_folder import RunFolder, read_metrics, read_predictions, read_result
-from longshift.training.score_sets import Evaluator
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
 from tests.training.small_runs import CPU, config, train

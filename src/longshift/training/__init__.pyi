@@ -1,11 +1,22 @@
 from . import checkpoint as checkpoint
-from .augmentation import register_augmentation as register_augmentation
+from .augment import register_augmentation as register_augmentation
 from .batch_source import EvaluationSource as EvaluationSource, host_tensor as host_tensor
-from .batches import Inputs as Inputs, channel_tensor as channel_tensor, normalize_pixels as normalize_pixels
 from .build_parts import build_method as build_method
-from .checkpoint import load_resume as load_resume
-from .device import resolve_device as resolve_device, training_threads as training_threads, use_threads as use_threads
-from .feature_cache import (
+from .checkpoint import ModelFile as ModelFile, load_resume as load_resume, read_model_file as read_model_file
+from .device import (
+    StepTimer as StepTimer,
+    Stopwatch as Stopwatch,
+    resolve_device as resolve_device,
+    training_threads as training_threads,
+    use_threads as use_threads,
+)
+from .evaluate import (
+    SETS as SETS,
+    Evaluator as Evaluator,
+    calibration_scores as calibration_scores,
+    evaluate_set as evaluate_set,
+)
+from .features import (
     FeatureRequest as FeatureRequest,
     FrozenNetwork as FrozenNetwork,
     features_missing as features_missing,
@@ -15,6 +26,7 @@ from .feature_cache import (
     unreadable as unreadable,
     usable_rows as usable_rows,
 )
+from .inputs import Inputs as Inputs, channel_tensor as channel_tensor, normalize_pixels as normalize_pixels
 from .interrupt import (
     ENDINGS as ENDINGS,
     Interrupted as Interrupted,
@@ -22,7 +34,6 @@ from .interrupt import (
     ignore_signals as ignore_signals,
     outlive_repeated_signals as outlive_repeated_signals,
 )
-from .model_file import ModelFile as ModelFile, read_model_file as read_model_file
 from .resolve_run import (
     OpenDataset as OpenDataset,
     ResolvedRun as ResolvedRun,
@@ -44,13 +55,6 @@ from .run_folder import (
     read_result as read_result,
     write_result as write_result,
 )
-from .score_sets import (
-    SETS as SETS,
-    Evaluator as Evaluator,
-    calibration_scores as calibration_scores,
-    evaluate_set as evaluate_set,
-)
-from .step_timer import StepTimer as StepTimer, Stopwatch as Stopwatch
 from .task import (
     Task as Task,
     TaskCache as TaskCache,

@@ -15,7 +15,7 @@ from longshift.array_types import IntArray
 from longshift.errors import LongshiftError
 from longshift.methods import Batch
 from longshift.rng import Draws, HostDraws
-from longshift.training.batches import Inputs, TrainingSet, draw_positions
+from longshift.training.inputs import Inputs, TrainingSet, draw_positions
 
 Arrived = tuple[int, Tensor, Tensor, torch.cuda.Event | None]  # step, samples, labels, when the copies are done
 

@@ -10,16 +10,15 @@ from torch import nn
 from longshift.methods import Method
 from longshift.nn import Backbone, VectorHead, make_backbone, make_network
 from longshift.rng import HostDraws
-from longshift.training.augmentation import find_augmentation
+from longshift.training.augment import find_augmentation
 from longshift.training.batch_source import ResidentSource, Source, StreamedSource, fits, host_tensor, resident_pool
-from longshift.training.batches import Inputs, channel_tensor, training_set
-from longshift.training.device import compiles, resolve_precision, tune, use_graphs
+from longshift.training.checkpoint import ModelFile
+from longshift.training.device import compiles, keep_compiled, resolve_precision, tune, use_graphs
 from longshift.training.graph_rng import TapedDraws
-from longshift.training.model_file import ModelFile
+from longshift.training.inputs import Inputs, channel_tensor, training_set
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.steppers import GraphStepper, LossLog, PlainStepper, Stepper
 from longshift.training.task import Task
-from longshift.training.warmup import keep_compiled
 
 
 def build_method(

@@ -1,22 +1,43 @@
-"""Saved weights (safetensors, no pickle) and the state from which an interrupted run resumes."""
+"""What a run keeps: weights (safetensors, no pickle), model.json, the state to resume from; the writer of its folder.
+
+model.json is what is needed to use weights without the data, the starting weights or the code of the run. It holds
+plain values only and names the hash of the weights that it describes: those of another run are refused.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import math
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from longshift.data import VectorSource, read_vector_source
 from longshift.errors import LongshiftError
-from longshift.io import replacing, require_regular
+from longshift.io import read_json, replacing, require_regular, write_json
+from longshift.methods import Method, key_mistakes
+from longshift.nn import weights_header
+from longshift.settings import DamagedRecipe, read_recipe, save_split
+from longshift.training.device import describe_environment
+from longshift.training.resolve_run import require_version
+from longshift.training.run_folder import RunFolder, refuse_finished, write_config, write_metrics, write_result
+
+if TYPE_CHECKING:
+    from longshift.training.average import FinalWeights
+    from longshift.training.inputs import Inputs
+    from longshift.training.run_config import RunConfig
+    from longshift.training.task import Task
 
 RESUME = "longshift-resume-1"  # in the first line of resume.pt
 DIGEST = "sha256"  # key in the header of model.safetensors
@@ -164,3 +185,201 @@ def damaged_resume(path: Path, error: Exception) -> LongshiftError:
     """The error for a resume state that cannot be used."""
     why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
     return LongshiftError(f"cannot resume from {path}: {why}\nRemove it to start the run again.")
+
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model's structure, its inputs and its classes."""
+
+    method: str
+    predictor: Literal["network", "method"]  # what maps inputs to logits; "method" needs the method's own layers
+    backbone: str
+    pad_type: str
+    freeze_bn: bool
+    input_dim: int  # length of a vector; 0 for images
+    size: int  # pixels; 0 for vectors
+    mean: tuple[float, ...]  # of pixels on [0, 1], per channel
+    std: tuple[float, ...]
+    classes: tuple[str, ...]
+    sources: tuple[str, ...]  # domains it was trained on
+    counts: tuple[tuple[int, ...], ...]  # training samples, sources x classes (one row if they were pooled)
+    steps: int
+    hparams: dict[str, Any]
+    temperature: float  # probabilities are softmax(logits / temperature)
+    averaged_temperature: float  # the same for averaged.safetensors
+    # The head on top of the backbone, whose weights are then in network.safetensors; "": no part is frozen.
+    head: Literal["", "mlp", "linear"] = ""
+    vector_source: VectorSource | None = None  # where its training vectors come from, if their file tells
+    weights: str = ""  # SHA-256 of the tensors of model.safetensors; known at the end
+    averaged_weights: str = ""  # of averaged.safetensors
+    network_weights: str = ""  # of network.safetensors
+    adapted: bool = False  # the last layer was refitted with labels of another site (`longshift adapt`)
+
+    @property
+    def vectors(self) -> bool:
+        """Whether inputs are vectors and not images."""
+        return self.input_dim > 0
+
+
+def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs) -> ModelFile:
+    """The description of a run's model; its temperatures are known only at the end."""
+    return ModelFile(
+        method=config.method,
+        predictor="network" if method.predictor() is method.network else "method",
+        backbone=config.backbone_name,
+        pad_type=weights_header(Path(config.weights)).pad_type if config.weights else "",
+        freeze_bn=config.freeze_bn,
+        input_dim=int(task.store.inputs.shape[1]) if config.vectors else 0,
+        size=config.size,
+        mean=tuple(inputs.mean.reshape(-1).tolist()),
+        std=tuple(inputs.std.reshape(-1).tolist()),
+        classes=task.split.classes,
+        sources=task.split.sources,
+        counts=method.problem.counts,
+        steps=config.steps,
+        hparams=method.config.to_dict(),
+        temperature=1.0,
+        averaged_temperature=1.0,
+        head=config.head if config.frozen else "",
+        vector_source=read_vector_source(config.data) if config.vectors else None,
+    )
+
+
+def save_model(
+    folder: RunFolder,
+    described: ModelFile,
+    task: Task,
+    weights: FinalWeights,
+    method: Method,
+    measured: Mapping[str, Any],
+) -> None:
+    """Write the selected weights (which the method has now), the averaged ones and model.json with temperatures.
+
+    `measured` has the parts "selected" and "averaged" of the result, with the temperatures.
+    """
+    if task.network is not None:
+        below = save_weights(folder.network, task.network.backbone.module.state_dict())
+        described = replace(described, network_weights=below)
+    described = replace(described, weights=save_weights(folder.model, weights.best.weights))
+    averager = weights.averager
+    if averager and averager.best:
+        with averager.swapped(averager.best.weights):
+            described = replace(described, averaged_weights=save_weights(folder.averaged, method.state_dict()))
+    # Without finite outputs on every set there is none.
+    selected, averaged = ((measured[part] or {}).get("calibrated", {}) for part in ("selected", "averaged"))
+    described = replace(
+        described,
+        temperature=selected.get("temperature", 1.0),
+        averaged_temperature=averaged.get("temperature", 1.0),
+    )
+    write_json(folder.description, {"schema": SCHEMA, **asdict(described)})
+
+
+def read_model_file(path: Path) -> ModelFile:
+    """Read model.json; a file that is not one is named with what is wrong."""
+    try:
+        value = read_json(path)
+    except LongshiftError as error:
+        raise LongshiftError(f"{error}. Copy the folder again, or train the run again in another folder.") from error
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if schema != SCHEMA:
+        raise LongshiftError(f"{path} is not a model description: expected schema {SCHEMA}, got {schema!r}")
+    try:
+        model = TypeAdapter(ModelFile).validate_python(value)
+    except ValidationError as error:
+        wrong = [text for _, text in key_mistakes(error, ())]
+    else:
+        wrong = _mistakes(model)
+    if wrong:
+        raise LongshiftError(f"{path} is damaged: {'; '.join(wrong)}")
+    return model
+
+
+def _mistakes(model: ModelFile) -> list[str]:
+    """Values that no run writes."""
+    scales = (*model.mean, *model.std, model.temperature, model.averaged_temperature)
+    checks = {
+        "expected the hash of its weights": len(model.weights) == 64,
+        "expected two or more classes": len(model.classes) >= 2,
+        "expected a size or a length of vectors": (model.size > 0) != (model.input_dim > 0),
+        "expected a size of at most 4096 pixels": model.size <= 4096 and model.input_dim <= 2**24,
+        "expected three means and three standard deviations": len(model.mean) == len(model.std) == 3,
+        "expected finite numbers": all(math.isfinite(value) for value in scales),
+        "expected positive standard deviations": all(value > 0 for value in model.std),
+        "expected positive temperatures": min(model.temperature, model.averaged_temperature) > 0,
+        "expected one count for each class": all(len(row) == len(model.classes) for row in model.counts),
+    }
+    return [text for text, good in checks.items() if not good]
+
+
+class RunWriter:
+    """The folder of one run that is being trained."""
+
+    def __init__(self, path: Path, config: RunConfig, task: Task, device: torch.device) -> None:
+        self.folder, self.config, self.task, self.device = RunFolder(path), config, task, device
+        self._checkpoints = ResumeWriter(self.folder.resume)
+
+    def open(self) -> dict[str, Any] | None:
+        """Write what is known before training; return the state of the checkpoint if there is one to resume from.
+
+        A folder with another run is refused.
+        """
+        folder = self.folder
+        refuse_finished(folder)
+        unfinished = folder.resume.exists()
+        write_config(folder, self.config)
+        if unfinished and folder.split.exists():
+            try:
+                self._require_split(read_recipe(folder.split).fingerprint)
+            except DamagedRecipe as error:
+                raise LongshiftError(f"{error}. Remove the file and resume: the run writes it again.") from error
+        write_json(folder.environment, describe_environment(self.device))
+        save_split(self.task.split, self.task.manifest, folder.split)
+        if not unfinished:
+            return None
+        state = load_resume(folder.resume, self.device)
+        own, saved = self.config.fingerprint(), str(state.get("run"))
+        if saved != own:
+            raise damaged_resume(folder.resume, ValueError(f"it belongs to another run ({saved[:12]}, not {own[:12]})"))
+        self._require_split(str(state["split"]))
+        require_version(
+            str(state["data_version"]),
+            self.task.store.version,
+            f"the data of {folder.path} have changed since the run started",
+        )
+        return state
+
+    def _require_split(self, saved: str) -> None:
+        """A resumed run must see the files it started with: else validation images could end up in training."""
+        current = self.task.split.fingerprint
+        if saved != current:
+            raise LongshiftError(
+                f"the data of {self.folder.path} have changed since the run started (its split was {saved[:12]}, the "
+                f"files now give {current[:12]}). Restore them, or start again in another folder."
+            )
+
+    def save(self, rows: list[dict[str, Any]], state: dict[str, Any]) -> None:
+        """Write the evaluations so far and start to write a checkpoint."""
+        write_metrics(self.folder, rows)
+        own = {
+            "run": self.config.fingerprint(),
+            "split": self.task.split.fingerprint,
+            "data_version": self.task.store.version,
+        }
+        self._checkpoints.save({**own, **state})
+
+    def wait(self) -> None:
+        """Return when the checkpoint is written."""
+        self._checkpoints.wait()
+
+    def finish(self, rows: list[dict[str, Any]], result: dict[str, Any]) -> dict[str, Any]:
+        """Write the result, which is returned, and remove the checkpoint."""
+        write_metrics(self.folder, rows)
+        write_result(self.folder, result)
+        with contextlib.suppress(LongshiftError):  # the run is finished: a checkpoint that failed is not needed
+            self._checkpoints.close()
+        self.folder.resume.unlink(missing_ok=True)
+        return result

@@ -1,15 +1,31 @@
-"""Which device, which precision, and the settings that make it fast."""
+"""Where a run computes: device, precision, threads, the warm-up of compilers, step times, a record of the machine."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
+import platform
+import statistics
+import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
+import longshift
+from longshift.data import cache_folder
 from longshift.errors import UsageError
 from longshift.nn import SMALL_CONV, Precision
 from longshift.training.run_config import RunConfig, Runtime
+
+if TYPE_CHECKING:
+    from longshift.training.trainer import Trainer
 
 COMPILE_FROM = 1500  # steps; compiling ResNet-50 takes about half a minute
 
@@ -90,3 +106,137 @@ def training_threads(config: RunConfig, runtime: Runtime) -> int:
     """
     small = config.vectors or config.frozen or config.backbone_name == SMALL_CONV
     return runtime.threads or (1 if small else 0)
+
+
+def describe_environment(device: torch.device) -> dict[str, str]:
+    """Versions and hardware, as strings."""
+    packages = {name: _version(name) for name in ("torch", "torchvision", "timm", "numpy")}
+    return {
+        "longshift": longshift.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        **packages,
+        "system": platform.platform(),
+        "cpu": cpu_name(),
+        "threads": str(torch.get_num_threads()),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "cuda": str(torch.version.cuda or "") if device.type == "cuda" else "",
+    }
+
+
+@functools.cache
+def commit() -> str:
+    """The git commit of the source tree, with "+" when it has changes.
+
+    Outside a checkout (a container, a copied tree) it is $LONGSHIFT_COMMIT, or "".
+    """
+    if "LONGSHIFT_COMMIT" in os.environ:
+        return os.environ["LONGSHIFT_COMMIT"]
+    here = Path(__file__).parent
+    try:
+        head = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"], cwd=here, capture_output=True, text=True, timeout=5, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=no", "--", "."],
+            cwd=here, capture_output=True, text=True, timeout=5, check=True,
+        ).stdout.strip()  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return head + ("+" if changed else "")
+
+
+@functools.cache
+def cpu_name() -> str:
+    """The processor's model name, where the system has it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+@functools.cache
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def keep_compiled(cache: Path | None) -> None:
+    """Keep compiled kernels next to the decoded images, where they survive a reboot.
+
+    $TORCHINDUCTOR_CACHE_DIR overrides the place.
+    """
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_folder(cache) / "compiled"))
+
+
+def start_warmup(runtime: Runtime, steps: int) -> None:
+    """Start loading what a run of `steps` steps will need on its device; returns at once."""
+    device = resolve_device(runtime.device)
+    if device.type != "cuda":
+        return
+    if compiles(runtime, device, steps):
+        keep_compiled(runtime.cache)
+        threading.Thread(target=_compiler).start()
+    threading.Thread(target=_gpu, args=(device,)).start()
+
+
+def _gpu(device: torch.device) -> None:
+    with contextlib.suppress(Exception):
+        x = torch.zeros(1, 8, 8, 8, device=device, dtype=torch.bfloat16)
+        torch.nn.functional.conv2d(x, x)
+
+
+def _compiler() -> None:
+    with contextlib.suppress(Exception):
+        from torch._inductor.async_compile import AsyncCompile
+
+        AsyncCompile.warm_pool()
+
+
+class Stopwatch:
+    """Seconds since the last lap; a lap waits for the device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._started = device, time.perf_counter()
+
+    def restart(self) -> None:
+        """Start again from zero."""
+        self._started = time.perf_counter()
+
+    def lap(self) -> float:
+        """The seconds since the last lap, restart or creation."""
+        synchronize(self._device)
+        now = time.perf_counter()
+        seconds, self._started = now - self._started, now
+        return seconds
+
+
+class StepTimer:
+    """Times the steps of a trainer that has not run yet."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.done = trainer, 0
+        trainer.method.train()
+
+    def seconds(self, steps: int) -> float:
+        """Seconds that the next `steps` steps take."""
+        synchronize(self.trainer.device)
+        watch = Stopwatch(self.trainer.device)
+        for _ in range(steps):
+            self.trainer.step(self.done)
+            self.done += 1
+        return watch.lap()
+
+    def median(self, warm: int, steps: int) -> float:
+        """Median seconds per step of `steps` steps, after `warm` others: one slow step must not count."""
+        self.seconds(warm)
+        return statistics.median(self.seconds(1) for _ in range(steps))
+
+    def close(self) -> None:
+        """Stop loading data."""
+        self.trainer.source.close()

@@ -134,7 +134,7 @@ class RunConfig(BaseModel):
             return value
         if value.casefold() == DOMAINBED:
             return "on"  # its name in runs that were made before there were others
-        from longshift.training.augmentation import AUGMENTATIONS  # which imports PyTorch
+        from longshift.training.augment import AUGMENTATIONS  # which imports PyTorch
 
         _known(lambda: AUGMENTATIONS.find(value))
         return AUGMENTATIONS.spelling(value) or value

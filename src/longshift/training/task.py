@@ -15,8 +15,7 @@ from longshift.errors import LongshiftError
 from longshift.methods import Problem
 from longshift.progress import Bar, no_bar
 from longshift.settings import Split, copies_to_keep_together, make_split
-from longshift.training.feature_cache import FeatureRequest, FrozenNetwork, open_features, require_readable
-from longshift.training.feature_views import CopyRecipe
+from longshift.training.features import CopyRecipe, FeatureRequest, FrozenNetwork, open_features, require_readable
 from longshift.training.resolve_run import ResolvedRun, find_setting, require_version
 from longshift.training.run_config import RunConfig, Runtime
 

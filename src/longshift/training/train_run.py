@@ -13,7 +13,7 @@ from longshift.errors import UsageError
 from longshift.io import lock_folder
 from longshift.nn import check_backbone
 from longshift.progress import Bar, no_bar
-from longshift.training.device import training_threads, use_threads
+from longshift.training.device import start_warmup, training_threads, use_threads
 from longshift.training.interrupt import graceful_stop
 from longshift.training.resolve_run import Request, ResolvedRun, describe_network, resolve
 from longshift.training.run_config import RunConfig, Runtime
@@ -21,7 +21,6 @@ from longshift.training.run_folder import RunFolder, read_config, refuse_finishe
 from longshift.training.task import make_task
 from longshift.training.trackers import TrackerKind, open_tracker, tracker_kind
 from longshift.training.trainer import Trainer
-from longshift.training.warmup import start_warmup
 
 Say = Callable[[str], None]
 

@@ -12,20 +12,16 @@ from typing import Any
 import torch
 
 from longshift.progress import Stage, Tick, silent
-from longshift.training import environment
+from longshift.training.average import Averager, BestWeights, FinalWeights
 from longshift.training.build_parts import build_method, build_source, build_stepper
-from longshift.training.checkpoint import copy_weights, damaged_resume
-from longshift.training.device import compiles, resolve_device
+from longshift.training.checkpoint import RunWriter, copy_weights, damaged_resume, describe_model, save_model
+from longshift.training.device import Stopwatch, compiles, describe_environment, resolve_device
+from longshift.training.evaluate import SETS, Evaluator, brief
 from longshift.training.interrupt import Interrupted
-from longshift.training.model_file import describe_model, save_model
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.run_folder import new_result, write_predictions
-from longshift.training.run_writer import RunWriter
-from longshift.training.score_sets import SETS, Evaluator, brief
-from longshift.training.step_timer import Stopwatch
 from longshift.training.steppers import LossLog
 from longshift.training.task import Task
-from longshift.training.weight_selection import Averager, BestWeights, FinalWeights
 
 
 @dataclass
@@ -214,5 +210,5 @@ class Trainer:
         result["seconds"] = progress.times(time.perf_counter() - started, self.first_step_seconds)
         on_gpu = self.device.type == "cuda"
         result["memory_gib"] = torch.cuda.max_memory_allocated(self.device) / 2**30 if on_gpu else None
-        result["environment"] = environment.describe(self.device)
+        result["environment"] = describe_environment(self.device)
         return self.writer.finish(progress.rows, result)

@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from longshift.inference import evaluate
 from longshift.inference.loading import load_model
 from longshift.io import read_json
+from longshift.training.average import Averager, ema_decay
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_folder import RunFolder, read_metrics
 from longshift.training.task import Task
 from longshift.training.trainer import Trainer
-from longshift.training.weight_selection import Averager, ema_decay
 from tests.training.runs import CPU, digits_config, train
 
 

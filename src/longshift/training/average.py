@@ -14,7 +14,7 @@ from torch import Tensor
 from longshift.methods import Method
 from longshift.progress import Stage, Tick
 from longshift.text import counted
-from longshift.training.score_sets import Evaluator
+from longshift.training.evaluate import Evaluator
 
 Weights = dict[str, Tensor]
 EMA_DECAY = 0.999

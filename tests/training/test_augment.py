@@ -10,7 +10,7 @@ from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.v2 import functional as tv
 
 from longshift.rng import HostDraws
-from longshift.training import augmentation as aug
+from longshift.training import augment as aug
 
 Jitter = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 

@@ -16,8 +16,8 @@ from longshift.losses import KERNELS_SHAPE, STYLE_KINDS, choose_partners
 from longshift.methods import StyleConfig
 from longshift.methods.base import Batch
 from longshift.rng import HostDraws
-from longshift.training import resolve, style_stage
-from longshift.training.batches import Inputs
+from longshift.training import resolve, style as style_stage
+from longshift.training.inputs import Inputs
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.task import make_task
 from longshift.training.trainer import Trainer

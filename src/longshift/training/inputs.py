@@ -12,8 +12,8 @@ from torch import Tensor
 from longshift.array_types import IntArray
 from longshift.methods import Batch, StyleConfig
 from longshift.rng import Draws
-from longshift.training.augmentation import BatchAugmentation
-from longshift.training.style_stage import draw_styled, two_views
+from longshift.training.augment import BatchAugmentation
+from longshift.training.style import draw_styled, two_views
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from longshift.training import warmup as ahead
+from longshift.training import device as ahead
+from longshift.training.device import keep_compiled, start_warmup
 from longshift.training.run_config import Runtime
-from longshift.training.warmup import keep_compiled, start_warmup
 
 
 def test_compiled_code_is_kept_in_the_cache_unless_the_user_chose_a_place(

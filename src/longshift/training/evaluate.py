@@ -22,7 +22,7 @@ from longshift.metrics import (
 )
 from longshift.nn import without_kernel_tuning
 from longshift.training.batch_source import EvaluationSource
-from longshift.training.batches import Inputs
+from longshift.training.inputs import Inputs
 from longshift.training.run_config import Runtime
 from longshift.training.task import Task
 
