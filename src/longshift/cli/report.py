@@ -102,7 +102,6 @@ def report(
         findings,
         join_runs,
         mixed_versions,
-        of_version,
         omitted_tables,
         report_facts,
         run_folders,
@@ -126,11 +125,10 @@ def report(
             refuse_overwrite(file, paths)
     for path in paths:
         _check_path(path)
-    frame = filter_runs(join_runs([_runs(path) for path in paths]), setting or (), draws)
-    if data_version:
-        frame = of_version(frame, data_version)
-    for sentence in mixed_versions(frame):
-        caution(sentence)
+    frame = filter_runs(join_runs([_runs(path) for path in paths]), setting or (), draws, data_version)
+    for dataset, versions in mixed_versions(frame).items():
+        text = words("mixed_versions", dataset=dataset, versions=versions)
+        caution(f"warning: {text} Compare their numbers with care.")
     # Finding the folders reads the plan of a sweep, which tables of numbers do not need.
     folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
     runs = ReportRuns(frame, selection, against, folders)

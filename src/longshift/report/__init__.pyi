@@ -72,7 +72,6 @@ from .runs import (
     find_missing as find_missing,
     join_runs as join_runs,
     mixed_versions as mixed_versions,
-    of_version as of_version,
     read_records as read_records,
     run_folders as run_folders,
 )

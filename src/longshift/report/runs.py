@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from longshift.io import read_json
 from longshift.metrics import fit_temperature
 from longshift.report.titles import is_averaged, method_title, order_datasets, order_methods, order_settings, words
 from longshift.sweep import SweepFolder, load_plan, runs_file
-from longshift.text import some
 from longshift.training import RunFolder, read_metrics, read_predictions, read_result
 
 KEEP_PREDICTIONS = "train with --save-predictions, or set save_predictions = true under [runtime] in the sweep file"
@@ -26,8 +25,13 @@ UNKNOWN = "no such run"
 COLUMNS = ("dataset", "setting", "target", "method", "trial", "draw", "status", "fingerprint")  # of missing runs
 
 
-def filter_runs(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None) -> pd.DataFrame:
-    """Return the runs of these settings (none given: of all) and of the first `draws` draws (1: only the defaults)."""
+def filter_runs(
+    frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None, version: str = ""
+) -> pd.DataFrame:
+    """Return the runs of these settings and of the first `draws` draws (1: only the defaults); by default of all.
+
+    `version` leaves out runs on other versions of the data, by its first characters; runs without one stay.
+    """
     if draws is not None:
         if draws < 1:
             raise UsageError(f"--draws: expected 1 or more, got {draws}; 1 means only the default hyper-parameters")
@@ -38,41 +42,36 @@ def filter_runs(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | 
             if setting not in known:
                 raise UsageError(f"--setting: {unknown_name('setting', setting, known)}")
         frame = frame[frame["setting"].isin(list(settings))]
+    if version:
+        versions = frame["data_version"]
+        frame = frame[(versions == "") | versions.str.startswith(version)]
+        if not frame["data_version"].str.len().any():
+            listed = ", ".join(sorted({short_version(name) for name in versions if name})) or "none"
+            raise UsageError(f"--data-version: expected one of {listed}, got {version!r}")
     return frame.reset_index(drop=True)
 
 
-def of_version(frame: pd.DataFrame, version: str) -> pd.DataFrame:
-    """Return the runs on one version of the data, given by its first characters; runs without one stay."""
-    known = frame["data_version"]
-    chosen = frame[(known == "") | known.str.startswith(version)]
-    if not chosen["data_version"].str.len().any():
-        listed = ", ".join(sorted({short_version(name) for name in known if name})) or "none"
-        raise UsageError(f"--data-version: expected one of {listed}, got {version!r}")
-    return chosen.reset_index(drop=True)
-
-
-def mixed_versions(frame: pd.DataFrame) -> list[str]:
-    """A sentence for each dataset of which the finished runs saw several versions.
+def mixed_versions(frame: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
+    """Return the benchmarks of which the finished runs saw several versions: dataset -> version -> methods.
 
     Raises:
         LongshiftError: The dataset is not a benchmark: its numbers cannot be compared. Copies of a benchmark may differ
-            in the compression of their images, which the sentence then says.
+            in the compression of their images.
     """
     done = frame[frame["status"].isin(["done", "diverged"]) & (frame["data_version"] != "")]
-    sentences = []
+    found: dict[str, dict[str, list[str]]] = {}
     for dataset, rows in done.groupby("dataset", observed=True):
-        versions = rows.groupby("data_version", observed=True)["method"].unique()
-        if len(versions) < 2:
+        by_version = rows.groupby("data_version", observed=True)["method"].unique()
+        if len(by_version) < 2:
             continue
-        listed = "; ".join(f"{short_version(str(name))}: {some(sorted(methods))}" for name, methods in versions.items())
-        text = f"the runs on {dataset} saw {len(versions)} versions of its files ({listed})"
+        versions = {short_version(str(name)): sorted(methods) for name, methods in by_version.items()}
         if not (rows["benchmark"] != "").all():
             raise LongshiftError(
-                f"{text}, so their numbers cannot be compared. Report on one: --data-version "
-                f"{short_version(str(versions.index[0]))}, or run all methods on one version."
+                f"{words('mixed_versions', dataset=dataset, versions=versions)} Their numbers cannot be compared. "
+                f"Report on one (--data-version {next(iter(versions))}), or run all methods on one version."
             )
-        sentences.append(f"warning: {text}; compare their numbers with care")
-    return sentences
+        found[str(dataset)] = versions
+    return found
 
 
 def run_names(frame: pd.DataFrame) -> list[str]:
@@ -268,13 +267,6 @@ def read_records(chosen: pd.DataFrame, folders: Mapping[str, Path], methods: Seq
             )
         )  # fmt: skip
     return records
-
-
-def by_method(records: Iterable[Record], methods: Sequence[str]) -> dict[str, list[Record]]:
-    """Runs by method, in the order given, without methods that have none."""
-    listed = list(records)
-    found = {name: [record for record in listed if record.method == name] for name in methods}
-    return {name: runs for name, runs in found.items() if runs}
 
 
 def class_accuracy(records: Sequence[Record]) -> list[float | None]:

@@ -42,7 +42,6 @@ from longshift.report.run_lengths import curve_groups
 from longshift.report.runs import (
     KEEP_PREDICTIONS,
     Record,
-    by_method,
     class_accuracy,
     each_once,
     read_records,
@@ -150,7 +149,8 @@ def setting_section(
 ) -> Section:
     """The figures of one dataset and setting; the first of `methods` with runs is shown in detail."""
     name = f"{slug(dataset)}-{slug(setting)}"
-    groups = by_method(records, methods)
+    by_method = {m: [record for record in records if record.method == m] for m in methods}
+    groups = {m: runs for m, runs in by_method.items() if runs}
     best = next(iter(groups.values()))
     first = {r.target: r.result["split"] for r in sorted(best, key=lambda r: (r.target, -r.trial))}
     splits = [

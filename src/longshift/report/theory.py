@@ -113,16 +113,17 @@ def _values(frame: pd.DataFrame, name: str) -> FloatArray:
 
 def beside_published(tables: Sequence[Table], against: Published) -> list[Table]:
     """The tables, with a row of the published correlation at the end of those on theory that have one."""
-    return [_with_published(table, against) if table.kind == "theory" else table for table in tables]
-
-
-def _with_published(table: Table, against: Published) -> Table:
-    name = table.rows[0].name.partition(":")[0]
-    there = against.correlations.get(name)
-    if there is None:
-        return table
-    blank = Cell(note=f"not printed in {against.source}")
-    cells = (Cell(there.points, digits=0), _coefficient(there.r, 0), blank, blank, _p(there.p, 0), blank, blank)
-    row = TableRow(f"{name}: published", against.source, against.source, cells)
-    note = words("published_correlation_note", source=against.source, backbone=against.backbone, place=there.place)
-    return replace(table, rows=(*table.rows, row), notes=(*table.notes, note))
+    shown = []
+    for table in tables:
+        name = table.rows[0].name.partition(":")[0] if table.kind == "theory" else ""
+        there = against.correlations.get(name)
+        if there is not None:
+            blank = Cell(note=f"not printed in {against.source}")
+            numbers = Cell(there.points, digits=0), _coefficient(there.r, 0), blank, blank, _p(there.p, 0), blank, blank
+            row = TableRow(f"{name}: published", against.source, against.source, numbers)
+            note = words(
+                "published_correlation_note", source=against.source, backbone=against.backbone, place=there.place
+            )
+            table = replace(table, rows=(*table.rows, row), notes=(*table.notes, note))
+        shown.append(table)
+    return shown

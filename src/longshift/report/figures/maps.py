@@ -103,7 +103,9 @@ def accuracy_grids(exponents: Sequence[int], panels: Mapping[str, Mapping[str, F
             axes.set_yticks(range(len(exponents)), [str(e) for e in exponents])
             axes.invert_yaxis()
             axes.grid(visible=False)
-            _frame_best(axes, found[group])
+            if np.isfinite(found[group]).any():  # a frame around the best
+                y, x = np.unravel_index(int(np.nanargmax(found[group])), found[group].shape)
+                axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, ec=PALETTE[1], lw=2, zorder=5))
     headline(drawing.figure, heading)
     return drawing
 
@@ -118,12 +120,6 @@ def number_map(axes: Axes, values: FloatArray, form: str, limits: tuple[float, f
         text = form % value if np.isfinite(value) else DASH
         color = INK if not np.isfinite(value) or share > 0.55 else PAPER
         axes.text(j, i, text, ha="center", va="center", fontsize=6.5 if small else 8, color=color)
-
-
-def _frame_best(axes: Axes, values: FloatArray) -> None:
-    if np.isfinite(values).any():
-        i, j = np.unravel_index(int(np.nanargmax(values)), values.shape)
-        axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, ec=PALETTE[1], lw=2, zorder=5))
 
 
 MOST_CLASS_NAMES = 25
