@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from longshift.cli.main import app
 from longshift.errors import LongshiftError, UsageError
 from longshift.fitting.adaptation import Adapted, adapt, read_labels
-from longshift.fitting.head_refit import Comparison
+from longshift.fitting.head_refit import HeadComparison
 from longshift.inference import load_model, predict
 from longshift.templates import render
 from tests.golden import check_golden
@@ -146,7 +146,7 @@ def test_what_the_commands_say() -> None:
             classes=tuple(COLORS), model="fits/skin",
         ),
         *("\n".join(Adapted(Path("x"), found, labels, ()).findings()) for found in (
-            Comparison(5, 11, 7, 1, 12, np.zeros((12, 3))), Comparison(5, 8, 3, 0, 12, np.zeros((12, 3))),
+            HeadComparison(5, 11, 7, 1, 12, np.zeros((12, 3))), HeadComparison(5, 8, 3, 0, 12, np.zeros((12, 3))),
         )),
     ]  # fmt: skip
     check_golden("suggest-adapt.txt", "\n\n".join(texts) + "\n")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, folds, recover_head, refit_head
+from longshift.fitting.head_refit import Head, HeadComparison, Samples, compare_heads, folds, recover_head, refit_head
 from longshift.fitting.page import label_sections
 from longshift.fitting.suggest import LabelCurve, LabelGain, choose_samples, simulate_labels
 
@@ -52,9 +52,9 @@ def test_labels_of_a_turned_site_help(old: Head) -> None:
 def test_no_gain_is_claimed_where_there_is_none(old: Head) -> None:
     found = compare_heads(old, blobs(30, 0.0, 6))
     assert not found.clear
-    few = Comparison(5, 8, 3, 0, 12, np.zeros((12, 3)))  # three of three changes: p = 0.25
+    few = HeadComparison(5, 8, 3, 0, 12, np.zeros((12, 3)))  # three of three changes: p = 0.25
     assert not few.clear
-    worse = Comparison(20, 8, 0, 12, 40, np.zeros((40, 3)))
+    worse = HeadComparison(20, 8, 0, 12, 40, np.zeros((40, 3)))
     assert worse.worse
 
 

@@ -17,7 +17,7 @@ import torch
 from longshift.data import list_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.fitting.data_summary import lines
-from longshift.fitting.head_refit import Comparison, Head, Samples, compare_heads, refit_head
+from longshift.fitting.head_refit import Head, HeadComparison, Samples, compare_heads, refit_head
 from longshift.inference import LoadedModel, collect_outputs, load_model, read_memory, write_memory
 from longshift.io import (
     MOST_TEXT,
@@ -42,7 +42,7 @@ class Adapted:
     """The folder of the adapted model, and how it compares with the old one."""
 
     folder: Path
-    comparison: Comparison
+    comparison: HeadComparison
     labels: dict[str, int]  # per class
     skipped: tuple[tuple[str, str], ...]
 

@@ -84,7 +84,7 @@ def _tensors(old: Head, part: Samples, center: FloatArray, scale: float) -> tupl
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class HeadComparison:
     """The old and the refitted head on the same labeled samples, each of which the refitted one had not seen."""
 
     before: int  # correct
@@ -111,7 +111,7 @@ class Comparison:
         return self.lost > self.gained and self.p_value < CLEAR
 
 
-def compare_heads(old: Head, new: Samples, known: Samples | None = None) -> Comparison:
+def compare_heads(old: Head, new: Samples, known: Samples | None = None) -> HeadComparison:
     """Cross-validate the refit on the new site's labels."""
     logits = np.empty((len(new), len(old.bias)))
     for fold in folds(new.labels):
@@ -119,7 +119,7 @@ def compare_heads(old: Head, new: Samples, known: Samples | None = None) -> Comp
         logits[fold] = refit_head(old, new.part(rest), known).logits(new.features[fold])
     was = old.logits(new.features).argmax(axis=1) == new.labels
     now = logits.argmax(axis=1) == new.labels
-    return Comparison(
+    return HeadComparison(
         int(was.sum()), int(now.sum()), int((~was & now).sum()), int((was & ~now).sum()), len(new), logits
     )  # fmt: skip
 

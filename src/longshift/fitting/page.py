@@ -133,64 +133,56 @@ def label_sections(curve: LabelCurve | None) -> list[Section]:
     return [Section("How much labels would help", figure(line_chart(lines, "labels", "accuracy")), intro, "labels")]
 
 
+def number_table(
+    name: str, title: str, head: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Sequence[Cell]]],
+    caption: str,
+) -> Table:  # fmt: skip
+    """A table in which no value is better than another; `columns` are (heading, heading of its group)."""
+    made = tuple(TableRow(label, label, "mean" if label == "mean" else "", tuple(cells)) for label, cells in rows)
+    plain = tuple(Column(text, group, higher_is_better=None) for text, group in columns)
+    return Table(name, name, title, plain, made, head=head, caption=caption)
+
+
 def site_table(summary: FitSummary) -> Table:
     """Sites by models: accuracy, and accuracy averaged over classes."""
-    known = same_site_gaps(summary.own)
-    columns = tuple(
-        Column(title, name, higher_is_better=None) for name in summary.scores for title in ("accuracy", "over classes")
-    )
-    columns += (Column("accuracy", "While known", higher_is_better=None),) * bool(known)
-    rows = []
-    for index, score in enumerate(summary.own):
-        cells = []
-        for scores in summary.scores.values():
-            cells += [Cell(100 * scores[index].accuracy), Cell(100 * scores[index].balanced)]
-        if known:
-            cells.append(Cell(100 * known[score.site][0] if score.site in known else None))
-        rows.append(TableRow(score.site, score.site, "", tuple(cells)))
-    means: list[float] = []
-    for scores in summary.scores.values():
-        means += [
-            100 * float(np.mean([s.accuracy for s in scores])),
-            100 * float(np.mean([s.balanced for s in scores])),
-        ]
-    if known:
-        means.append(100 * float(np.mean([pair[0] for pair in known.values()])))
-    rows.append(TableRow("mean", "mean", "mean", tuple(Cell(value) for value in means)))
-    return Table(
-        "sites", "sites", "Accuracy at each site while it was held out", columns, tuple(rows), head="Held-out site",
-        caption="accuracy: percent of the site's samples that are classified correctly. over classes: the same per "
-        "class, averaged over the classes of the site, so that rare classes count as much as common ones. While known: "
-        "at the same site, on other samples, of the models that were trained on it. mean: over sites, with equal "
-        "weight.",
+    known = {site: pair[0] for site, pair in same_site_gaps(summary.own).items()}
+    columns = [(title, name) for name in summary.scores for title in ("accuracy", "over classes")]
+    values = [
+        [share for scores in summary.scores.values() for share in (scores[k].accuracy, scores[k].balanced)]
+        + ([known.get(score.site, np.nan)] if known else [])
+        for k, score in enumerate(summary.own)
+    ]
+    shown = [*values, np.nanmean(values, axis=0).tolist()]
+    sites = [*(score.site for score in summary.own), "mean"]
+    rows = [
+        (site, [Cell(None if np.isnan(share) else 100 * share) for share in row])
+        for site, row in zip(sites, shown, strict=True)
+    ]
+    return number_table(
+        "sites", "Accuracy at each site while it was held out", "Held-out site",
+        [*columns, *([("accuracy", "While known")] if known else [])], rows,
+        "accuracy: percent of the site's samples that are classified correctly. over classes: the same per class, "
+        "averaged over the classes of the site. While known: at the same site, on other samples, of the models that "
+        "were trained on it. mean: over sites, with equal weight.",
     )  # fmt: skip
 
 
 def class_table(summary: FitSummary) -> Table:
     """Each class over all held-out sites."""
 
-    def remark(score: ClassScore) -> str:
+    def label(score: ClassScore) -> str:
         if score.alone:
-            return f" (only at {score.alone}: not learned while it was held out)"
-        return f" (most often taken for {score.taken_for})" if score.taken_for else ""
+            return f"{score.name} (only at {score.alone}: not learned while it was held out)"
+        return f"{score.name} (most often taken for {score.taken_for})" if score.taken_for else score.name
 
-    columns = (
-        Column("samples", higher_is_better=None),
-        Column("correct", higher_is_better=None),
-        Column("accuracy, %", higher_is_better=None),
-    )
-    rows = tuple(
-        TableRow(
-            score.name,
-            score.name + remark(score),
-            "",
-            (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)),
-        )
+    rows = [
+        (label(score), (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)))
         for score in summary.classes
-    )
-    return Table(
-        "recall", "recall", "Each class at sites not seen in training", columns, rows, head="Class",
-        caption="Share of the samples of a class, over all held-out sites, that is classified correctly.",
+    ]
+    return number_table(
+        "recall", "Each class at sites not seen in training", "Class",
+        [(text, "") for text in ("samples", "correct", "accuracy, %")], rows,
+        "Share of the samples of a class, over all held-out sites, that is classified correctly.",
     )  # fmt: skip
 
 

@@ -111,8 +111,8 @@ def fit(
         say: Function for messages.
         stop: Function that is asked after each step whether to stop.
         **options: The fields of `longshift.fitting.FitRequest`: target, method, minutes, compare, what_if_labeled,
-            steps, backbone, weights, pretrained, image_size, trainable, head, views, average, hparams, split_seed
-            and train_seed.
+            steps, backbone, weights, pretrained, image_size, trainable, head, views, average, hparams, style,
+            split_seed and train_seed.
 
     Returns:
         The result: folder, summary with all numbers, and plan.

@@ -9,15 +9,14 @@ import numpy as np
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.fitting.data_summary import named_lines
+from longshift.fitting.page import number_table
 from longshift.inference import LoadedModel, Outputs, Predictions, novelty
 from longshift.report import (
     Captioned,
     Cell,
-    Column,
     Page,
     Section,
     Table,
-    TableRow,
     confidence_histogram,
     figure,
     gallery,
@@ -83,27 +82,22 @@ def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
     estimate, knowledge = found.estimate, model.knowledge
     assert estimate is not None
     assert knowledge is not None
-    names = (
-        "samples", "accuracy, %", "agreement", "dispersity", "confidence", "distance"
-    )  # fmt: skip
-    columns = tuple(Column(name, higher_is_better=None) for name in names)
+    here = f"{site} (expected{', unreliable' if estimate.unreliable else ''})"
     rows = []
     for label, signals, accuracy in (
-        (f"{site} (expected{', unreliable' if estimate.unreliable else ''})", estimate.signals, estimate.accuracy.mean),
+        (here, estimate.signals, estimate.accuracy.mean),
         *((held.site, held.signals, held.accuracy) for held in knowledge.held_out),
     ):
-        shares = (signals.agreement, signals.dispersity, signals.confidence)
-        cells = (
-            Cell(float(signals.n), digits=0), Cell(100 * accuracy), *(Cell(100 * value) for value in shares),
-            Cell(signals.nearest, digits=2),
-        )  # fmt: skip
-        rows.append(TableRow(label, label, "", cells))
-    return Table(
-        "evidence", "evidence", "This site and the held-out ones", columns, tuple(rows), head="Site",
-        caption="accuracy: measured with labels at the held-out sites; at this site estimated from agreement and "
-        "dispersity, and corrected by the errors of this estimate at the held-out sites. agreement: predictions (%) "
-        "that the nearest class mean confirms once the site's shift is removed from the features. dispersity: how "
-        "certain predictions are, and how well they tell classes apart (100: certain). confidence: mean calibrated "
+        shares = (accuracy, signals.agreement, signals.dispersity, signals.confidence)
+        cells = [Cell(float(signals.n), digits=0), *(Cell(100 * share) for share in shares)]
+        rows.append((label, [*cells, Cell(signals.nearest, digits=2)]))
+    names = ("samples", "accuracy, %", "agreement", "dispersity", "confidence", "distance")
+    return number_table(
+        "evidence", "This site and the held-out ones", "Site", [(name, "") for name in names], rows,
+        "accuracy: measured with labels at the held-out sites; at this site estimated from agreement and dispersity, "
+        "and corrected by the errors of this estimate at the held-out sites. agreement: predictions (%) that the "
+        "nearest class mean confirms once the site's shift is removed from the features. dispersity: how certain "
+        "predictions are, and how well they tell classes apart (100: certain). confidence: mean calibrated "
         "probability of the predicted class. distance: between the mean features of the site and of the nearest "
         "training site, in units of the spread inside sites.",
     )  # fmt: skip
@@ -115,15 +109,13 @@ def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:
     counts = np.asarray(model.info.counts, dtype=np.float64)
     known = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     names = model.info.sources if len(model.info.sources) == len(known) else ("all sites",)
-    columns = tuple(Column(name, higher_is_better=None) for name in (f"{site} (predicted)", *names))
-    rows = tuple(
-        TableRow(name, name, "", (Cell(100 * float(predicted[k])), *(Cell(100 * float(row[k])) for row in known)))
-        for k, name in enumerate(model.classes)
-    )
-    return Table(
-        "mix", "mix", "Percent of the samples of each class", columns, rows, head="Class",
-        caption="At training sites: of their training samples. A class that is predicted far more often than anywhere "
-        "before may attract mistakes.",
+    table = np.vstack([predicted, known])
+    return number_table(
+        "mix", "Percent of the samples of each class", "Class",
+        [(name, "") for name in (f"{site} (predicted)", *names)],
+        [(name, [Cell(100 * float(share)) for share in table[:, k]]) for k, name in enumerate(model.classes)],
+        "At training sites: of their training samples. A class that is predicted far more often than anywhere before "
+        "may attract mistakes.",
     )  # fmt: skip
 
 
