@@ -32,9 +32,7 @@ def test_a_method_learns_within_150_steps(name: str, balanced_digits: Task, tmp_
     trainer.method.train()
     reached = 0.0
     for index in range(150):
-        if trainer.method.wants_features(index):
-            trainer.hand_over_features()
-        trainer.stepper.run(index)
+        trainer.step(index)
         if index % 10 == 9:
             logits = trainer.evaluator.predict("test")
             reached = float((logits.argmax(1).numpy() == balanced_digits.labels(trainer.evaluator.sets["test"])).mean())

@@ -281,7 +281,7 @@ import os, sys
 from pathlib import Path
 from longshift.data import load_dataset
 from longshift.training import FeatureRequest, Runtime, open_features
-from tests.training.test_feature_cache import network
+from tests.training.test_features import network
 
 def tick(done=1, note=""):
     if done:

@@ -135,8 +135,8 @@ class Evaluator:
         return {name: known[name] for name in names if name in known}
 
     def predict(self, name: str) -> Tensor:
-        """Logits (N, classes) of one of the sets."""
-        return self.outputs([name])[name].logits
+        """Logits (N, classes) of one of the sets with the weights of this moment; nothing is remembered."""
+        return self.outputs([name], remember=False)[name].logits
 
     def features(self, indices: IntArray) -> Tensor:
         """Features (N, feature_dim) of samples, on the device of the method."""
