@@ -16,7 +16,7 @@ from longshift.cli.common import (
     print_json,
     print_table,
     progress,
-    say,
+    say_lines,
     tell,
 )
 from longshift.data import (
@@ -34,7 +34,7 @@ from longshift.data import (
 )
 from longshift.errors import UsageError
 from longshift.templates import render
-from longshift.text import agree, counted
+from longshift.text import counted
 
 MOST = 10  # warnings of one kind
 
@@ -120,18 +120,13 @@ def verify_command(
         )
     else:
         if problems:
-            title = counted(len(problems), "problem")
-            print_table(title, ["kind", "path", "detail"], [[p.kind, p.path, p.detail] for p in problems])
+            rows = [[problem.kind, problem.path, problem.detail] for problem in problems]
+            print_table(counted(len(problems), "problem"), ["kind", "path", "detail"], rows)
         if known and differences:
-            differ = agree(len(differences), "count differs", "counts differ")
-            title = f"{len(differences)} {differ} from {known.name}"
+            title = f"{counted(len(differences), 'difference')} from {known.name}"
             print_table(title, ["domain", "class", "expected", "found"], differences)
-            if known.note:
-                say(f"note: {known.note}")
-        if not problems and not differences:
-            same = f", counts as in {known.name}" if known else ""
-            number = counted(len(manifest), manifest.noun)
-            say(f"{manifest.name}: {number}, no problems{same}")
+        facts = {"manifest": manifest, "problems": problems, "known": known, "differences": differences}
+        say_lines(render("longshift.cli", "data_verify.txt.j2", **facts))
     if problems or (known and not all(known.explains(difference) for difference in differences)):
         raise typer.Exit(1)
 
@@ -162,6 +157,4 @@ def prepare(
     if json:
         print_json({"images": len(store), "size": size, "bytes": store.inputs.nbytes, "fingerprint": store.fingerprint})
         return
-    images, megabytes = counted(len(store), "image"), store.inputs.nbytes / 1e6
-    line = f"{manifest.name}: {images} of {size}x{size} in {place}, {megabytes:.0f} MB"
-    say(f"{line}\nfingerprint {store.fingerprint}")
+    say_lines(render("longshift.cli", "data_prepare.txt.j2", store=store, place=place))
