@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +19,7 @@ from longshift.sweep.ray import run_ray
 from longshift.sweep.state import LEASE
 from longshift.training import Runtime, TaskCache
 from tests.commands import wait_for
-from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes
+from tests.sweep.small import RUNTIME, run_here, small_plan, table_bytes, write_sweep
 
 # Long enough that a node that is lost, or a command that stops, is in the middle of a job.
 FOUR: dict[str, Any] = {"run": {"image_size": 32, "steps": 40, "eval_every": 20, "evaluate": "full"}}
@@ -24,12 +29,16 @@ IMPATIENT = {
     "health_check_initial_delay_ms": "500", "health_check_period_ms": "500", "health_check_failure_threshold": "3",
     "raylet_rpc_server_reconnect_timeout_base_s": "1", "raylet_rpc_server_reconnect_timeout_max_s": "2",
 }  # fmt: skip
+SETTINGS = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
+LOOPBACK = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 
 
 def test_without_ray_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str, *arguments: Any) -> Any:
         raise ImportError(name)
 
+    for name in SETTINGS:
+        monkeypatch.setenv(name, "")
     job_queue = make_queue(small_plan(tmp_path / "s"))
     monkeypatch.setattr("longshift.sweep.ray.importlib.import_module", absent)
     with pytest.raises(UsageError, match=r"\.\[ray\]"):
@@ -51,6 +60,8 @@ def cluster() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in IMPATIENT.items():
             patch.setenv(f"RAY_{name}", value)
+        for name in SETTINGS:  # this process may have imported Ray without them
+            patch.delenv(name, raising=False)
         nodes: Any = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
         ray.init(address=nodes.address, log_to_driver=False)
         try:
@@ -87,6 +98,31 @@ def test_a_lost_node_changes_nothing(tmp_path: Path, cluster: Any, four_alone: b
     assert not job_queue.deaths, "a job is blamed for the loss of its node"
     assert (job_queue.done, job_queue.failed, job_queue.trouble) == (job_queue.total, 0, "")
     assert table_bytes(tmp_path / "sweep") == four_alone
+
+
+@pytest.mark.slow
+def test_a_command_listens_on_this_machine_only_and_stops_cleanly(tmp_path: Path) -> None:
+    """One SIGTERM saves everything; nobody else can reach the ports of a cluster on one machine."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install -e '.[ray]'")
+    psutil = pytest.importorskip("psutil")
+    folder = write_sweep(
+        tmp_path / "s", targets=["ink"], draws=1, run={"steps": 9000, "eval_every": 9000, "hparams": {"batch_size": 4}}
+    )
+    words = ["sweep", "run", str(folder), "--launcher", "ray", "--device", "cpu", "--workers", "1", "--json"]
+    program = "from longshift.cli.main import main; main()"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    process = subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, env=environment)
+    wait_for(lambda: list(folder.glob("jobs/*/resume.pt")) or process.poll() is not None)
+    everyone = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    sockets = [socket for one in everyone for socket in one.net_connections("tcp") if socket.status == "LISTEN"]
+    assert sockets
+    assert {socket.laddr.ip for socket in sockets} <= set(LOOPBACK)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate()
+    assert process.returncode == 130
+    assert json.loads(out)["done"] == 0
+    assert list(folder.glob("jobs/*/resume.pt"))
+    assert not list(folder.glob(f"jobs/*/{LEASE}"))
 
 
 # The last test of the cluster, which is gone afterwards.

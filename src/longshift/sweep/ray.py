@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import logging
 import os
+import secrets
+import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from longshift.data import cores
 from longshift.errors import LongshiftError, UsageError
 from longshift.registry import VARIABLE, plugin_files
 from longshift.sweep.jobs import Job
-from longshift.sweep.launch import Launch
+from longshift.sweep.launch import Launch, SweepStopped
 from longshift.sweep.state import Outcome, write_failure
 from longshift.sweep.sweep_folder import StoreFolder
 from longshift.sweep.worker import execute
@@ -30,37 +33,61 @@ from longshift.training import Runtime, TaskCache, TrackerKind
 MOST_LOSSES = 10  # of workers of one job; more than on one machine, because nodes come and go
 MOST_IN_A_ROW = 6  # lost workers of several jobs; more than a few nodes lose at once
 POLL_SECONDS = 0.2
+FIRST_WITH_TOKENS = (2, 52)  # the first version with token authentication
 CLUSTER_GONE = "the Ray cluster does not run jobs any more; start it again"
 
 
 def run_ray(launch: Launch) -> None:
     """Run all jobs of the queue on a cluster; return when none is left, when asked to stop, or in trouble."""
-    ray = import_ray()
-    mine, address = not ray.is_initialized(), launch.options.address
-    if mine:
-        _check_address(address)
-        files = plugin_files()  # which workers load, too; nodes must have them at the same path
-        options: dict[str, Any] = {"env_vars": {VARIABLE: os.pathsep.join(map(str, files))}} if files else {}
-        own = {} if address else {"num_cpus": cores(), "include_dashboard": False}
+    with _connected(launch.options.address or os.environ.get("RAY_ADDRESS")) as ray:
         try:
-            ray.init(address=address, log_to_driver=False, runtime_env=options, **own)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise LongshiftError(f"no Ray cluster at {address!r}: {error}") from error
+            Driver(ray, launch).run(launch.stop)
+        except (ray.exceptions.RayError, ConnectionError) as error:  # a call of Ray itself: the cluster is gone
+            launch.queue.trouble = f"{CLUSTER_GONE} ({type(error).__name__}: {str(error).splitlines()[0]})"
+
+
+@contextlib.contextmanager
+def _connected(address: str | None) -> Iterator[Any]:
+    """Ray, connected to the cluster at an address or else to one that is started on this machine."""
+    _check_address(address)
+    # Ray reads these when it is imported. Without a token, any user of the network could run code in the cluster.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if address is None:
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # on any system: listen on 127.0.0.1 only
+    ray = import_ray()
+    if ray.is_initialized():
+        yield ray
+        return
+    files = plugin_files()  # which workers load, too; nodes must have them at the same path
+    options: dict[str, Any] = {"env_vars": {VARIABLE: os.pathsep.join(map(str, files))}} if files else {}
+    own = {} if address else {"num_cpus": cores(), "include_dashboard": False}
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    before = signal.getsignal(signal.SIGTERM)
     try:
-        Driver(ray, launch).run(launch.stop)
-    except (ray.exceptions.RayError, ConnectionError) as error:  # a call of Ray itself: the cluster is gone
-        launch.queue.trouble = f"{CLUSTER_GONE} ({type(error).__name__}: {str(error).splitlines()[0]})"
+        ray.init(address or "local", runtime_env=options, **quiet, **own)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise LongshiftError(f"no Ray cluster at {address or 'this machine'}: {error}") from error
+    except SystemExit as error:  # of the handler that Ray installs
+        raise SweepStopped("stopped while Ray was starting; no job has begun") from error
+    # Ray takes over SIGTERM, in Python and in C++, and ends with an abort. To the sweep, it is the request to stop.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
+    try:
+        yield ray
     finally:
-        if mine:
-            ray.shutdown()
+        ray.shutdown()
 
 
 def import_ray() -> Any:
     """Import Ray, or raise an error with the command that installs it."""
     try:
-        return importlib.import_module("ray")
+        ray = importlib.import_module("ray")
     except ImportError as error:
         raise UsageError("the ray launcher needs Ray, which is not installed; pip install -e '.[ray]'") from error
+    if tuple(map(int, ray.__version__.split(".")[:2])) < FIRST_WITH_TOKENS:
+        raise UsageError(f"the ray launcher needs Ray 2.52 or later, got {ray.__version__}; pip install -e '.[ray]'")
+    return ray
 
 
 def _check_address(address: str | None) -> None:
