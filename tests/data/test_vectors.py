@@ -101,19 +101,19 @@ def test_a_table_of_images_is_not_one_of_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "named"),
     [
-        ({"label": None}, "lacks the array label: expected x, label, domain"),
-        ({"x": np.zeros(N)}, r"expected vectors as an array \(N, D\) of numbers, got shape \(60,\)"),
-        ({"x": np.array([["a"] * D] * N)}, "of numbers, got shape"),
-        ({"label": np.array(["a"] * 7)}, r"expected 60 values in `label`, one per vector, got \(7,\)"),
-        ({"label": np.array(["a"] * (N - 1) + [""])}, "1 row with an empty label: row 59"),
-        ({"id": np.array(["a"] * N)}, "1 ids more than once: a"),
-        ({"label": np.array(["a", None] * (N // 2), dtype=object)}, "loading them can run code"),
+        ({"label": None}, "label"),
+        ({"x": np.zeros(N)}, r"\(60,\)"),
+        ({"x": np.array([["a"] * D] * N)}, r"\(60, 6\)"),
+        ({"label": np.array(["a"] * 7)}, r"`label`.*\(7,\)"),
+        ({"label": np.array(["a"] * (N - 1) + [""])}, "row 59"),
+        ({"id": np.array(["a"] * N)}, "ids"),
+        ({"label": np.array(["a", None] * (N // 2), dtype=object)}, "dtype=str"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(LongshiftError, match=message):
+def test_mistakes_are_named(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(LongshiftError, match=named):
         load_dataset(write(tmp_path / "e", "npz", **changes))
 
 
@@ -122,7 +122,7 @@ def test_mistakes_are_named(tmp_path: Path, changes: dict[str, Any], message: st
 def test_numbers_that_are_none(tmp_path: Path, value: float, form: str) -> None:
     x = table()["x"]
     x[[2, 5], 1] = value
-    with pytest.raises(LongshiftError, match=r"2 of the 60 vectors hold NaN.*rows 2, 5"):
+    with pytest.raises(LongshiftError, match="rows 2, 5"):
         load_dataset(write(tmp_path / "e", form, x=x))
 
 
@@ -140,13 +140,13 @@ def test_mistakes_in_parquet(tmp_path: Path) -> None:
     base = {"label": ["a", "b"], "domain": ["x", "y"]}
     path = tmp_path / "e.parquet"
     for columns, message in (
-        ({"embedding": [[1.0, 2.0], [1.0]]}, "expected embeddings of one length, got lengths 1, 2"),
-        ({"embedding": [[1.0, 2.0], None]}, "1 of the 2 rows has no embedding"),
-        ({"note": ["p", "q"], "f0": [1.0, 2.0]}, "other columns: note"),
-        ({}, "no numbers"),
-        ({"embedding": [["p"], ["q"]], "f0": [1.0, 2.0]}, "got list<.*string> in the column embedding"),
-        ({"id": [["p"], ["q"]], "f0": [1.0, 2.0]}, "got list<.*string> in the column id"),
-        ({"boxes": [[1.0, 2.0], [1.0, 3.0]], "f0": [1.0, 2.0]}, "other columns: boxes"),  # perhaps the vectors
+        ({"embedding": [[1.0, 2.0], [1.0]]}, "1, 2"),
+        ({"embedding": [[1.0, 2.0], None]}, "embedding"),
+        ({"note": ["p", "q"], "f0": [1.0, 2.0]}, "note"),
+        ({}, "numbers"),
+        ({"embedding": [["p"], ["q"]], "f0": [1.0, 2.0]}, "column embedding"),
+        ({"id": [["p"], ["q"]], "f0": [1.0, 2.0]}, "column id"),
+        ({"boxes": [[1.0, 2.0], [1.0, 3.0]], "f0": [1.0, 2.0]}, "boxes"),  # perhaps the vectors
     ):
         parquet.write_table(pa.table({**base, **columns}), path)
         with pytest.raises(LongshiftError, match=message):
@@ -185,16 +185,13 @@ def test_duplicates_across_domains(tmp_path: Path) -> None:
     x = table()["x"]
     x[4] = x[0]  # rows 0 and 4 lie in domains a and b
     problems = verify(load_dataset(write(tmp_path / "e", "npz", x=x)))
-    assert [(problem.kind, problem.detail) for problem in problems] == [
-        ("two labels", "the same numbers as 00, but dog and not cat"),
-        ("duplicate", "the same numbers as 00"),
-    ]
+    assert [(problem.kind, problem.path) for problem in problems] == [("two labels", "04"), ("duplicate", "04")]
 
 
 def test_a_file_that_changed(tmp_path: Path) -> None:
     manifest = load_dataset(write(tmp_path / "e", "npz"))
     write(tmp_path / "e", "npz", **{name: value[:-1] for name, value in table().items()})
-    with pytest.raises(LongshiftError, match="changed since it was opened: expected 60 vectors, got 59"):
+    with pytest.raises(LongshiftError, match="changed"):
         open_store(manifest, 0)
 
 
@@ -224,5 +221,5 @@ def test_learns(tmp_path: Path) -> None:
 def test_a_backbone_for_images_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "e", "npz")
     config = RunConfig(data=str(path), setting="Natural", target="c", backbone="small_conv")
-    with pytest.raises(UsageError, match="the data are vectors of length 6; use 'mlp'"):
+    with pytest.raises(UsageError, match="mlp"):
         Trainer(config, make_task(config), tmp_path / "run", CPU)
