@@ -22,7 +22,7 @@ def contrast_terms(
     c: list[int] | None = None,
     *,
     negatives: str,
-    normalised: bool = False,
+    normalized: bool = False,
     kind: str = "exp",
 ) -> list[Tensor | None]:
     """One term per anchor; None where it is skipped."""
@@ -49,14 +49,14 @@ def contrast_terms(
         if not lead:
             terms.append(None)
             continue
-        if normalised:
+        if normalized:
             z = sum(sum(group) / len(group) for group in (positive, negative) if group)
         else:
             z = sum(positive) + sum(negative)
         total = torch.as_tensor(z)
         if name.startswith("supcon"):
             terms.append(torch.as_tensor(-sum(torch.log(v / total) for v in lead) / len(lead)))
-        elif name == "released" and not normalised:
+        elif name == "released" and not normalized:
             terms.append(-torch.log(torch.as_tensor(sum(lead)) / total))
         else:
             terms.append(-torch.log(torch.as_tensor(sum(lead)) / len(lead) / total))

@@ -119,18 +119,18 @@ def test_closed_form_own_anchor_gradient() -> None:
             close(actual, ((push * factor - pull) / sum(far.values())).tolist(), f"{where} closed form")
 
 
-@pytest.mark.parametrize("normalised", [False, True])
+@pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize("negatives", ["augmented", "batch", "both"])
 @pytest.mark.parametrize("name", CONTRASTS)
-def test_against_plain_loops(name: str, negatives: str, normalised: bool) -> None:
+def test_against_plain_loops(name: str, negatives: str, normalized: bool) -> None:
     g = torch.Generator().manual_seed(3)
     y, c = [0, 0, 1, 1, 1, 2, 3, 0], [0, 0, 1, 2, 2, 0, 4]
     p = torch.randn(len(y), 5, generator=g, dtype=torch.float64).softmax(1)
     q = torch.randn(len(c), 5, generator=g, dtype=torch.float64).softmax(1)
     for kind in ("exp", "linear") if name in ("infonce", "supcon") else ("exp",):
         options: dict[str, Any] = {"similarity": kind} if name in ("infonce", "supcon") else {}
-        options |= {"negatives": negatives, "normalised": normalised}
-        expected = loops.contrast_terms(name, p, y, q, c, negatives=negatives, normalised=normalised, kind=kind)
+        options |= {"negatives": negatives, "normalized": normalized}
+        expected = loops.contrast_terms(name, p, y, q, c, negatives=negatives, normalized=normalized, kind=kind)
         kept = {i: term for i, term in enumerate(expected) if term is not None}
         given = (p, tensor(y, torch.int64), q, tensor(c, torch.int64))
         actual = {r: FUNCTIONS[name](*given, reduction=r, **options) for r in ("none", "sum", "mean", "class")}
@@ -144,11 +144,11 @@ def test_against_plain_loops(name: str, negatives: str, normalised: bool) -> Non
         close(actual["class"], sum(sum(v) / len(v) for v in by_class) / len(classes), "class")
 
 
-def test_normalised_contrast_ignores_how_many_positives_there_are() -> None:
+def test_normalized_contrast_ignores_how_many_positives_there_are() -> None:
     p = tensor([[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], [0.1, 0.6, 0.3]])
     repeated = torch.cat([p[:1], p[1:2].expand(9, 3), p[2:]])
-    few = infonce_nd(p, torch.tensor([0, 0, 1]), normalised=True, reduction="none")[0]
-    many = infonce_nd(repeated, torch.tensor([0] * 10 + [1]), normalised=True, reduction="none")[0]
+    few = infonce_nd(p, torch.tensor([0, 0, 1]), normalized=True, reduction="none")[0]
+    many = infonce_nd(repeated, torch.tensor([0] * 10 + [1]), normalized=True, reduction="none")[0]
     torch.testing.assert_close(few, many)
     printed = infonce_nd(repeated, torch.tensor([0] * 10 + [1]), reduction="none")[0]
     assert printed > few + 0.5

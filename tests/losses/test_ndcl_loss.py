@@ -30,8 +30,8 @@ EDGES: dict[str, Case] = {
 OPTIONS: list[dict[str, Any]] = [
     *({"contrast": c, "negatives": n} for c in CONTRASTS for n in ("augmented", "batch", "both")),
     dict(RELEASED),
-    {"normalised": True, "prior": "domain", "lambda_max_half": True},
-    {"normalised": True, "contrast": "supcon_nd", "reduction": "class", "prior": "global"},
+    {"normalized": True, "prior": "domain", "lambda_max_half": True},
+    {"normalized": True, "contrast": "supcon_nd", "reduction": "class", "prior": "global"},
     {"reduction": "sum", "share": "uniform", "weights": "class", "divisor": "all"},
 ]
 
@@ -206,7 +206,7 @@ def test_same_seed_same_loss() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("classes", "options"),
-    [(20, {}), (4, dict(RELEASED)), (20, {"negatives": "both", "prior": "domain", "normalised": True})],
+    [(20, {}), (4, dict(RELEASED)), (20, {"negatives": "both", "prior": "domain", "normalized": True})],
 )
 def test_one_graph_without_reading_tensors_on_the_host(classes: int, options: dict[str, Any]) -> None:
     """`fullgraph` fails on anything that depends on data: .item(), nonzero, boolean indexing."""

@@ -13,7 +13,7 @@ An anchor without a negative (`*_nd`, released) or without a positive (infonce, 
 neither the value nor the mean.
 
 `negatives` defines N(i): "augmented" is the mined samples of class y_i, "batch" is the batch samples of other
-classes, and "both" is their union. `normalised` replaces the sum over A(i) with (mean over P(i)) + (mean over N(i)),
+classes, and "both" is their union. `normalized` replaces the sum over A(i) with (mean over P(i)) + (mean over N(i)),
 so that the numbers of positives and negatives do not matter.
 """
 
@@ -61,7 +61,7 @@ def anchor_terms(
     *,
     log_inside: bool = False,
     averaged: bool = True,
-    normalised: bool = False,
+    normalized: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Compute per anchor -log of the leading set's share of f, and a mask of the anchors that have a leading set.
 
@@ -73,11 +73,11 @@ def anchor_terms(
     size = count.clamp(min=1).to(f.dtype)
     lead = (f * leading).sum(1)
     follow = (f * following).sum(1)
-    total = lead / size + follow / following.sum(1).clamp(min=1) if normalised else lead + follow
+    total = lead / size + follow / following.sum(1).clamp(min=1) if normalized else lead + follow
     if log_inside:
         log_lead = (f.log() * leading).sum(1) / size
     else:
-        log_lead = torch.where(valid, lead / size if averaged or normalised else lead, 1.0).log()
+        log_lead = torch.where(valid, lead / size if averaged or normalized else lead, 1.0).log()
     # A skipped anchor passes through logarithms of one, so that its gradient is zero and not 0 * inf.
     return torch.where(valid, torch.where(valid, total, 1.0).log() - log_lead, 0.0), valid
 
@@ -152,7 +152,7 @@ def infonce_nd(
     *,
     negatives: Negatives | None = None,
     reduction: Reduction = "mean",
-    normalised: bool = False,
+    normalized: bool = False,
 ) -> Tensor:
     """Negatives-dominant InfoNCE (eq. con): the negatives' share of all distances of the anchor.
 
@@ -163,7 +163,7 @@ def infonce_nd(
         augmented_class: Class (M,) that each mined sample was mined for.
         negatives: "augmented", "batch" or "both"; the default is "augmented" if mined samples are given, else "batch".
         reduction: "mean", "sum", "class" (mean of class means) or "none".
-        normalised: Whether the denominator uses means over positives and negatives instead of sums.
+        normalized: Whether the denominator uses means over positives and negatives instead of sums.
 
     Returns:
         The loss as a scalar, or (B,) with reduction "none".
@@ -176,7 +176,7 @@ def infonce_nd(
         True
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
-    terms, valid = anchor_terms(_positive(_gap(s, predictions.dtype)), negative, positives, normalised=normalised)
+    terms, valid = anchor_terms(_positive(_gap(s, predictions.dtype)), negative, positives, normalized=normalized)
     return reduce(terms, valid, labels, reduction)
 
 
@@ -189,7 +189,7 @@ def supcon_nd(
     *,
     negatives: Negatives | None = None,
     reduction: Reduction = "mean",
-    normalised: bool = False,
+    normalized: bool = False,
 ) -> Tensor:
     """Compute the negatives-dominant SupCon loss: `infonce_nd` with the logarithm inside the mean over negatives.
 
@@ -200,7 +200,7 @@ def supcon_nd(
         augmented_class: The class (M,) whose negatives they are.
         negatives: An anchor's negatives: "augmented", "batch" or "both"; by default augmented if they are given.
         reduction: Over the anchors: "mean", "sum", "class" (mean of class means) or "none".
-        normalised: Whether the denominator is the mean over positives plus the mean over negatives.
+        normalized: Whether the denominator is the mean over positives plus the mean over negatives.
 
     Returns:
         A scalar; with "none", a term per anchor.
@@ -214,7 +214,7 @@ def supcon_nd(
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(
-        _positive(_gap(s, predictions.dtype)), negative, positives, log_inside=True, normalised=normalised
+        _positive(_gap(s, predictions.dtype)), negative, positives, log_inside=True, normalized=normalized
     )
     return reduce(terms, valid, labels, reduction)
 
@@ -236,7 +236,7 @@ def infonce(
     *,
     negatives: Negatives | None = None,
     reduction: Reduction = "mean",
-    normalised: bool = False,
+    normalized: bool = False,
     similarity: Similarity = "linear",
 ) -> Tensor:
     """Compute the positives-dominant InfoNCE loss. The paper prints it with the similarity, not its exponential.
@@ -248,7 +248,7 @@ def infonce(
         augmented_class: The class (M,) whose negatives they are.
         negatives: An anchor's negatives: "augmented", "batch" or "both"; by default augmented if they are given.
         reduction: Over the anchors: "mean", "sum", "class" (mean of class means) or "none".
-        normalised: Whether the denominator is the mean over positives plus the mean over negatives.
+        normalized: Whether the denominator is the mean over positives plus the mean over negatives.
         similarity: "linear" uses the cosine, "exp" its exponential.
 
     Returns:
@@ -263,7 +263,7 @@ def infonce(
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)
-    terms, valid = anchor_terms(f, positives, negative, normalised=normalised)
+    terms, valid = anchor_terms(f, positives, negative, normalized=normalized)
     return reduce(terms, valid, labels, reduction)
 
 
@@ -276,7 +276,7 @@ def supcon(
     *,
     negatives: Negatives | None = None,
     reduction: Reduction = "mean",
-    normalised: bool = False,
+    normalized: bool = False,
     similarity: Similarity = "exp",
 ) -> Tensor:
     """Compute the positives-dominant SupCon loss: the form of eq. align on samples.
@@ -288,7 +288,7 @@ def supcon(
         augmented_class: The class (M,) whose negatives they are.
         negatives: An anchor's negatives: "augmented", "batch" or "both"; by default augmented if they are given.
         reduction: Over the anchors: "mean", "sum", "class" (mean of class means) or "none".
-        normalised: Whether the denominator is the mean over positives plus the mean over negatives.
+        normalized: Whether the denominator is the mean over positives plus the mean over negatives.
         similarity: "linear" uses the cosine, "exp" its exponential.
 
     Returns:
@@ -303,7 +303,7 @@ def supcon(
     """
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     f = _closeness(s, similarity, predictions.dtype)
-    terms, valid = anchor_terms(f, positives, negative, log_inside=True, normalised=normalised)
+    terms, valid = anchor_terms(f, positives, negative, log_inside=True, normalized=normalized)
     return reduce(terms, valid, labels, reduction)
 
 
@@ -316,11 +316,11 @@ def released(
     *,
     negatives: Negatives | None = None,
     reduction: Reduction = "class",
-    normalised: bool = False,
+    normalized: bool = False,
 ) -> Tensor:
     """Compute the contrastive term as in the authors' code: a softmax of distances, no 1/|N|, mean of class means."""
     s, positives, negative = _similarities(predictions, labels, augmented, augmented_class, negatives)
     terms, valid = anchor_terms(
-        _gap(s, predictions.dtype).exp(), negative, positives, averaged=False, normalised=normalised
+        _gap(s, predictions.dtype).exp(), negative, positives, averaged=False, normalized=normalized
     )
     return reduce(terms, valid, labels, reduction)

@@ -47,7 +47,7 @@ class NDCLRecipe:
         share: How mined samples are distributed over classes: "inverse", "uniform" or "released".
         shared_lambda: Whether the whole batch has one mixing coefficient.
         lambda_max_half: Whether mixing coefficients are at most 1/2: a mined sample is never mostly its positive.
-        normalised: Whether eq. con uses means over positives and negatives instead of sums.
+        normalized: Whether eq. con uses means over positives and negatives instead of sums.
         prior: Log training counts added to the logits in eq. ce: "none", "domain" or "global".
 
     Example:
@@ -68,7 +68,7 @@ class NDCLRecipe:
     share: Share = "inverse"
     shared_lambda: bool = False
     lambda_max_half: bool = False
-    normalised: bool = False
+    normalized: bool = False
     prior: Prior = "none"
 
     def __post_init__(self) -> None:
@@ -282,7 +282,7 @@ def _objective(
             options["similarity"] = recipe.similarity
         mined = None if mined_logits is None else mined_logits.softmax(1)
         term = getattr(contrast, recipe.contrast)
-        con = term(predictions, y, mined, mined_class, normalised=recipe.normalised, **options)
+        con = term(predictions, y, mined, mined_class, normalized=recipe.normalized, **options)
         total = total + recipe.alpha * con
     if recipe.beta > 0:
         released = recipe.alignment == "released"

@@ -58,7 +58,7 @@ class NDCLConfig(MethodConfig):
     share: str = hp("inverse", fixed(), "how mined samples are distributed over classes", options=SHARES)
     shared_lambda: bool = hp(False, fixed(), "one mixing coefficient for the whole batch")
     lambda_max_half: bool = hp(False, fixed(), "mixing coefficients at most 1/2")
-    normalised: bool = hp(False, fixed(), "means over positives and negatives in the ratio of eq. con")
+    normalized: bool = hp(False, fixed(), "means over positives and negatives in the ratio of eq. con")
     prior: str = hp("none", fixed(), "add log training counts to the logits in eq. ce", options=PRIORS)
     style_domain: str = hp(
         "own",
