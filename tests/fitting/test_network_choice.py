@@ -30,7 +30,7 @@ def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longshift.fitting.network_choice.weights_available", lambda name: name == "resnet18")
     assert choose_network(manifest, gpu=True, backbone="resnet18")[0]["pretrained"] is True
     assert choose_network(manifest, gpu=True, backbone="resnet18", pretrained=False)[0]["pretrained"] is False
-    with pytest.raises(LongshiftError, match="no weights file"):
+    with pytest.raises(LongshiftError, match="absent"):
         choose_network(manifest, gpu=False, weights="absent.safetensors")
 
 

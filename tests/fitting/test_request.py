@@ -28,7 +28,7 @@ def test_from_arrays_to_predictions(tmp_path: Path) -> None:
     assert np.mean([row.label == str(label) for row, label in zip(found.rows, Y, strict=True)]) > 0.9
     again = longshift.fit(x, Y, D, out=tmp_path / "fit", **options)
     assert again.summary.accuracy == done.summary.accuracy
-    with pytest.raises(longshift.errors.LongshiftError, match="holds another fit"):
+    with pytest.raises(longshift.errors.LongshiftError, match="data"):
         longshift.fit(x + 1, Y, D, out=tmp_path / "fit", **options)
     with pytest.raises(UsageError, match=r"\(3, 5\)"):
         longshift.predict(done.folder, np.zeros((3, 5)), device="cpu")
