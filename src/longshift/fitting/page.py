@@ -113,7 +113,7 @@ def site_chart(summary: FitSummary) -> Markup:
     ]
     found = summary.accuracy
     expected = (found.low, found.high) if found.sites > 1 else None
-    return figure(site_dots(dots, expected), "Each site was held out in turn: models were trained on the others.")
+    return figure(site_dots(dots, expected))
 
 
 def label_sections(curve: LabelCurve | None) -> list[Section]:
