@@ -75,7 +75,7 @@ def test_a_method_inside_lightning(example: Callable[..., str], method: str) -> 
         "longshift",
         "longshift.fitting.facts",
         "longshift.fitting.page",
-        "longshift.report.weak_rule",
+        "longshift.report.weak",
         "longshift.text",
     ],
 )
