@@ -73,6 +73,15 @@ def test_a_job_that_runs_elsewhere_is_looked_at_again(tmp_path: Path, monkeypatc
     assert (job_queue.done, job_queue.open) == (1, False)
 
 
+def test_a_job_that_somebody_else_finished_is_not_counted_as_ours(tmp_path: Path) -> None:
+    job_queue = make_queue(small_plan(tmp_path / "s", draws=1))
+    for message in ("", "it was done before"):
+        job = job_queue.next_job()
+        assert job is not None
+        job_queue.finish(job, Outcome("done", message))
+    assert (job_queue.done, job_queue.finished_here) == (2, 1)
+
+
 def test_cancel_reaches_running_commands_and_no_later_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "POLL_SECONDS", -1.0)
     folder = small_plan(tmp_path).folder

@@ -79,7 +79,7 @@ def test_a_stopped_job_resumes_with_the_same_numbers(plan: Plan, finished: Plan,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writer", ["checkpoint.save_resume", "model_file.save_weights"])
+@pytest.mark.parametrize("writer", ["checkpoint.save_resume", "checkpoint.save_weights"])
 def test_a_full_disk_blocks_the_sweep_and_fails_no_job(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:

@@ -94,7 +94,7 @@ class JobQueue:
         self.running.discard(job.fingerprint)
         if outcome.kind == "done":
             self.done += 1
-            self.finished_here += 1
+            self.finished_here += not outcome.message  # else another process had finished it meanwhile
         elif outcome.kind == "failed":
             self.failed += 1
         elif outcome.kind == "busy":
