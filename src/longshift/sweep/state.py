@@ -78,12 +78,13 @@ def read_states(plan: Plan) -> dict[str, JobState]:
     store, cache, columns = plan.folder.store, plan.cache or read_cache(plan.folder), columns_key()
     known = cache.rows if cache.columns == columns else {}
     made = _table_states(plan.folder)
-    there = set(os.listdir(store.jobs)) if store.jobs.is_dir() else set[str]()
+    place = store.jobs
+    there = set(os.listdir(place)) if place.is_dir() else set[str]()
     found: dict[str, JobState] = {}
     fresh: dict[str, CachedRow] = {}
     for job in plan.runs:
         name = job.fingerprint
-        folder = f"{store.jobs}/{job_id(name)}"
+        folder = f"{place}/{job_id(name)}"
         stamp = _stamp(f"{folder}/result.json") if job_id(name) in there else 0
         if stamp:
             row = known.get(name)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longshift.progress import Bar, no_bar
 from longshift.sweep.jobs import Plan
 from longshift.sweep.state import FINISHED, STATES, State, read_failure, read_states
-from longshift.sweep.sweep_file import Sweep
-from longshift.sweep.time_estimate import TimeEstimate, estimate
+
+if TYPE_CHECKING:  # `status` must not wait for torch
+    from longshift.sweep.sweep_file import Sweep
+    from longshift.sweep.time_estimate import TimeEstimate
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class PlanFacts:
 
 def plan_facts(sweep: Sweep, plan: Plan, slots: int = 0, device: str = "", bar: Bar = no_bar) -> PlanFacts:
     """Count the jobs of a plan and, where there are slots for them, measure how long those that are left take."""
+    from longshift.sweep.time_estimate import estimate
+
     runs, states = plan.runs, read_states(plan)
     counts = Counter(states[job.fingerprint].state for job in runs)
     lists = {"methods": sweep.methods, "variants": sweep.variants, "settings": sweep.settings, "trials": sweep.trials}
