@@ -42,8 +42,6 @@ def test_own_loop(example: Callable[..., str]) -> None:
     shown = example("own_loop.py", "--methods", "erm,bsoftmax,boda,dann")
     recalls = {row[0]: [float(value) for value in row[1:]] for row in re.findall(PLAIN_ROW, shown)}
     assert list(recalls) == ["cross-entropy", "NDCLLoss", "erm", "bsoftmax", "boda", "dann"]
-    assert shown.index("recall of each class at a new hospital, after 300 steps:") < shown.index("cross-entropy")
-    assert "torch.set_num_threads(1)" in (ROOT / "examples" / "own_loop.py").read_text(encoding="utf-8")
     assert recalls["NDCLLoss"][2] > recalls["cross-entropy"][2] + 0.1  # the rare class
     assert recalls["bsoftmax"][2] > recalls["erm"][2] + 0.1
     assert min(row[3] for row in recalls.values()) > 0.5
@@ -62,7 +60,6 @@ def test_embeddings(example: Callable[..., str]) -> None:
 def test_a_method_inside_lightning(example: Callable[..., str], method: str) -> None:
     pytest.importorskip("lightning")
     shown = example("method_in_lightning.py", "--method", method)
-    assert f"{method} after 300 steps" in shown
     found = [float(value) for value in re.findall(r"recall of class \d: ([0-9.]+)", shown)]
     assert len(found) == 3
     assert sum(found) / 3 > 0.5

@@ -39,5 +39,4 @@ def test_a_test_that_writes_into_the_default_cache_fails(tmp_path: Path) -> None
         cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "Expected no files in the default cache, got ['features']" in done.stdout
-    assert "2 passed, 1 error" in done.stdout
+    assert "['features']" in done.stdout

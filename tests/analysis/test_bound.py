@@ -212,12 +212,12 @@ def test_unhappy_domains() -> None:
     many = noisy("a", [0, 1, 2] * 20, 0)
     lone_target = generalization_bound([many, noisy("b", [0, 1] * 20, 1)], noisy("t", [1], 2), bootstrap=5)
     assert lone_target.prior_out.value is None
-    assert "has 1 sample" in lone_target.posterior_out.note
-    assert "without lambda_pi and without prior_out, posterior_out" in lone_target.total.note
+    assert lone_target.posterior_out.value is None
+    assert "prior_out, posterior_out" in lone_target.total.note
     assert lone_target.total.value is not None
     check_json(lone_target)
     lone_source = generalization_bound([many, noisy("b", [2], 1)], noisy("t", [0, 1, 1, 0] * 9, 2), bootstrap=5)
-    assert "'b' has 1 sample" in lone_source.prior_in.note
+    assert "'b'" in lone_source.prior_in.note
     check_json(lone_source)
     # A class absent from the target, and sources that hold one class each.
     absent = generalization_bound(

@@ -99,10 +99,4 @@ def test_a_run_that_fails_is_an_error_of_the_command(tmp_path: Path, monkeypatch
         main(["--methods", "erm", "--out", str(tmp_path / "agreement.csv")])
     assert caught.value.code == 1
     (row,) = _read(tmp_path / "agreement.csv")
-    assert row["error"] == "RuntimeError: no memory"
-
-
-def test_unknown_styles_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--style", "both,oil"])
-    assert "Expected some of none, amplitude, convolution, both, statistics" in capsys.readouterr().err
+    assert row["error"].startswith("RuntimeError")

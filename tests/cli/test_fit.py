@@ -95,13 +95,6 @@ def test_a_good_model_has_no_warning(vectors: Path, tmp_path: Path) -> None:
     assert load_model(out, device="cpu").warning == ""
 
 
-@pytest.mark.slow
-def test_the_next_command_can_be_pasted(vectors: Path, tmp_path: Path) -> None:
-    out = tmp_path / "my fits" / "a b"
-    arguments = ["fit", str(vectors), "--steps", "5", "--target", "1", "--out", str(out), "--device", "cpu", "-q"]
-    assert f"longshift predict '{out}' NEW_SITE.npz" in runner.invoke(app, arguments).output
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

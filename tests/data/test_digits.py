@@ -125,10 +125,3 @@ def test_a_network_trained_on_three_styles_loses_clearly_on_the_fourth(target: s
     assert inside > 0.88
     assert 0.2 < outside < 0.8  # chance is 0.1
     assert inside - outside > 0.1
-
-
-def test_a_dataset_prints_itself_in_a_line() -> None:
-    shown = repr(load_dataset("digits"))
-    assert shown.startswith("Manifest('digits': 1,797 images, classes 0, 1, 2")
-    assert shown.endswith("domains chalk, ink, neon, stamp)")
-    assert len(shown) < 120

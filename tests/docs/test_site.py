@@ -34,7 +34,7 @@ def test_formulas_become_mathml() -> None:
     found = hooks.on_page_content(html, page=PAGE, config=CONFIG, files=FILES)
     assert "arithmatex" not in found
     assert found.count("<math") == found.count("</math>") == 2
-    assert '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">' in found
+    assert 'display="block"' in found
     assert "<mfrac>" in found
 
 
@@ -83,21 +83,24 @@ def make_site(folder: Path, body: str) -> Path:
     [
         ("", None),
         ('<a href="https://example.org">x</a>', None),
-        ('<script src="https://unpkg.com/x.js"></script>', "index.html: loads https://unpkg.com/x.js"),
-        ('<img src="//cdn.example.org/x.png">', "index.html: loads //cdn.example.org/x.png"),
-        ('<a href="c.html">c</a>', "index.html: c.html leads nowhere"),
-        ('<a href="b.html#gone">b</a>', "index.html: b.html#gone leads nowhere"),
-        ('<span class="arithmatex">x</span>', "index.html: a formula was not drawn"),
+        ('<script src="https://unpkg.com/x.js"></script>', "https://unpkg.com/x.js"),
+        ('<img src="//cdn.example.org/x.png">', "//cdn.example.org/x.png"),
+        ('<a href="c.html">c</a>', "c.html"),
+        ('<a href="b.html#gone">b</a>', "b.html#gone"),
+        ('<span class="arithmatex">x</span>', "index.html"),
     ],
 )
 def test_problems_of_a_site_are_found(tmp_path: Path, body: str, problem: str | None) -> None:
-    assert find_problems(make_site(tmp_path.resolve() / "site", body)) == ([problem] if problem else [])
+    found = find_problems(make_site(tmp_path.resolve() / "site", body))
+    assert len(found) == (problem is not None)
+    assert all(str(problem) in line for line in found)
 
 
 def test_fonts_from_elsewhere_are_found(tmp_path: Path) -> None:
     site = make_site(tmp_path.resolve() / "site", "")
     (site / "site.css").write_text('@import "https://fonts.example.org/x";')
-    assert find_problems(site) == ["site.css: loads https://fonts.example.org/x"]
+    (problem,) = find_problems(site)
+    assert "https://fonts.example.org/x" in problem
 
 
 def test_every_page_is_in_the_navigation_once() -> None:

@@ -106,6 +106,5 @@ def test_means_are_over_sites_that_have_all_numbers() -> None:
     means = curve.means()
     assert [row.labels for row in means] == [0, 10]
     assert [value for row in means for value in (row.random, row.suggested)] == pytest.approx([0.6, 0.6, 0.7, 0.7])
-    (section,) = label_sections(curve)
-    assert section.title == "How much labels would help"
+    assert len(label_sections(curve)) == 1
     assert label_sections(LabelCurve(curve.rows[:1])) == label_sections(None) == []

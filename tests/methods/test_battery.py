@@ -161,7 +161,7 @@ def test_every_number_has_an_effect_or_is_refused(name: str) -> None:
         if key in cls.Config.not_used():
             named = [other for other in cls.Config.hyper_parameters() if other in info.instead.split()]
             assert named, f"the message must name what {name} has instead of {key}"
-            with pytest.raises(ConfigError, match=f"{key}: has no effect here; .*{named[0]}"):
+            with pytest.raises(ConfigError, match=f"{key}.*{named[0]}"):
                 cls.Config.make(changed)
             continue
         after = Tiny().trained(name, values=changed).state_dict()

@@ -153,7 +153,7 @@ def test_loss_and_gradient_read_nothing_on_the_host(name: str) -> None:
 
 
 def test_the_check_for_host_reads_can_fail() -> None:
-    with NoHostReads(), pytest.raises(AssertionError, match="on the host"):
+    with NoHostReads(), pytest.raises(AssertionError, match="host"):
         torch.ones(3).sum().item()
 
 

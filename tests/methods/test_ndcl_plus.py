@@ -148,7 +148,7 @@ def test_overrides_and_variants_of_the_preset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["NDCL-plus", "ndcl_plus", "BSoftmax"])
 def test_a_variant_cannot_take_a_name_or_title_of_a_method(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigError, match="has this name"):
+    with pytest.raises(ConfigError, match=name):
         small_plan(tmp_path, methods=["erm"], variants=[{"name": name, "method": "ndcl"}])
 
 
@@ -167,8 +167,8 @@ def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path)
 def test_a_preset_has_nothing_of_its_own_but_defaults() -> None:
     base = get_method("ndcl")
     described: dict[str, Any] = {"title": "x", "family": "idg", "paper": "x", "idea": "x"}
-    with pytest.raises(LongshiftError, match="to be a subclass"):
+    with pytest.raises(LongshiftError, match="mine"):
         registry.register("mine", **described, preset_of="ndcl")(get_method("erm"))
-    with pytest.raises(LongshiftError, match="to differ only in defaults"):
+    with pytest.raises(LongshiftError, match="mine"):
         registry.register("mine", **described, preset_of="ndcl")(type("Mine", (base,), {"loss": lambda *_: None}))
     assert "mine" not in all_methods()

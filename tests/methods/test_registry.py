@@ -58,7 +58,7 @@ def test_random_draws_are_accepted_values(cls: type[Method]) -> None:
 
 def test_names_are_found_in_any_case_and_close_ones_offered() -> None:
     assert get_method("GroupDRO") is get_method("groupdro")
-    with pytest.raises(UsageError, match="unknown method 'vrexx'; did you mean vrex"):
+    with pytest.raises(UsageError, match="vrexx"):
         get_method("vrexx")
 
 
@@ -80,7 +80,7 @@ def test_names_match_a_pattern_and_a_family() -> None:
     assert list_methods("NDCL*") == ["ndcl", "ndcl_plus"]
     assert list_methods("nothing") == []
     assert set(list_methods(family="dg")) == {n for n, cls in all_methods().items() if cls.info.family == "dg"}
-    with pytest.raises(UsageError, match=r"Expected `family` to be one of dg, imbalance, idg, got 'x'\."):
+    with pytest.raises(UsageError, match="`family`"):
         list_methods(family="x")  # type: ignore[arg-type]
 
 
@@ -116,7 +116,7 @@ def test_it_is_the_method_of_the_registry() -> None:
 def test_counts_as_arrays_and_networks_of_ones_own() -> None:
     own = Network(featurizer(), nn.Linear(8, 3))
     assert create_method("erm", own, np.array(COUNTS)).network is own
-    with pytest.raises(ValueError, match=r"Expected a network for 2 classes, as the counts have, got one for 3\."):
+    with pytest.raises(ValueError, match="2 classes"):
         create_method("erm", own, [[1, 2], [3, 4]])
 
     class LikeTimm(nn.Linear):
@@ -130,7 +130,7 @@ def test_timm_models_with_a_layer_after_their_features() -> None:
     network = timm.create_model("mobilenetv3_small_050", num_classes=0)  # 288 features, then a layer of 1024
     method = create_method("erm", network.eval(), COUNTS)
     assert method.predict(torch.zeros(2, 3, 32, 32)).shape == (2, 3)
-    with pytest.raises(ValueError, match=r"got one with a classifier for 7 classes\. Create a timm model"):
+    with pytest.raises(ValueError, match="7 classes"):
         create_method("erm", timm.create_model("mobilenetv3_small_050", num_classes=7), COUNTS)
 
 
@@ -146,19 +146,19 @@ def test_random_numbers_of_the_caller_stay_as_they_were(monkeypatch: pytest.Monk
 def test_small_and_given_hyper_parameters() -> None:
     assert create_method("erm", featurizer(), COUNTS, feature_dim=8).config.lr == 5e-5
     assert create_method("erm", featurizer(), COUNTS, feature_dim=8, small=True).config.lr == 1e-3
-    with pytest.raises(LongshiftError, match="unknown hyper-parameter 'lrr'"):
+    with pytest.raises(LongshiftError, match="lrr"):
         create_method("erm", featurizer(), COUNTS, feature_dim=8, lrr=1)
-    with pytest.raises(ValueError, match="Expected `feature_dim`"):
+    with pytest.raises(ValueError, match="`feature_dim`"):
         create_method("erm", featurizer(), COUNTS)
-    with pytest.raises(ValueError, match=r"Expected `class_counts` of shape \(domains, classes\), got \(3,\)\."):
+    with pytest.raises(ValueError, match="`class_counts`"):
         create_method("erm", featurizer(), torch.tensor([1, 2, 3]), feature_dim=8)
-    with pytest.raises(UsageError, match="did you mean ndcl"):
+    with pytest.raises(UsageError, match="ndlc"):
         create_method("ndlc", featurizer(), COUNTS, feature_dim=8)
 
 
 def test_a_batch_needs_equal_domains() -> None:
     x, y, _ = samples()
-    with pytest.raises(ValueError, match=r"from each of the 2 domains, got \[4, 12\] of 16"):
+    with pytest.raises(ValueError, match=r"\[4, 12\]"):
         Batch.from_samples(x, y, (torch.arange(16) >= 4).long(), 2)
-    with pytest.raises(ValueError, match=r"from each of the 2 domains, got \[4, 4\] of 16"):
+    with pytest.raises(ValueError, match=r"\[4, 4\]"):
         Batch.from_samples(x, y, torch.arange(16) % 4, 2)

@@ -105,7 +105,3 @@ def test_only_the_task_loss_is_taken_at_the_sharpest_point() -> None:
     # The adversarial part is that of the unperturbed weights.
     expected = [s - 0.7 * p for s, p in zip(sharp, plain("domain"), strict=True)]
     assert_close(network_gradient({"rho": rho, "lambda_adv": 0.7}), expected)
-
-
-def test_says_that_no_code_was_published() -> None:
-    assert "no published code" in (SAMALTDG.__doc__ or "").casefold()

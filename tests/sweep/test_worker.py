@@ -47,14 +47,14 @@ def test_what_a_method_raises_is_kept_until_it_is_cleared(plan: Plan, monkeypatc
     store, job = plan.folder.store, plan.jobs[0]
 
     def explode(*arguments: Any) -> None:
-        raise RuntimeError("the method went wrong")
+        raise RuntimeError("wrong")
 
     with monkeypatch.context() as patch:
         patch.setattr("longshift.methods.erm.ERM.loss", explode)
         outcome = execute(job, store, RUNTIME, TASKS)
-    assert outcome == Outcome("failed", "RuntimeError: the method went wrong")
+    assert outcome == Outcome("failed", "RuntimeError: wrong")
     assert "in explode" in json.loads(store.failure(job.fingerprint).read_text())["traceback"]
-    assert read_failure(store, job.fingerprint) == "RuntimeError: the method went wrong"
+    assert read_failure(store, job.fingerprint) == "RuntimeError: wrong"
     assert execute(job, store, RUNTIME, TASKS).kind == "failed"
     assert clear_failures(store, [j.fingerprint for j in plan.jobs]) == 1
     assert execute(job, store, RUNTIME, TASKS) == Outcome("done")

@@ -33,8 +33,3 @@ def test_the_readme_has_no_relative_link_afterwards(tmp_path: Path) -> None:
     assert all(link.startswith("https://") for link in links)
     for path in re.findall(rf"{GITHUB}/blob/v1/([^)#]+)|githubusercontent.com/someone/longshift/v1/([^)]+)", text):
         assert (ROOT / "".join(path)).exists()
-
-
-def test_the_release_does_it_before_it_builds() -> None:
-    workflow = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    assert -1 < workflow.find("tools/absolute_links.py README.md") < workflow.find("python -m build")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-
-import pytest
 
 from tools.install_torch import CPU_INDEX, choose, index_answers, install
 
@@ -56,17 +52,12 @@ def test_without_a_driver_an_index_that_answers_gives_the_cpu_wheels() -> None:
     with index() as url:
         choice = choose("linux", False, no, lambda: index_answers(url, 60), url)
     assert choice.index == url
-    assert "CPU wheels" in choice.reason
-    assert re.search(r"about \d+ GB", choice.reason)
 
 
 def test_without_a_driver_an_index_that_does_not_answer_in_time_gives_the_default() -> None:
     with index(wait=threading.Event()) as url:
         choice = choose("linux", False, no, lambda: index_answers(url, 0.2), url)
     assert not choice.index
-    assert "default wheels" in choice.reason
-    assert "did not answer" in choice.reason
-    assert re.search(r"about \d+ GB", choice.reason)
 
 
 def test_an_index_without_torch_and_a_closed_port_do_not_answer() -> None:
@@ -85,9 +76,7 @@ def test_the_index_is_not_asked_where_its_answer_does_not_matter() -> None:
     assert not choose("linux", True, never, never).index
 
 
-def test_installing_calls_pip_with_the_index_and_a_failure_leaves_the_default(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_installing_calls_pip_with_the_index_and_a_failure_leaves_the_default() -> None:
     called: list[Sequence[str]] = []
 
     def fails(command: Sequence[str]) -> int:
@@ -97,14 +86,5 @@ def test_installing_calls_pip_with_the_index_and_a_failure_leaves_the_default(
     install(choose("linux", False, no, lambda: True), fails)
     assert len(called) == 1
     assert called[0][-4:] == ["torch", "torchvision", "--index-url", CPU_INDEX]
-    first, second = capsys.readouterr().out.splitlines()
-    assert "CPU wheels" in first
-    assert "default wheels" in second
     install(choose("linux", False, no, no), fails)
     assert len(called) == 1
-
-
-def test_make_install_asks_before_it_installs_longshift() -> None:
-    text = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
-    recipe = text.split("$(STAMP):", 1)[1].split("\n\n", 1)[0]
-    assert recipe.index("tools/install_torch.py") < recipe.index("--editable")

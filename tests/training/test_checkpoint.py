@@ -48,7 +48,7 @@ def test_a_write_that_failed_is_told_by_the_next_call(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     writer = ResumeWriter(tmp_path / "file" / "resume.pt")
     writer.save({"step": 1})
-    with pytest.raises(LongshiftError, match="cannot write"):
+    with pytest.raises(LongshiftError, match="write"):
         writer.save({"step": 2})
     writer.close()
 
@@ -63,5 +63,5 @@ def test_a_run_finishes_although_its_last_state_could_not_be_written(
     result = train(config(steps=2, eval_every=2), tmp_path / "run")
     assert result["status"] == "done"
     assert RunFolder(tmp_path / "run").finished()
-    with pytest.raises(LongshiftError, match="the disk is full"):  # but a longer one tells of it
+    with pytest.raises(LongshiftError, match="full"):  # but a longer one tells of it
         train(config(steps=6, eval_every=2), tmp_path / "longer")

@@ -158,7 +158,7 @@ def test_images_that_change_while_another_process_computes_are_refused(
         return locked(path, lambda: None)
 
     monkeypatch.setattr(feature_cache, "locked", change_then_lock)
-    with pytest.raises(LongshiftError, match="changed while they were read"):
+    with pytest.raises(LongshiftError, match="changed"):
         open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
     assert not (old / "rows.bin").exists()
 
@@ -227,8 +227,8 @@ def test_an_image_that_cannot_be_read_has_no_features(photos: Path) -> None:
     (photos / "north" / "cat" / "05.png").write_bytes(b"no image")
     found = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
     assert np.isnan(found.inputs).any(axis=1).sum() == 1
-    assert unreadable(found)["north/cat/05.png"].startswith("not an image: ")
-    with pytest.raises(LongshiftError, match=r"1 of the 84 images of photos cannot be read: north/cat/05.png"):
+    assert "north/cat/05.png" in unreadable(found)
+    with pytest.raises(LongshiftError, match=r"north/cat/05\.png"):
         require_readable(found)
 
 
@@ -242,7 +242,7 @@ def test_an_image_for_which_the_network_gives_nan_does_not_vanish(photos: Path) 
     Image.new("RGB", (20, 20)).save(photos / "north" / "cat" / "05.png")
     frozen = FrozenNetwork("partly", Backbone(Partly(), 3, (0.0,) * 3, (1.0,) * 3))
     found = open_features(load_dataset(photos), frozen, FeatureRequest(16), runtime=CPU)
-    assert unreadable(found) == {"north/cat/05.png": "the network gives NaN for it"}
+    assert set(unreadable(found)) == {"north/cat/05.png"}
     assert usable_rows(found).sum() == 83
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -160,8 +161,8 @@ def test_a_run_says_how_many_styled_copies_it_leaves_out(weights: Path, tmp_path
     styled = sum(partner != i for i, partner in zip(trained, partners, strict=True))
     left_out = sum(partner not in trained for partner in partners)
     assert 0 < left_out < styled < len(trained)
-    text = f"{left_out:,} of the {styled:,} copies with the style of another image are not used: that image is not in "
-    assert [line for line in said if "copies" in line] == [text + "the training set"]
+    (line,) = (line for line in said if "copies" in line)
+    assert [int(number) for number in re.findall(r"\d+", line)] == [left_out, styled]
     assert len(task.training_rows()[0]) == 2 * len(trained) - left_out
 
 
@@ -180,27 +181,27 @@ def test_views_are_trained_on(weights: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "named"),
     [
-        ({"weights": None}, "trainable: expected starting weights"),
-        ({"style": {"mix": "both"}}, "views = 1"),
-        ({"augment": "on"}, "augment: has no effect with trainable = 'head' and views = 1"),
-        ({"views": 2, "augment": "off"}, "views: has no effect without augmentation and style"),
-        ({"freeze_bn": False}, "freeze_bn: has no effect"),
-        ({"trainable": "all", "views": 2}, "views: has no effect with trainable = 'all'"),
-        ({"trainable": "all", "head": "linear"}, "head: has no effect with trainable = 'all'"),
+        ({"weights": None}, "trainable"),
+        ({"style": {"mix": "both"}}, "views"),
+        ({"augment": "on"}, "augment"),
+        ({"views": 2, "augment": "off"}, "views"),
+        ({"freeze_bn": False}, "freeze_bn"),
+        ({"trainable": "all", "views": 2}, "views"),
+        ({"trainable": "all", "head": "linear"}, "head"),
         ({"views": 2, "style": {"mix": "both", "views": 2}}, "style.views"),
     ],
 )
-def test_options_without_effect_are_errors(weights: Path, changes: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_options_without_effect_are_errors(weights: Path, changes: dict[str, object], named: str) -> None:
+    with pytest.raises(UsageError, match=named):
         resolve({**head_config(weights).model_dump(), **changes})
 
 
 @pytest.mark.parametrize("option", [{"weights": "x.safetensors"}, {"image_size": 64}, {"trainable": "head"}])
 def test_options_of_images_are_errors_on_vectors(tmp_path: Path, option: dict[str, object]) -> None:
     (name,) = option
-    with pytest.raises(UsageError, match=f"{name}: has no effect on vectors; drop it"):
+    with pytest.raises(UsageError, match=name):
         resolve({**vectors_request(tmp_path), **option})
 
 
@@ -213,7 +214,7 @@ def vectors_request(folder: Path) -> dict[str, object]:
 
 def test_a_head_that_the_backbone_overrides_is_an_error(tmp_path: Path) -> None:
     request = vectors_request(tmp_path)
-    with pytest.raises(UsageError, match="head: has no effect on vectors with backbone = 'mlp'; drop it"):
+    with pytest.raises(UsageError, match="head"):
         resolve({**request, "backbone": "mlp", "head": "linear"})
     for given in ({"backbone": "linear"}, {"head": "linear"}, {"backbone": "linear", "head": "linear"}):
         assert resolve({**request, **given}).config.backbone_name == "linear"

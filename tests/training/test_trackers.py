@@ -109,12 +109,12 @@ def test_a_run_that_raises_is_marked_as_failed(tmp_path: Path) -> None:
 
 
 def test_an_unknown_tracker_and_a_missing_package_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="did you mean tensorboard"):
+    with pytest.raises(UsageError, match="tensorboard"):
         tracker_kind("tensorbord")
 
     def absent(name: str) -> None:
         raise ImportError(f"no module named {name}")
 
     monkeypatch.setattr("longshift.training.trackers.importlib.import_module", absent)
-    with pytest.raises(UsageError, match=r"pip install -e '\.\[tracking\]'"):
+    with pytest.raises(UsageError, match=r"\[tracking\]"):
         tracker_kind("mlflow")
