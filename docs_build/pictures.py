@@ -19,7 +19,6 @@ import numpy as np
 import longshift
 from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups
 from longshift.report import method_title, rank_diagram, split_panels
-from longshift.settings import recipe_of
 from results.numbers import TUNED, cases
 
 ROOT = Path(__file__).parents[1]
@@ -83,11 +82,8 @@ def ranks(folder: Path) -> None:
 def settings(folder: Path) -> None:
     """The training counts of two settings on the embedded digits."""
     data = longshift.load_dataset("digits")
-    recipes = []
-    for name in ("TotalHeavyTail", "Duality"):
-        split = longshift.make_split(data, longshift.setting_for(data, name, target="ink"))
-        recipes.append(recipe_of(split, data))
-    split_panels(recipes).save(OUT / "settings.svg")
+    settings = [longshift.setting_for(data, name, target="ink") for name in ("TotalHeavyTail", "Duality")]
+    split_panels([longshift.make_split(data, setting) for setting in settings]).save(OUT / "settings.svg")
 
 
 def digits(folder: Path) -> None:

@@ -39,7 +39,7 @@ def test_training_takes_all_that_validation_leaves(counts: list[list[int]], seed
 def test_it_is_saved_and_made_again(tmp_path: Path) -> None:
     manifest = dataset([[9, 3, 20], [4, 8, 3]])
     split = make_split(manifest, setting_for(manifest, "Natural", NO_TARGET), 3, shrink=True)
-    save_split(split, manifest, tmp_path / "split.json")
+    save_split(split, tmp_path / "split.json")
     again = load_split(tmp_path / "split.json", manifest)
     assert again.fingerprint == split.fingerprint
     with pytest.raises(LongshiftError, match="9"):

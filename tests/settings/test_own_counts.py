@@ -46,7 +46,7 @@ def test_all_mistakes_are_listed() -> None:
     counts: Any = {"a": {"x": -1, "y": 2.5, "z": True}, "b": {}, "c": 3}
     with pytest.raises(ConfigError) as caught:
         explicit_setting(counts, "t", validation=-1, many=-2, origin="counts.json")
-    names = ("a, x", "a, y", "a, z", "b", "c", "many", "validation")
+    names = ("a, x", "a, y", "a, z", "b", "c", "validation", "many")
     assert tuple(mistake.partition(":")[0] for mistake in caught.value.mistakes) == names
     with pytest.raises(ConfigError, match="target"):
         explicit_setting({"a": {"x": 1, "y": 1}}, "a")

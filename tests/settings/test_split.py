@@ -26,7 +26,6 @@ from longshift.settings import (
     make_split,
     published,
     read_recipe,
-    recipe_of,
     save_split,
     usable_counts,
 )
@@ -107,7 +106,7 @@ def test_a_saved_split_comes_back_the_same(
     path = tmp_path_factory.mktemp("split") / "s.json"
     setting = Natural(validation=2).generate(manifest.counts(), manifest.domain_names[0])
     split = make_split(manifest, setting, seed, shrink=True)
-    save_split(split, manifest, path)
+    save_split(split, path)
     loaded = load_split(path, manifest)
     assert names(loaded, manifest) == names(split, manifest)
     for field in ("dataset", "setting", "target", "split_seed", "classes", "sources", "shots", "many", "few"):
@@ -249,7 +248,7 @@ class TestLoading:
     @pytest.fixture
     def path(self, manifest: Manifest, tmp_path: Path) -> Path:
         path = tmp_path / "split.json"
-        save_split(make_split(manifest, Natural().generate(manifest.counts(), "d0")), manifest, path)
+        save_split(make_split(manifest, Natural().generate(manifest.counts(), "d0")), path)
         return path
 
     def test_other_numbers(self, path: Path) -> None:
@@ -348,7 +347,7 @@ def test_a_saved_split_keeps_the_copies_of_own_images_together(tmp_path: Path) -
         for first in np.unique(copies):
             group = np.flatnonzero(copies == first)
             assert any(np.isin(group, split.part(name)).all() for name in PARTS)
-        save_split(split, data, tmp_path / "split.json")
+        save_split(split, tmp_path / "split.json")
         again = load_split(tmp_path / "split.json", data)
         assert again.fingerprint == split.fingerprint
         assert again.copies_together is True
@@ -365,11 +364,11 @@ def test_copies_that_had_to_be_divided_are_not_called_together(
     setting = Natural(validation=2).generate(data.counts(), "t")
     split = make_split(data, setting, shrink=True, copies=copies_to_keep_together(data, cache))
     assert split.copies_together is False
-    save_split(split, data, tmp_path / "split.json")
+    save_split(split, tmp_path / "split.json")
     assert json.loads((tmp_path / "split.json").read_text())["copies_together"] is False
     again = load_split(tmp_path / "split.json", data, cache)
     assert (again.copies_together, again.fingerprint) == (False, split.fingerprint)
-    print_recipe(recipe_of(split, data))
+    print_recipe(split)
     assert capsys.readouterr().out
     assert make_split(data, setting, shrink=True).copies_together is None
 
@@ -404,7 +403,6 @@ def test_a_saved_split_is_made_again_without_reading_the_images_again(
     setting = Natural(validation=2).generate(data.counts(), "t")
     save_split(
         make_split(data, setting, shrink=True, copies=copies_to_keep_together(data, cache)),
-        data,
         tmp_path / "split.json",
     )
     find_copies.cache_clear()  # as in another process
@@ -452,7 +450,7 @@ def test_marked_rows_are_only_tested_on(tmp_path: Path) -> None:
     assert not set(np.concatenate([split.train, split.validation])) & set(reserved)
     assert set(reserved) & set(sources) <= set(split.test)
     assert sorted([*split.train, *split.validation, *split.test]) == sorted(sources)
-    save_split(split, marked, tmp_path / "split.json")
+    save_split(split, tmp_path / "split.json")
     assert load_split(tmp_path / "split.json", marked).fingerprint == split.fingerprint
     free = make_split(digits, setting, 0, shrink=True)
     assert free.fingerprint != split.fingerprint

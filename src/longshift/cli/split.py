@@ -24,7 +24,6 @@ from longshift.settings import (
     make_split,
     ratios,
     read_recipe,
-    recipe_of,
     save_split,
     setting_for,
     setting_names,
@@ -73,12 +72,11 @@ def make(
     require_writable(out)
     manifest = load_dataset(data)
     split = _make(manifest, options)
-    save_split(split, manifest, out)
-    recipe = recipe_of(split, manifest)
+    save_split(split, out)
     if json:
-        print_json({"path": str(out)} | as_json(recipe))
+        print_json({"path": str(out)} | as_json(split))
         return
-    print_recipe(recipe)
+    print_recipe(split)
     say(f"wrote {out}")
 
 
@@ -97,7 +95,7 @@ def show(
 
         longshift split show split.json --json     # a saved split; the dataset is not needed
     """
-    recipe = _saved(data, options) if is_split_file(Path(data)) else _recipe(load_dataset(data), options)
+    recipe = _saved(data, options) if is_split_file(Path(data)) else _make(load_dataset(data), options)
     if json:
         print_json(as_json(recipe))
     else:
@@ -126,11 +124,11 @@ def plot(
     refuse_overwrite(out, [path for path in (data, options.get("setting", "")) if os.path.isfile(path)])
     require_writable(out)
     if is_split_file(Path(data)):
-        recipes = [_saved(data, options)]
+        recipes: list[SplitRecipe] = [_saved(data, options)]
     else:
         manifest = load_dataset(data)
         targets = (options["target"],) if "target" in options else manifest.domain_names
-        recipes = [_recipe(manifest, {**options, "target": target}) for target in targets]
+        recipes = [_make(manifest, {**options, "target": target}) for target in targets]
     split_panels(recipes).save(out)
     say(f"wrote {out}")
 
@@ -146,10 +144,6 @@ def _make(manifest: Manifest, options: Mapping[str, Any]) -> Split:
         raise UsageError(f"Expected --target with one of: {', '.join(manifest.domain_names)}")
     copies = copies_to_keep_together(manifest)
     return make_split(manifest, setting_for(manifest, **values), seed, shrink, copies=copies)
-
-
-def _recipe(manifest: Manifest, options: Mapping[str, Any]) -> SplitRecipe:
-    return recipe_of(_make(manifest, options), manifest)
 
 
 def _saved(path: str, options: Mapping[str, Any]) -> SplitRecipe:

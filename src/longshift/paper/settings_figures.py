@@ -11,16 +11,16 @@ from longshift.paper.accuracy_tables import mild, mild_note
 from longshift.paper.recipe import Output, Picture, Recipe, Results, caption
 from longshift.paper.workspace import Workspace
 from longshift.report import Cell, Column, Table, TableRow
-from longshift.settings import SplitRecipe, make_split, ratios, recipe_of, setting_for
+from longshift.settings import Split, make_split, ratios, setting_for
 from longshift.sweep import Job
 
 
-def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None) -> list[SplitRecipe]:
+def split_recipes(workspace: Workspace, setting: str, ratio: float | None = None) -> list[Split]:
     """The training set of each target, all targets of the dataset."""
     found = []
     for target in workspace.manifest.domain_names:
         made = setting_for(workspace.manifest, setting, target, benchmark=workspace.benchmark, ratio=ratio)
-        found.append(recipe_of(make_split(workspace.manifest, made, 0, shrink=True), workspace.manifest))
+        found.append(make_split(workspace.manifest, made, 0, shrink=True))
     return found
 
 
@@ -61,7 +61,7 @@ def _ratios(results: Results) -> list[Output]:
     return [Table("ratios", "ratios", title, columns, tuple(rows), caption("ratios"), notes=notes, head="Target")]
 
 
-def _other_orders(parts: Mapping[str, Sequence[SplitRecipe]], workspace: Workspace) -> Iterator[str]:
+def _other_orders(parts: Mapping[str, Sequence[Split]], workspace: Workspace) -> Iterator[str]:
     """The sources behind ECR 1, 2, ... of settings that have them in an order of their own, as published counts may."""
     names = workspace.manifest.domain_names
     for setting, recipes in parts.items():

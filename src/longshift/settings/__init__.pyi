@@ -39,7 +39,6 @@ from .split import (
     Split as Split,
     load_split as load_split,
     make_split as make_split,
-    recipe_of as recipe_of,
     save_split as save_split,
 )
 from .split_file import (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, Field, NonNegativeFloat, ValidationError
+from pydantic_core import ErrorDetails
 
 from longshift.errors import ConfigError, LongshiftError
 from longshift.io import read_json, require_regular
@@ -16,6 +17,26 @@ from longshift.settings.setting import Counts, Setting, terciles
 COLUMNS = ("domain", "class", "count")
 _OPTIONS = ("name", "many", "few", "validation")
 MOST = 10**12  # more samples than any dataset has, and sums of them still fit into 64 bits
+
+
+Count = Annotated[
+    int,
+    Field(ge=0, le=MOST, strict=True),
+    BeforeValidator(lambda value: int(value) if isinstance(value, np.integer) else value),
+]
+
+
+class _OwnCounts(BaseModel):
+    counts: dict[str, Annotated[dict[str, Count], Field(min_length=1)]] = Field(min_length=1)
+    validation: Count
+    many: NonNegativeFloat | None
+    few: NonNegativeFloat | None
+
+
+def _mistake(problem: ErrorDetails) -> str:
+    where = ", ".join(str(part) for part in problem["loc"] if part not in ("counts", "[key]"))
+    shown = repr(problem["input"])
+    return f"{where or 'counts'}: {problem['msg']}, got {shown if len(shown) < 80 else shown[:77] + '...'}"
 
 
 def explicit_setting(
@@ -49,21 +70,21 @@ def explicit_setting(
         >>> explicit_setting(counts, "west").sources
         ('north', 'south')
     """
-    mistakes = list(_mistakes(counts))
-    for option, value in (("many", many), ("few", few)):
-        if value is not None and (not _is_number(value) or value < 0):
-            mistakes.append(f"{option}: expected a number that is not negative, got {value!r}")
-    if not _is_count(validation):
-        mistakes.append(f"validation: expected a whole number that is not negative, got {validation!r}")
-    if not mistakes and not any(source != target for source in counts):
-        mistakes.append(f"no source domain besides the target {target!r}")
-    if mistakes:
-        raise ConfigError(mistakes, origin)
-    rows = {source: dict(row) for source, row in counts.items() if source != target}
-    setting = Setting(name, target, rows, 0.0, 0.0, validation)
-    by_size = terciles(setting.table())
+    try:
+        given = _OwnCounts(counts=counts, validation=validation, many=many, few=few)  # type: ignore[arg-type]
+    except ValidationError as error:
+        raise ConfigError([_mistake(problem) for problem in error.errors()], origin) from error
+    rows = {source: row for source, row in given.counts.items() if source != target}
+    if not rows:
+        raise ConfigError([f"no source domain besides the target {target!r}"], origin)
+    by_size = terciles(Setting(name, target, rows, 0.0, 0.0, given.validation).table())
     return Setting(
-        name, target, rows, by_size[0] if many is None else many, by_size[1] if few is None else few, validation
+        name,
+        target,
+        rows,
+        by_size[0] if given.many is None else given.many,
+        by_size[1] if given.few is None else given.few,
+        given.validation,
     )
 
 
@@ -111,28 +132,3 @@ def _read_csv(path: Path) -> dict[str, dict[str, int]]:
     if mistakes:
         raise ConfigError(mistakes, str(path))
     return counts
-
-
-def _mistakes(counts: Any) -> Iterator[str]:
-    if not isinstance(counts, Mapping) or not counts:
-        yield f"expected counts {{domain: {{class: n}}}}, got {counts!r}"
-        return
-    for domain, row in counts.items():
-        if not isinstance(row, Mapping) or not row:
-            yield f"{domain}: expected {{class: n}}, got {row!r}"
-            continue
-        for name, n in row.items():
-            if not _is_count(n):
-                yield f"{domain}, {name}: expected a whole number that is not negative, got {_shown(n)}"
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) <= MOST
-
-
-def _shown(value: object) -> str:
-    return f"more than {MOST:,}" if isinstance(value, (int, np.integer)) and value > MOST else repr(value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

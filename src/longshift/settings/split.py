@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,8 @@ from longshift.settings.split_file import SplitRecipe, read_recipe, write_recipe
 PARTS = ("train", "validation", "test", "target")
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Split(SplitRecipe):
     """Which samples are used for what: indices into a manifest, sorted by domain, class and index.
 
     Attributes:
@@ -44,6 +44,9 @@ class Split:
         few: Threshold of the few-shot classes.
         shots: "many", "medium" or "few" for each class.
         counts: Training samples, sources x classes.
+        held: Validation samples, sources x classes.
+        available: Samples that training and validation may take, sources x classes.
+        target_available: Samples of each class in the target.
         fingerprint: SHA-256 over the names of the files in each part.
         copies_together: Whether samples with the same content are in one part; None if no copies were given.
 
@@ -57,22 +60,10 @@ class Split:
         ('ink', 3, True)
     """
 
-    dataset: str
-    setting: str
-    target: str
-    split_seed: int
-    classes: tuple[str, ...]
-    sources: tuple[str, ...]
     train: IntArray
     validation: IntArray
     test: IntArray
     target_indices: IntArray
-    many: float
-    few: float
-    shots: tuple[str, ...]
-    counts: IntArray
-    fingerprint: str
-    copies_together: bool | None = None
 
     def part(self, name: str) -> IntArray:
         """The indices of "train", "validation", "test" or "target"."""
@@ -134,7 +125,7 @@ def make_split(
         classes=manifest.classes,
         sources=setting.sources,
         counts=wanted,
-        validation=held,
+        held=held,
         available=available,
         target_available=_target_row(manifest, setting.target),
         many=float(setting.many),
@@ -145,43 +136,17 @@ def make_split(
     return _assemble(manifest, recipe, copies)
 
 
-def recipe_of(split: Split, manifest: Manifest) -> SplitRecipe:
-    """What it takes to make this split again."""
-    table = usable_table(manifest)
-    validation = np.zeros_like(split.counts)
-    rows = {manifest.domain_names.index(source): row for row, source in enumerate(split.sources)}
-    for i in split.validation:
-        validation[rows[int(manifest.domains[i])], manifest.labels[i]] += 1
-    return SplitRecipe(
-        dataset=split.dataset,
-        setting=split.setting,
-        target=split.target,
-        split_seed=split.split_seed,
-        classes=split.classes,
-        sources=split.sources,
-        counts=split.counts,
-        validation=validation,
-        available=table[list(rows)],
-        target_available=_target_row(manifest, split.target),
-        many=split.many,
-        few=split.few,
-        fingerprint=split.fingerprint,
-        copies_together=split.copies_together,
-    )
-
-
-def save_split(split: Split, manifest: Manifest, path: Path | str) -> None:
+def save_split(split: Split, path: Path | str) -> None:
     """Save a split: its counts and a hash of the chosen files, a few kB for any dataset.
 
     Args:
         split: The split.
-        manifest: The dataset it was made from.
         path: The file to write, JSON.
 
     Example:
-        >>> save_split(split, data, "split.json")  # doctest: +SKIP
+        >>> save_split(split, "split.json")  # doctest: +SKIP
     """
-    write_recipe(recipe_of(split, manifest), Path(path))
+    write_recipe(split, Path(path))
 
 
 def load_split(path: Path | str, manifest: Manifest, cache: Path | None = None) -> Split:
@@ -226,38 +191,33 @@ def shuffled(names: Sequence[str], seed: int) -> list[int]:
 def _assemble(manifest: Manifest, recipe: SplitRecipe, copies: IntArray | None) -> Split:
     parts: dict[str, list[IntArray]] = {part: [] for part in PARTS}
     reserved = reserved_for_test(manifest)
-    counts = np.zeros_like(recipe.counts)
+    counts, held = np.zeros_like(recipe.counts), np.zeros_like(recipe.counts)
     for row, source in enumerate(recipe.sources):
         for column, indices in enumerate(_by_class(manifest, source)):
             kept = indices[reserved[indices]]
             indices = indices[~reserved[indices]]
             order = indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)]
-            sizes = (int(recipe.validation[row, column]), int(recipe.counts[row, column]))
+            sizes = (int(recipe.held[row, column]), int(recipe.counts[row, column]))
             validation, train, rest = _cut(order, *sizes) if copies is None else _cut_groups(order, *sizes, copies)
-            counts[row, column] = len(train)
+            counts[row, column], held[row, column] = len(train), len(validation)
             parts["validation"].append(np.sort(validation))
             parts["train"].append(np.sort(train))
             parts["test"].append(np.sort(np.concatenate([rest, kept])))
     nothing = [np.zeros(0, dtype=np.int64)]
     parts["target"] = nothing if recipe.target == NO_TARGET else _by_class(manifest, recipe.target)
     joined = {part: np.concatenate(pieces) for part, pieces in parts.items()}
+    made = {
+        "counts": counts,
+        "held": held,
+        "fingerprint": _fingerprint(manifest, joined),
+        "copies_together": None if copies is None else _are_together(copies, joined),
+    }
     return Split(
-        dataset=recipe.dataset,
-        setting=recipe.setting,
-        target=recipe.target,
-        split_seed=recipe.split_seed,
-        classes=recipe.classes,
-        sources=recipe.sources,
+        **{**vars(recipe), **made},
         train=joined["train"],
         validation=joined["validation"],
         test=joined["test"],
         target_indices=joined["target"],
-        many=recipe.many,
-        few=recipe.few,
-        shots=replace(recipe, counts=counts).shots,
-        counts=counts,
-        fingerprint=_fingerprint(manifest, joined),
-        copies_together=None if copies is None else _are_together(copies, joined),
     )
 
 
@@ -371,11 +331,11 @@ def check_setting(manifest: Manifest, setting: Setting) -> None:
 def refuse_shortages(recipe: SplitRecipe) -> None:
     """Raise if the dataset has fewer samples than the split asks for."""
     # One sample at least must stay for the in-distribution test of a class that is there.
-    asked = recipe.counts + recipe.validation
+    asked = recipe.counts + recipe.held
     one = "" if recipe.target == NO_TARGET else " + 1 test"
     asked = asked + (asked > 0) if one else asked
     lines = [
-        f"  - {recipe.sources[d]}, {recipe.classes[k]}: {recipe.counts[d, k]} training + {recipe.validation[d, k]} "
+        f"  - {recipe.sources[d]}, {recipe.classes[k]}: {recipe.counts[d, k]} training + {recipe.held[d, k]} "
         f"validation{one} = {asked[d, k]}, but there are {recipe.available[d, k]}: "
         f"{asked[d, k] - recipe.available[d, k]} too few"
         for d, k in zip(*np.nonzero(asked > recipe.available), strict=True)

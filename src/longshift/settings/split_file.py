@@ -31,7 +31,7 @@ class SplitRecipe:
     classes: tuple[str, ...]
     sources: tuple[str, ...]
     counts: IntArray  # training
-    validation: IntArray
+    held: IntArray  # for validation
     available: IntArray
     target_available: IntArray  # samples of each class in the target
     many: float
@@ -47,7 +47,7 @@ class SplitRecipe:
     @property
     def sizes(self) -> dict[str, int]:
         """How many samples each part has."""
-        train, validation = int(self.counts.sum()), int(self.validation.sum())
+        train, validation = int(self.counts.sum()), int(self.held.sum())
         test = int(self.available.sum()) - train - validation
         return {"train": train, "validation": validation, "test": test, "target": int(self.target_available.sum())}
 
@@ -68,7 +68,7 @@ class SplitRecipe:
             "sources": {
                 source: {
                     "train": self.counts[d].tolist(),
-                    "validation": self.validation[d].tolist(),
+                    "validation": self.held[d].tolist(),
                     "available": self.available[d].tolist(),
                 }
                 for d, source in enumerate(self.sources)
@@ -122,7 +122,7 @@ def read_recipe(path: Path) -> SplitRecipe:
     try:
         found = _SplitFile.model_validate(read_json(path))
         shape = (len(found.sources), len(found.classes))
-        counts, validation, available = (
+        counts, held, available = (
             np.array([getattr(row, part) for row in found.sources.values()], dtype=np.int64).reshape(shape)
             for part in ("train", "validation", "available")
         )
@@ -131,7 +131,7 @@ def read_recipe(path: Path) -> SplitRecipe:
             classes=tuple(found.classes),
             sources=tuple(found.sources),
             counts=counts,
-            validation=validation,
+            held=held,
             available=available,
             target_available=np.array(found.target_available, dtype=np.int64).reshape(shape[1:]),
         )

@@ -1,11 +1,10 @@
 """The sweep file: what is compared, on what, how often and for how long.
 
-Pydantic models check all that can be checked without the data. Every mistake in the file is reported at once.
+Pydantic models check all that can be checked without the data and report all mistakes together.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -181,8 +180,8 @@ class SweepTable(BaseModel):
 
     model_config = STRICT
 
-    datasets: list[DatasetTable] = Field(default_factory=list)
-    settings: list[Annotated[str, AfterValidator(_setting)]] = Field(default_factory=list)
+    datasets: list[DatasetTable] = Field(min_length=1)
+    settings: list[Annotated[str, AfterValidator(_setting)]] = Field(min_length=1)
     targets: Names = Field(default_factory=lambda: [ALL])
     methods: Annotated[list[MethodName], BeforeValidator(_names)] = Field(default_factory=lambda: [ALL])
     variants: list[VariantTable] = Field(default_factory=list)
@@ -194,24 +193,16 @@ class SweepTable(BaseModel):
     runtime: RuntimeTable = Field(default_factory=RuntimeTable)
 
 
-def read_tables(raw: Mapping[str, Any], base: Path) -> tuple[SweepTable, list[str]]:
-    """The correct part of a sweep file and the mistakes in the rest, so that one does not hide those in another."""
-    good, mistakes = copy.deepcopy(dict(raw)), dict[tuple[str, str], str]()
-    while True:
-        try:
-            return SweepTable.model_validate(good, context={"base": base}), list(mistakes.values())
-        except ValidationError as error:
-            problems = error.errors()
-        if not mistakes:  # later ones only follow from what was removed
-            for problem in problems:
-                place, text = _told(problem, raw)
-                mistakes.setdefault(place, text)  # each branch of a union has an error of its own: one is enough
-        before = copy.deepcopy(good)
-        # All places are found before any is removed: the second error at a place must not remove what is around it.
-        for container, key in [_deepest(good, problem["loc"]) for problem in problems]:
-            container[key] = None
-        good = _pruned(good)
-        assert good != before, problems  # something is removed each time, so that this ends
+def read_table(raw: Mapping[str, Any], folder: SweepFolder) -> SweepTable:
+    """A sweep file without mistakes in it; what the data do not permit shows later."""
+    try:
+        return SweepTable.model_validate(raw, context={"base": folder.path})
+    except ValidationError as error:
+        mistakes: dict[tuple[str, str], str] = {}
+        for problem in error.errors():
+            place, text = _told(problem, raw)
+            mistakes.setdefault(place, text)  # each branch of a union has an error of its own: one is enough
+        raise ConfigError(list(mistakes.values()), str(folder.file)) from error
 
 
 def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
@@ -242,23 +233,6 @@ def _place(path: Sequence[Any], raw: Mapping[str, Any]) -> tuple[str, Sequence[A
         known = VariantTable.model_fields if table == "variants" else DatasetTable.model_fields
         return f"[[{table}]] {title}: ", rest[1:], known
     return "", path, SweepTable.model_fields
-
-
-def _deepest(values: Any, path: Sequence[Any]) -> tuple[Any, Any]:
-    """The last part of a path that exists: what holds it, and its key there."""
-    found: tuple[Any, Any] = (values, path[0])
-    for part in path:
-        if not ((isinstance(values, dict) and part in values) or (isinstance(values, list) and isinstance(part, int))):
-            break
-        found, values = (values, part), values[part]
-    return found
-
-
-def _pruned(value: Any) -> Any:
-    """The values without those that were set to None, which TOML does not have."""
-    if isinstance(value, dict):
-        return {key: _pruned(item) for key, item in value.items() if item is not None}
-    return [_pruned(item) for item in value if item is not None] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -305,7 +279,7 @@ class Sweep:
 
 
 def read_sweep(directory: Path, bar: Bar = no_bar, cache: Path | None = None) -> Sweep:
-    """Read and check DIR/sweep.toml; a `ConfigError` lists every mistake.
+    """Read and check DIR/sweep.toml; a `ConfigError` lists the mistakes.
 
     Args:
         directory: The sweep's folder.
@@ -315,11 +289,9 @@ def read_sweep(directory: Path, bar: Bar = no_bar, cache: Path | None = None) ->
     folder = SweepFolder(Path(directory))
     if not folder.file.exists():
         raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
-    table, mistakes = read_tables(raw := read_toml(folder.file), folder.path)
-    mistakes += [f"{name}: is required" for name in ("datasets", "settings") if not raw.get(name)]
-    mistakes += _name_mistakes(table)
-    methods = tuple(_methods(table))
-    if not methods and not table.variants and not mistakes:
+    table = read_table(raw := read_toml(folder.file), folder)
+    mistakes, methods = _name_mistakes(table), tuple(_methods(table))
+    if not methods and not table.variants:
         mistakes.append("methods: expected a method or [[variants]] to compare, got none")
     rows = _good_rows(list(_rows(table, methods)), mistakes)
     settings, runtime = tuple(dict.fromkeys(table.settings)), Runtime(**asdict(table.runtime))

@@ -337,7 +337,7 @@ class RunWriter:
             except DamagedRecipe as error:
                 raise LongshiftError(f"{error}. Remove the file and resume: the run writes it again.") from error
         write_json(folder.environment, describe_environment(self.device))
-        save_split(self.task.split, self.task.manifest, folder.split)
+        save_split(self.task.split, folder.split)
         if not unfinished:
             return None
         state = load_resume(folder.resume, self.device)
