@@ -18,21 +18,11 @@ import pytest
 from matplotlib.collections import PolyCollection
 from PIL import Image
 
-from longshift.report.figures import (
-    Drawing,
-    Line,
-    Points,
-    SiteDots,
-    SplitCounts,
-    class_bars,
-    confusion_map,
-    line_chart,
-    rank_diagram,
-    scatter,
-    site_dots,
-    split_bars,
-)
-from longshift.report.figures.drawing import PALETTE, short
+from longshift.report.figures.bars import SiteDots, class_bars, site_dots
+from longshift.report.figures.curves import Line, Points, line_chart, rank_diagram, scatter
+from longshift.report.figures.drawing import PALETTE, Drawing, short
+from longshift.report.figures.maps import confusion_map
+from longshift.report.figures.splits import SplitCounts, split_bars
 
 WILD = "<script>\"&'</script>"
 

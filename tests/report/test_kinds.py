@@ -21,7 +21,7 @@ from longshift.methods import all_methods
 from longshift.paper.published_tables import overall_results, paper_table
 from longshift.report.kinds import KINDS, ReportRuns, build_tables, register_table, table_kinds
 from longshift.report.runs import find_missing
-from longshift.report.table import Cell, Column, Table, TableRow, places, slug
+from longshift.report.table import Cell, Column, Table, TableRow, places
 from longshift.report.titles import family, method_title, order_methods
 from longshift.sweep import RULES, Rule, as_frame, standard_error
 from longshift.training import RunFolder
@@ -196,12 +196,6 @@ def test_names_and_families_are_the_registrys() -> None:
 )
 def test_numbers_are_printed_with_one_decimal(made: Cell, text: str) -> None:
     assert made.text == text
-
-
-def test_tables_of_names_that_look_alike_do_not_share_a_file() -> None:
-    tables = build_tables(frame(datasets=("a b", "a-b", "..", "/")), ["target"])
-    assert len({t.name for t in tables}) == 4
-    assert slug("../x") == "x"
 
 
 def test_every_number_says_how_many_runs_it_rests_on() -> None:

@@ -62,5 +62,3 @@ def test_parts() -> None:
     assert set(filter_runs(runs, ["Cross"])["setting"]) == {"Cross"}
     with pytest.raises(UsageError, match="Cross"):
         filter_runs(runs, ["Crosss"])
-    with pytest.raises(UsageError, match="--draws"):
-        filter_runs(runs, draws=0)

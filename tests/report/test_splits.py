@@ -10,7 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from PIL import Image
 
-from longshift.report.figures import SplitCounts, split_bars, split_panels
+from longshift.report.figures.splits import SplitCounts, split_bars, split_panels
 from longshift.settings import SplitRecipe, TotalHeavyTail, published
 from tests.settings import made
 

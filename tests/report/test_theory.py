@@ -15,7 +15,7 @@ from scipy import stats
 from longshift.analysis.correlation import pearson, relate, relate_within, with_freedom
 from longshift.paper.published_tables import paper_table
 from longshift.report.comparison import PublishedCorrelation, published
-from longshift.report.figures import Points, scatter
+from longshift.report.figures.curves import Points, scatter
 from longshift.report.formats import csv_tables, markdown_table
 from longshift.report.kinds import build_tables, omitted_tables
 from longshift.report.sections import theory_scatter, theory_section

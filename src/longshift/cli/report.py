@@ -50,7 +50,7 @@ def report(
     against: Annotated[str, typer.Option(help="Add a table of the differences from this method.")] = "",
     setting: Annotated[list[str] | None, typer.Option(help="Use only runs of this setting; repeatable.")] = None,
     draws: Annotated[
-        int | None, typer.Option(help="Use only the first draws of hyper-parameters; 1: only the defaults.")
+        int | None, typer.Option(min=1, help="Use only the first draws of hyper-parameters; 1: only the defaults.")
     ] = None,
     compare: Annotated[Literal["paper"] | None, typer.Option(help="Compare with the published numbers.")] = None,
     ranked: Annotated[

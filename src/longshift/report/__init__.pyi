@@ -7,27 +7,30 @@ from .comparison import (
 )
 
 # Used by the other packages of longshift; not public.
-from .figures import (
-    Absorption as Absorption,
+from .figures.bars import (
     ClassChange as ClassChange,
-    Drawing as Drawing,
-    Line as Line,
-    Misalignment as Misalignment,
     SiteDots as SiteDots,
-    SplitCounts as SplitCounts,
-    absorption_panels as absorption_panels,
-    accuracy_grids as accuracy_grids,
     class_changes as class_changes,
-    class_curves as class_curves,
     confidence_histogram as confidence_histogram,
-    line_chart as line_chart,
-    misalignment_panels as misalignment_panels,
     negative_bars as negative_bars,
+    site_dots as site_dots,
+)
+from .figures.curves import (
+    Line as Line,
+    class_curves as class_curves,
+    line_chart as line_chart,
     parameter_curves as parameter_curves,
     rank_diagram as rank_diagram,
-    site_dots as site_dots,
-    split_panels as split_panels,
 )
+from .figures.drawing import Drawing as Drawing
+from .figures.maps import (
+    Absorption as Absorption,
+    Misalignment as Misalignment,
+    absorption_panels as absorption_panels,
+    accuracy_grids as accuracy_grids,
+    misalignment_panels as misalignment_panels,
+)
+from .figures.splits import SplitCounts as SplitCounts, split_panels as split_panels
 from .formats import (
     LATEX_PACKAGES as LATEX_PACKAGES,
     as_json as as_json,

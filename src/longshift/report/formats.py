@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -44,8 +43,6 @@ _SPECIAL = {
     "|": r"\textbar{}", '"': "''", "`": r"\textquoteleft{}",
     "\u2013": "--", "\u2014": "---", "…": r"\dots{}", "±": r"$\pm$", "·": r"$\cdot$", "\u00d7": r"$\times$",
 }  # fmt: skip
-ACCENTS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0327"
-LETTERS = "ÆæØøŒœŁłß"
 TERMINAL_PLACES = {1: ("bold", "¹"), 2: ("underline", "²"), 3: ("italic", "³")}
 
 
@@ -89,15 +86,8 @@ def latex_document(tables: Iterable[Table]) -> str:
 
 
 def latex_escape(text: str) -> str:
-    """Names as they are written; characters that plain pdflatex has no glyph for become their code in brackets."""
-    return "".join(_SPECIAL.get(c) or _latex_character(c) for c in " ".join(text.split()))
-
-
-def _latex_character(c: str) -> str:
-    """The character if TeX's own fonts can make it; another one would stop the compilation."""
-    parts = unicodedata.normalize("NFD", c)
-    accented = len(parts) == 2 and parts[0].isascii() and parts[1] in ACCENTS
-    return c if c.isascii() or c in LETTERS or accented else f"[U+{ord(c):04X}]"
+    """Names as they are written."""
+    return "".join(_SPECIAL.get(c, c) for c in " ".join(text.split()))
 
 
 def _latex_titles(table: Table) -> Iterator[str]:

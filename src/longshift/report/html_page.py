@@ -6,7 +6,6 @@ Text is escaped by the template; only `Markup` (made by this package's figures a
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -25,7 +24,7 @@ from longshift.templates import render
 from longshift.text import counted
 
 if TYPE_CHECKING:
-    from longshift.report.figures import Drawing  # matplotlib takes a second to import
+    from longshift.report.figures.drawing import Drawing  # matplotlib takes a second to import
     from longshift.report.runs import Record
 
 OPENED = 4  # tables of one kind
@@ -74,19 +73,9 @@ def render_page(page: Page) -> str:
     folder = resources.files("longshift.report") / "templates"
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = (folder / "page.js").read_text(encoding="utf-8")
-    html = fragment(
+    return fragment(
         "page.html.j2", page=page, style=Markup(style), script=Markup(script), version=longshift.__version__
     )
-    # The ids of a figure are made from what it shows: those of one that stands on the page twice are numbered.
-    before, *figures = html.split("<svg ")
-    seen: dict[str, int] = {}
-    for i, text in enumerate(figures):
-        found = re.search(r'(?:id="|url\(#)(f[0-9a-f]{8})-', text)
-        if found:
-            seen[found[1]] = seen.get(found[1], 0) + 1
-            if seen[found[1]] > 1:
-                figures[i] = text.replace(f"{found[1]}-", f"{found[1]}-{seen[found[1]]}-")
-    return "<svg ".join([before, *figures])
 
 
 def write_page(page: Page, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -138,23 +138,13 @@ def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> 
     if not states.get("done"):
         found = ", ".join(f"{n} {state}" for state, n in states.items()) or "none at all"
         raise LongshiftError(f"no finished run to report on; found {found}. See `longshift sweep status`.")
-    return _unique_names([table for kind in wanted for table in kind.build(given)])
+    return [table for kind in wanted for table in kind.build(given)]
 
 
 def omitted_tables(tables: Sequence[Table], kinds: Sequence[str]) -> dict[str, str]:
     """Return the kinds without a table for which these runs lack something, and what."""
     empty = {*kinds} - {table.kind for table in tables}
     return {kind.name: kind.needs for kind in table_kinds() if kind.needs and kind.name in empty}
-
-
-def _unique_names(tables: Sequence[Table]) -> list[Table]:
-    """Two datasets may differ only in signs that a file name does not keep; their tables get numbers."""
-    seen: dict[str, int] = {}
-    result = []
-    for table in tables:
-        seen[table.name] = seen.get(table.name, 0) + 1
-        result.append(replace(table, name=f"{table.name}-{seen[table.name]}") if seen[table.name] > 1 else table)
-    return result
 
 
 def average_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:

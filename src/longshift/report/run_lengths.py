@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from longshift.errors import LongshiftError
 from longshift.report.runs import run_names
 from longshift.report.table import Cell, Column, Table, TableRow, float_or_none, method_rows
 from longshift.report.titles import is_averaged, order_places, words
@@ -73,7 +72,7 @@ def curve_groups(frame: pd.DataFrame) -> list[CurveGroup]:
     for row, key in zip(good.to_dict("records"), run_names(good), strict=True):
         if is_averaged(str(row["method"])):
             continue  # the same training as the row of its method
-        accuracy = _read(str(row[CURVE]), str(row["fingerprint"]))
+        accuracy = {int(step): float(value) for step, value in json.loads(str(row[CURVE]))}
         step = row["selected_step"]
         run = RunCurve((str(row["method"]),), accuracy, None if pd.isna(step) else int(step))
         if accuracy:
@@ -88,15 +87,6 @@ def curve_groups(frame: pd.DataFrame) -> list[CurveGroup]:
             group = tuple(found[dataset, setting, length].values())
             groups.append(CurveGroup(", ".join(words), dataset, setting, length, group))
     return [group for group in groups if group.steps]
-
-
-def _read(text: str, name: str) -> dict[int, float]:
-    try:
-        return {int(step): float(accuracy) for step, accuracy in json.loads(text)}
-    except (ValueError, TypeError) as error:
-        raise LongshiftError(
-            f"{CURVE} of the run {name[:16]}: expected [[step, accuracy], ...], found {text[:60]!r}"
-        ) from error
 
 
 @dataclass(frozen=True)

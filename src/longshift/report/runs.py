@@ -33,8 +33,6 @@ def filter_runs(
     `version` leaves out runs on other versions of the data, by its first characters; runs without one stay.
     """
     if draws is not None:
-        if draws < 1:
-            raise UsageError(f"--draws: expected 1 or more, got {draws}; 1 means only the default hyper-parameters")
         frame = frame[frame["draw"] < draws]
     if settings:
         known = order_settings(frame["setting"])

@@ -12,18 +12,11 @@ from markupsafe import Markup
 from longshift.array_types import FloatArray
 from longshift.metrics import margins
 from longshift.report.comparison import Comparison
-from longshift.report.figures import (
-    Drawing,
-    Line,
-    Points,
-    SplitCounts,
-    class_bars,
-    confusion_map,
-    line_chart,
-    rank_diagram,
-    scatter,
-    split_bars,
-)  # fmt: skip
+from longshift.report.figures.bars import class_bars
+from longshift.report.figures.curves import Line, Points, line_chart, rank_diagram, scatter
+from longshift.report.figures.drawing import Drawing
+from longshift.report.figures.maps import confusion_map
+from longshift.report.figures.splits import SplitCounts, split_bars
 from longshift.report.formats import table_html
 from longshift.report.html_page import (
     Page,
