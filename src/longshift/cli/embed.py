@@ -49,9 +49,7 @@ def embed(
         longshift train --data pacs.npz --benchmark PACS --target A --method ndcl
     """
     if not (pretrained or weights):
-        raise UsageError(
-            "Expected --pretrained or --weights FILE.safetensors, got neither; random weights give useless vectors"
-        )
+        raise UsageError("--pretrained or --weights FILE.safetensors is needed: random weights give useless vectors")
     from longshift.data import load_dataset
     from longshift.inference import embed as vectors_of, require_table, write_table
     from longshift.io import refuse_overwrite, require_writable
@@ -103,5 +101,5 @@ def _images_below(folder: Path) -> Manifest:
         raise UsageError(f"--unlabeled: expected a folder of images, got {folder}")
     images = list_folder(folder).images
     if not images:
-        raise LongshiftError(f"Expected images in {folder} or below, got none")
+        raise LongshiftError(f"No images in {folder} or below")
     return Manifest.from_rows(folder.resolve().name, folder, [Row("", "", path) for path in images])

@@ -57,7 +57,7 @@ def evaluate(
     """
     if data is not None:
         if sets:
-            raise UsageError("--on: expected no DATA with the sets of a run, got both")
+            raise UsageError("--on cannot be combined with DATA.")
         _evaluate_data(model, data, averaged, device, cache, quiet, as_json)
         return
     from longshift.inference import evaluate as measure
@@ -101,8 +101,7 @@ def evaluate(
         say_lines(render("longshift.inference", "evaluate.txt.j2", found=found, sets=sets))
     if not found["agrees"]:
         raise LongshiftError(
-            f"{found['folder']}: expected the accuracies in result.json, got others. "
-            "Was model.safetensors replaced, or did the images change?"
+            f"{found['folder']}: accuracies differ from result.json: model.safetensors or the images changed."
         )
 
 

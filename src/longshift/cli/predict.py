@@ -42,9 +42,9 @@ def predict(
         typer.Option(
             min=0,
             max=1,
-            help="Mark predictions whose probability is below this; default: the lowest threshold above which 90% of "
-            "the predictions were right at the sites that `fit` held out, or the best one if none reaches 90%; if none "
-            "reaches 50%, all are unsure.",
+            help="Mark predictions whose probability is below this; default: the lowest threshold above which 90 % of "
+            "the predictions were correct at held-out sites, or the best one if none reaches 90 %; if none "
+            "reaches 50 %, all are unsure.",
         ),
     ] = None,
     page: Annotated[
@@ -71,7 +71,7 @@ def predict(
     from longshift.data import IMAGE_SUFFIXES
     from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run, require_inputs
     from longshift.io import refuse_overwrite, require_writable, write_json, write_text
-    from longshift.text import counted, some
+    from longshift.text import some
 
     if out is not None and out.suffix.lower() not in (".csv", ".json"):
         raise UsageError(f"--out: expected a file that ends with .csv or .json, got {out}")
@@ -96,7 +96,7 @@ def predict(
         refuse_overwrite(file, [model, *files])
     if not files:
         listed = ", ".join(sorted(endings))
-        raise LongshiftError(f"Expected {noun} (files that end with {listed}) in {some(items, 3)} or below, got none")
+        raise LongshiftError(f"No {noun} (files that end with {listed}) in {some(items, 3)} or below")
     with progress("predicting", len(files), quiet) as tick:
         found = run(
             loaded, files, top_k=top_k, unsure=unsure, threads=threads, tick=tick, keep_outputs=page is not None
@@ -106,9 +106,7 @@ def predict(
     for path, reason in found.skipped:
         caution(f"skipped {path}: {reason}")
     if not found.rows:
-        raise LongshiftError(
-            f"Expected inputs that can be read, got 0 of {counted(len(files), 'input')}; see the reasons above"
-        )
+        raise LongshiftError("No input can be read; see the reasons above")
     value = found.to_json()
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, value)

@@ -116,7 +116,7 @@ def report(
     defaults = [kind.name for kind in table_kinds() if kind.default or (kind.name == "paired" and against)]
     kinds = defaults if table == "all" else [table]
     if "paired" in kinds and not against:
-        raise UsageError("--table paired: expected --against METHOD, the method to compare with")
+        raise UsageError("--table paired needs --against METHOD")
     for file in (html, out / "tables" if out else None):
         if file is not None:
             require_writable(file)
@@ -187,7 +187,7 @@ def _check_path(path: Path) -> None:
     jobs = path / "store" / "jobs"
     if jobs.is_dir() and not any((path / name).exists() for name in ("sweep.toml", "runs.parquet", "runs.csv")):
         raise UsageError(
-            f"{path} has no runs of its own. Make tables of those in it: longshift report {shlex.quote(str(jobs))}"
+            f"{path} has no runs of its own. For tables of those in it: longshift report {shlex.quote(str(jobs))}"
         )
     if not (path / "sites").is_dir():
         return
@@ -196,9 +196,9 @@ def _check_path(path: Path) -> None:
     if (path / PLAN_FILE).exists():
         page = path / "report.html"
         raise UsageError(
-            f"Expected a sweep, a folder of runs or a table, got {path}, which is a fit"
+            f"{path} is a fit"
             + (f"; its report is {page}" if page.exists() else " that is not finished")
-            + f". Make tables of its runs with a held-out site: longshift report {shlex.quote(str(path / 'sites'))}"
+            + f". For tables of its runs with a held-out site: longshift report {shlex.quote(str(path / 'sites'))}"
         )
 
 

@@ -90,9 +90,9 @@ def reproduce(
         longshift reproduce duality --data PACS.zip --pretrained
     """
     if not (listed or every or names):
-        raise UsageError("expected the name of a recipe, --all or --list; list them with: longshift reproduce --list")
+        raise UsageError("expected the name of a recipe or --all; list them with: longshift reproduce --list")
     if every and names:
-        raise UsageError(f"expected either names or --all, got --all and {', '.join(names)}")
+        raise UsageError(f"--all cannot be combined with {', '.join(names)}")
     # Imported here: `longshift --help` must not wait for torch.
     import torch
 

@@ -149,7 +149,7 @@ def _make(manifest: Manifest, options: Mapping[str, Any]) -> Split:
 def _saved(path: str, options: Mapping[str, Any]) -> SplitRecipe:
     if options:
         given = ", ".join(f"--{name.replace('_', '-')}" for name in options)
-        raise UsageError(f"Expected no further options for {path}, a saved split, got {given}")
+        raise UsageError(f"{given} cannot be combined with a saved split ({path})")
     return read_recipe(Path(path))
 
 

@@ -57,7 +57,7 @@ def suggest(
         found = predict(loaded, files, tick=tick, keep_outputs=True)
     outputs = found.outputs
     if outputs is None or outputs.features is None or not found.rows:
-        raise LongshiftError(f"Expected inputs that can be read, got 0 of {len(files)}. See: longshift predict {model}")
+        raise LongshiftError(f"No input can be read. See the reasons: longshift predict {model}")
     shares = outputs.probabilities(loaded.temperature).numpy()
     chosen = choose_samples(shares, outputs.features.numpy(), n)
     rows = [found.rows[i] for i in chosen.tolist()]

@@ -70,7 +70,7 @@ def init(directory: Directory) -> None:
 
     file = SweepFolder(directory).file
     if file.exists():
-        raise UsageError(f"Expected a folder without sweep.toml, got {file}. Edit it, or choose another folder")
+        raise UsageError(f"{file} exists. Edit it, or choose another folder.")
     write_text(file, resources.files(PACKAGE).joinpath("example.toml").read_text(encoding="utf-8"))
     say(f"wrote {file}; edit it, then: longshift sweep plan {directory}")
 
@@ -196,8 +196,8 @@ def run(
         say(f"finished: {job_queue.done} of {counted(job_queue.total, 'job')}, {here} by this command")
     if job_queue.failed:
         raise LongshiftError(
-            f"{counted(job_queue.failed, 'job')} failed; see why: longshift sweep status {directory}; "
-            f"run again after: longshift sweep retry {directory}"
+            f"{counted(job_queue.failed, 'job')} failed. Reasons: longshift sweep status {directory}; "
+            f"to run again: longshift sweep retry {directory}"
         )
 
 
@@ -258,7 +258,7 @@ def best(
         Path | None, typer.Option(help="Write files to this folder (DATASET/SETTING/TARGET/METHOD.toml).")
     ] = None,
 ) -> None:
-    """Print the winning hyper-parameters of each method, dataset, setting and target, chosen by validation only.
+    """Print the best hyper-parameters of each method, dataset, setting and target, chosen by validation only.
 
     Examples:
 

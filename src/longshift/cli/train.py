@@ -53,7 +53,7 @@ def train(
         if table in run and isinstance(values.get(table), dict):
             request[table] = {**values[table], **run[table]}
     if resume is not None and request:
-        raise UsageError("Expected --resume without other options of the run; they come from its folder")
+        raise UsageError("--resume cannot be combined with other options of the run: they come from its folder")
     done = train_run(
         request if resume is None else None,
         out=out,

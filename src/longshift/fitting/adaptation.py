@@ -111,8 +111,8 @@ def classifier_head(model: LoadedModel) -> Head:
     """The last layer of a model."""
     if model.info.predictor != "network":
         raise UsageError(
-            f"Expected a model whose last layer is linear, got one of {model.info.method}, which predicts with layers "
-            "of its own. Fit again with another --method, for example ndcl_plus"
+            f"Models of {model.info.method} cannot be adapted: their last layer is not linear. Fit again with another "
+            "--method, for example ndcl_plus"
         )
     layer = _network(model).classifier
     weight, bias = (value.detach().cpu().double().numpy() for value in (layer.weight, layer.bias))

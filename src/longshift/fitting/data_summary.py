@@ -160,15 +160,12 @@ def _enough(manifest: Manifest, noun: str) -> None:
             )
     if int(manifest.count_table().max()) < 2:
         raise LongshiftError(
-            f"Expected 2 or more {noun} of some class at one site, for training and for validation, got at most 1. "
+            f"No class has 2 {noun} at one site; training and validation need one each. "
             f"See the counts: longshift data inspect {manifest.argument}"
         )
     apart = no_shared_class(manifest)
     if apart:
-        raise LongshiftError(
-            f"Expected classes that several sites (domains) have, but none is in two of {some(manifest.domain_names)}; "
-            f"{apart}"
-        )
+        raise LongshiftError(f"No class is at two of the sites (domains) {some(manifest.domain_names)}; {apart}")
 
 
 def lines(template: str, **values: Any) -> list[str]:

@@ -173,7 +173,7 @@ def class_table(summary: FitSummary) -> Table:
     def label(score: ClassScore) -> str:
         if score.alone:
             return f"{score.name} (only at {score.alone}: not learned while it was held out)"
-        return f"{score.name} (most often taken for {score.taken_for})" if score.taken_for else score.name
+        return f"{score.name} (most often misclassified as {score.taken_for})" if score.taken_for else score.name
 
     rows = [
         (label(score), (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)))

@@ -312,8 +312,7 @@ def _label_curve(held_out: Sequence[FitJob], final: RunFolder) -> LabelCurve:
     """How much labels of a new site would help, at each held-out site."""
     if read_model_file(final.description).predictor != "network":
         raise LongshiftError(
-            "--what-if-labeled: expected a method whose last layer is linear, got one with layers of its own. Choose "
-            "another --method and --out."
+            "--what-if-labeled needs a method whose last layer is linear. Choose another --method and --out."
         )
     found = [simulate_labels(job.site, read_predictions(RunFolder(job.folder).predictions)) for job in held_out]
     return LabelCurve(tuple(row for rows in found for row in rows))

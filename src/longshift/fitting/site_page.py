@@ -139,9 +139,9 @@ def _captioned(
     made = []
     for i in np.asarray(chosen).tolist():
         first, second = np.argsort(-shares[i], kind="stable")[:2].tolist()
-        title = f"{model.classes[first]} {100 * shares[i, first]:.0f}%"
+        title = f"{model.classes[first]} {100 * shares[i, first]:.0f} %"
         name = outputs.names[i]
-        note = f"{model.classes[second]} {100 * shares[i, second]:.0f}%, {Path(name).name}"
+        note = f"{model.classes[second]} {100 * shares[i, second]:.0f} %, {Path(name).name}"
         made.append(Captioned("" if model.info.vectors else name, title, note))
     return made
 

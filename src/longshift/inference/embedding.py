@@ -79,7 +79,7 @@ def embed(
     vectors = np.asarray(store.inputs, dtype=np.float32)
     rows = np.flatnonzero(usable_rows(store))
     if not len(rows):
-        raise LongshiftError(f"Expected images that can be read in {manifest.name}, got none of {len(manifest)}")
+        raise LongshiftError(f"None of the {len(manifest)} images of {manifest.name} can be read")
     source = VectorSource(network.name, network.weights_hash, size, longshift.__version__)
     return Embedded(manifest, rows, vectors[rows], source, unreadable(store) if len(rows) < len(manifest) else {})
 

@@ -203,7 +203,7 @@ def evaluate_site(
         )
     if manifest.vectors != loaded.info.vectors:
         takes, has = ("vectors", "images") if loaded.info.vectors else ("images", "vectors")
-        raise LongshiftError(f"Expected {takes}, which the model takes, got {has} in {manifest.name}")
+        raise LongshiftError(f"The model takes {takes}; {manifest.name} has {has}")
     with bar("reading", len(manifest)) as tick:
         store = open_store(manifest, loaded.size, cache, tick)
     if manifest.vectors and store.inputs.shape[1] != loaded.info.input_dim:

@@ -549,9 +549,9 @@ def read_knowledge(folder: Path, weights: str, classes: int) -> SiteKnowledge | 
         if value["schema"] not in SCHEMAS:
             raise ValueError(f"expected schema {SCHEMAS[-1]}, got {value['schema']!r}")
         if value["weights"] != weights:
-            raise ValueError("expected numbers of the model next to it, got those of another one")
+            raise ValueError("it belongs to another model")
         if value["features"] != file_hash(folder / FEATURES):
-            raise ValueError(f"expected the {FEATURES} that was written with it, got another one")
+            raise ValueError(f"{FEATURES} belongs to another model")
         held = TypeAdapter(tuple[HeldOutSite, ...]).validate_json(json.dumps(value["held_out"]))
         sure = TypeAdapter(SureRule | None).validate_python(value["sure"])
         seen, labels, arrays = _read_arrays(folder)

@@ -124,7 +124,7 @@ class LoadedModel:
         """Logits (N, classes) and the features (N, D) that they are computed from, in one pass, on the CPU."""
         network = next((part for part in self.predictor.modules() if isinstance(part, Network)), None)
         if network is None:
-            raise LongshiftError(f"{self.folder}: expected a predictor with a network inside, got none")
+            raise LongshiftError(f"{self.folder}: the predictor has no network")
         caught: list[Tensor] = []
         caller = threading.get_ident()
 
@@ -216,8 +216,7 @@ def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Modul
     trained = make_backbone(info.head, input_dim=backbone.feature_dim) if info.head else backbone
     if file.exists() and 2 * trained.feature_dim * len(info.classes) > file.stat().st_size:
         raise LongshiftError(
-            f"{folder.description} or {file.name} is damaged: the first names {len(info.classes)} classes, for which "
-            "its weights are too few"
+            f"{folder.description} or {file.name} is damaged: too few weights for {len(info.classes)} classes"
         )
     # Dropout and precision belong to training; a model is used in float32.
     network = make_network(trained, len(info.classes), freeze_bn=info.freeze_bn)

@@ -89,7 +89,7 @@ def require_inputs(items: Sequence[str | os.PathLike[str]], vectors: bool = Fals
         return
     first = missing_path(items[0])
     if len(items) > 1:
-        raise LongshiftError(f"Expected inputs that exist, got none of {len(items)}. For the first: {first}")
+        raise LongshiftError(f"None of the {len(items)} inputs exists. The first: {first}")
     raise LongshiftError(first)
 
 
