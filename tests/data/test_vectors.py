@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from longshift.data import load_dataset, open_store
-from longshift.data.vectors import holds_vectors, read_unlabeled, read_vectors
+from longshift.data.vectors import holds_vectors, read_vectors
 from longshift.data.verification import verify
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import load_model
@@ -151,25 +150,6 @@ def test_mistakes_in_parquet(tmp_path: Path) -> None:
         parquet.write_table(pa.table({**base, **columns}), path)
         with pytest.raises(LongshiftError, match=message):
             load_dataset(path)
-
-
-# A column of lists of which the schema says that none is null while its statistics count nulls: byte 85, the repetition
-# type of `embedding`, is REQUIRED. Asked for the metadata of that column, pyarrow 26 aborts the process.
-CONTRADICTORY = base64.b64decode(
-    "UEFSMRUAFSAVICwVAhUAFQYVBhwYBAAAgD8YBAAAgD8WACgEAACAPxgEAACAPxERAAAAAgAAAAIAAgAAAAIDAACAPxUEGUw1ABgGc2NoZW1hFQIANQAY"
-    "CWVtYmVkZGluZxUCFQZMPAAAADUEGARsaXN0FQIAFQglAhgHZWxlbWVudAAWAhkcGRwmABwVCBklBgAZOAllbWJlZGRpbmcEbGlzdAdlbGVtZW50FQAW"
-    "AhZ+Fn4mCDwYBAAAgD8YBAAAgD8WACgEAACAPxgEAACAPxERABkcFQAVABUCADwpJgIAGUYAAAACAAAAFn4WAiYIFn4AKCBwYXJxdWV0LWNwcC1hcnJv"
-    "dyB2ZXJzaW9uIDI2LjAuMRkcHAAAANgAAABQQVIx"
-)
-
-
-def test_a_file_that_pyarrow_cannot_survive_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "e.parquet"
-    path.write_bytes(CONTRADICTORY)
-    with pytest.raises(LongshiftError, match=r"e\.parquet"):
-        load_dataset(path)
-    with pytest.raises(LongshiftError, match=r"e\.parquet"):
-        read_unlabeled(path)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])

@@ -283,9 +283,6 @@ def read_vector_source(data: str | Path) -> VectorSource | None:
             from pyarrow import parquet
 
             text = parquet.read_schema(path).metadata[SOURCE_METADATA].decode()
-        value: dict[str, Any] = json.loads(text)
-        return VectorSource(
-            str(value["network"]), str(value["weights"]), int(value["image_size"]), str(value["longshift"])
-        )
+        return VectorSource(**json.loads(text))
     except Exception:  # it does not tell, or other readers report what is wrong with the file
         return None

@@ -42,7 +42,6 @@ from .split import (
     save_split as save_split,
 )
 from .split_file import (
-    DamagedRecipe as DamagedRecipe,
     SplitRecipe as SplitRecipe,
     is_split_file as is_split_file,
     read_recipe as read_recipe,

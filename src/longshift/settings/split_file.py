@@ -16,10 +16,6 @@ from longshift.io import read_json, write_text
 from longshift.settings.setting import shot_groups
 
 
-class DamagedRecipe(LongshiftError):
-    """A file that is not a split, or a damaged one."""
-
-
 @dataclass(frozen=True, eq=False)
 class SplitRecipe:
     """A split without its samples; arrays are sources x classes."""
@@ -117,7 +113,7 @@ def read_recipe(path: Path) -> SplitRecipe:
     """Read a split file.
 
     Raises:
-        DamagedRecipe: It is not one, or is damaged.
+        LongshiftError: It is not one, or is damaged.
     """
     try:
         found = _SplitFile.model_validate(read_json(path))
@@ -135,13 +131,11 @@ def read_recipe(path: Path) -> SplitRecipe:
             available=available,
             target_available=np.array(found.target_available, dtype=np.int64).reshape(shape[1:]),
         )
-    except LongshiftError as error:
-        raise DamagedRecipe(str(error)) from error
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
-        raise DamagedRecipe(f"{path} is not a split file: {wrong}. Make it with: longshift split make") from error
+        raise LongshiftError(f"{path} is not a split file: {wrong}. Make it with: longshift split make") from error
     except (ValueError, OverflowError) as error:
-        raise DamagedRecipe(f"{path} is damaged: {error}. Make it again with: longshift split make") from error
+        raise LongshiftError(f"{path} is damaged: {error}. Make it again with: longshift split make") from error
 
 
 def is_split_file(path: Path) -> bool:

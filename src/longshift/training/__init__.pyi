@@ -19,7 +19,6 @@ from .evaluate import (
 from .features import (
     FeatureRequest as FeatureRequest,
     FrozenNetwork as FrozenNetwork,
-    features_missing as features_missing,
     frozen_module as frozen_module,
     open_features as open_features,
     require_readable as require_readable,

@@ -28,7 +28,7 @@ from longshift.errors import LongshiftError
 from longshift.io import read_json, replacing, require_regular, write_json
 from longshift.methods import Method, key_mistakes
 from longshift.nn import weights_header
-from longshift.settings import DamagedRecipe, read_recipe, save_split
+from longshift.settings import read_recipe, save_split
 from longshift.training.device import describe_environment
 from longshift.training.resolve_run import require_version
 from longshift.training.run_folder import RunFolder, refuse_finished, write_config, write_metrics, write_result
@@ -88,12 +88,6 @@ def load_weights(path: Path, module: nn.Module, prefix: str = "", expected: str 
         module.load_state_dict({k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)})
     except RuntimeError as error:
         raise LongshiftError(f"{path} does not fit the run's network: {error}") from error
-
-
-def check_weights(path: Path, expected: str) -> None:
-    """Raise unless a file holds the weights with this hash, whole."""
-    require_weights(path)
-    _read_weights(path, expected)
 
 
 def _read_weights(path: Path, named: str) -> dict[str, Tensor]:
@@ -332,10 +326,7 @@ class RunWriter:
         unfinished = folder.resume.exists()
         write_config(folder, self.config)
         if unfinished and folder.split.exists():
-            try:
-                self._require_split(read_recipe(folder.split).fingerprint)
-            except DamagedRecipe as error:
-                raise LongshiftError(f"{error}. Remove the file and resume: the run writes it again.") from error
+            self._require_split(read_recipe(folder.split).fingerprint)
         write_json(folder.environment, describe_environment(self.device))
         save_split(self.task.split, folder.split)
         if not unfinished:

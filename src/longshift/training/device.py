@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import platform
-import statistics
 import subprocess
 import threading
 import time
@@ -231,11 +230,6 @@ class StepTimer:
             self.trainer.step(self.done)
             self.done += 1
         return watch.lap()
-
-    def median(self, warm: int, steps: int) -> float:
-        """Median seconds per step of `steps` steps, after `warm` others: one slow step must not count."""
-        self.seconds(warm)
-        return statistics.median(self.seconds(1) for _ in range(steps))
 
     def close(self) -> None:
         """Stop loading data."""

@@ -282,7 +282,7 @@ def _open(
 ) -> Store:
     """As `open_features`, for images of this version."""
     plans = [ViewPlan(manifest, request.recipe, view) for view in range(1, request.views)]
-    folder = _folder(manifest, version, network, request, runtime.cache)
+    folder = feature_folder(manifest, network, request, runtime.cache, version)
     rows, needed = RowFile(folder, network.feature_dim), request.views * len(manifest)
     if rows.count() < needed:
         _complete(rows, folder, manifest, version, network, request, plans, runtime, tick)
@@ -293,22 +293,11 @@ def _open(
     return Store(manifest, rows.read(needed), request.size, name, request.views, shown, version)
 
 
-def features_missing(manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, runtime: Runtime) -> int:
-    """How many views of images `open_features` would compute."""
-    folder = feature_folder(manifest, network, request, runtime.cache)
-    return max(request.views * len(manifest) - RowFile(folder, network.feature_dim).count(), 0)
-
-
 def feature_folder(
-    manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, cache: Path | None = None
+    manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, cache: Path | None = None, version: str = ""
 ) -> Path:
-    """Where the features are kept."""
-    return _folder(manifest, data_version(manifest, cache), network, request, cache)
-
-
-def _folder(
-    manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest, cache: Path | None
-) -> Path:
+    """Where the features are kept; `version` is that of the images, where it is known."""
+    version = version or data_version(manifest, cache)
     backbone, code = network.backbone, backbone_version(network.name)
     key = {
         "format": FORMAT, "images": [manifest.fingerprint(), version], "size": request.size,
