@@ -59,11 +59,11 @@ def words(drawing: Drawing) -> str:
 def test_class_bars_are_as_long_as_the_accuracy() -> None:
     drawing = class_bars(["a", "b", "c"], {"NDCL": [0.5, 1.0, None], "ERM": [0.25, 0.75, 0.5]}, counts=[1, 9, 5])
     found = artists(drawing)
-    half, full = found["a: NDCL 50.0%"], found["b: NDCL 100.0%"]
+    half, full = found["a: NDCL 50.0 %"], found["b: NDCL 100.0 %"]
     assert (half.get_width(), full.get_width()) == (50, 100)
     assert full.get_y() < half.get_y()  # the larger class comes first, on an axis that points down
     assert drawing.figure.axes[0].yaxis_inverted()
-    assert found["b: ERM 75.0%"].get_xdata() == [75]
+    assert found["b: ERM 75.0 %"].get_xdata() == [75]
     assert "no sample" in words(drawing)
 
 
@@ -76,8 +76,8 @@ def test_confusions_are_shares_of_the_true_class() -> None:
     drawing = confusion_map(["cat", "dog", "owl"], [[8, 2, 0], [0, 5, 5], [0, 0, 0]])
     found = tips(drawing)
     mistake, correct = (
-        found["cat classified as dog: 2 of 10 (20.0%)"],
-        found["cat classified as cat: 8 of 10 (80.0%)"],
+        found["cat classified as dog: 2 of 10 (20.0 %)"],
+        found["cat classified as cat: 8 of 10 (80.0 %)"],
     )
     assert float(style(mistake)["fill-opacity"]) == pytest.approx(math.sqrt(0.2), abs=0.005)
     assert (style(correct)["fill"], style(mistake)["fill"]) == ("var(--c0)", "var(--c1)")
@@ -89,7 +89,7 @@ def test_confusions_are_shares_of_the_true_class() -> None:
 def test_curves_go_through_their_points_and_bands_stay_inside() -> None:
     lines = [Line("A", [0, 10], [0.3, 0.9], [0.2, 0.2]), Line("B", [0, 10], [0.4, 0.5])]
     drawing = line_chart(lines, "step", "accuracy")
-    assert {"A: step 0, 30%", "A: step 10, 90%", "B: step 10, 50%"} <= set(tips(drawing))
+    assert {"A: step 0, 30 %", "A: step 10, 90 %", "B: step 10, 50 %"} <= set(tips(drawing))
     axes = drawing.figure.axes[0]
     assert np.asarray(axes.lines[0].get_ydata()).tolist() == [30, 90]
     (band,) = axes.collections
@@ -142,7 +142,7 @@ def test_long_names_stay_inside_the_rank_diagram() -> None:
 def test_site_dots_name_both_accuracies_and_the_range() -> None:
     found = tips(site_dots([SiteDots("a", 0.5, 0.75), SiteDots("b", 0.25)], (0.2, 0.9)))
     assert set(found) == {
-        "a, while held out: 50.0%", "a, while known: 75.0%", "b, while held out: 25.0%", "a new site: 20 to 90%",
+        "a, while held out: 50.0 %", "a, while known: 75.0 %", "b, while held out: 25.0 %", "a new site: 20 to 90 %",
     }  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def test_the_words_of_the_page(tmp_path: Path) -> None:
 
 def test_margin_curves_are_the_distribution_of_margins() -> None:
     section = margin_section({"A": np.array([-0.5, 0.0, 0.5, 1.0]), "B": None})
-    tips = dict(re.findall(r"<title>A: margin δ (\S+), ([^%]+)%</title>", section.body))
+    tips = dict(re.findall(r"<title>A: margin δ (\S+), ([^%]+) %</title>", section.body))
     assert tips["-0.52"] == "0"
     assert tips["-0.5"] == "25"
     assert tips["0.98"] == "75"

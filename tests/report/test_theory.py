@@ -249,7 +249,7 @@ def test_points_lie_where_their_numbers_are() -> None:
         title = point.find("title")
         if title is not None:
             at[title.text] = (float(point.attrib["x"]), float(point.attrib["y"]))
-    a, b, c = at["a: gap 0, 20.0%"], at["b: gap 1, 60.0%"], at["c: gap 0.5, 40.0%"]
+    a, b, c = at["a: gap 0, 20.0 %"], at["b: gap 1, 60.0 %"], at["c: gap 0.5, 40.0 %"]
     assert a[0] < b[0]
     assert a[1] > b[1]
     assert c == pytest.approx(((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), abs=0.11)

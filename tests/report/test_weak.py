@@ -212,7 +212,7 @@ def test_the_bars_show_what_the_weak_points_say(tmp_path: Path) -> None:
     total = np.sum([record.chosen["target"]["confusion"] for record in records], axis=0)
     shares = {name: float(total[k, k] / total[k].sum()) for k, name in enumerate(CLASSES)}
     bars = class_section({"ndcl": records}).body
-    assert all(f"{name}: NDCL {100 * share:.1f}%" in bars for name, share in shares.items())
+    assert all(f"{name}: NDCL {100 * share:.1f} %" in bars for name, share in shares.items())
     (weak,) = weak_classes(records)
     assert (weak.count.name, weak.count.share) == (min(shares, key=lambda name: shares[name]), min(shares.values()))
 

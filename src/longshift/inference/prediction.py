@@ -192,7 +192,7 @@ def predict(
             (N, height, width, 3) of type uint8.
         top_k: Number of classes per prediction.
         unsure: A prediction is unsure if its calibrated probability is below this. By default, it is the lowest one
-            above which 90% were right at the sites that `fit` held out or, if none reaches that, the best one; if
+            above which 90 % were right at the sites that `fit` held out or, if none reaches that, the best one; if
             not even half of the predictions above the best one were right, all are unsure. It is 0.5 for a model
             without held-out sites.
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".

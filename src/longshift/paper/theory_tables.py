@@ -161,8 +161,8 @@ def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tu
     return (
         TableRow("correlation", "Correlation", "", tuple(_cell(v, 3, flat) for v in r)),
         TableRow("p_value", "p-value", "", tuple(_cell(v, 8, flat, 1e-8) for v in p)),
-        TableRow("low", "95% interval, from", "", tuple(_cell(v, 3, w) for v, w in zip(low, why, strict=True))),
-        TableRow("high", "95% interval, to", "", tuple(_cell(v, 3, w) for v, w in zip(high, why, strict=True))),
+        TableRow("low", "95 % interval, from", "", tuple(_cell(v, 3, w) for v, w in zip(low, why, strict=True))),
+        TableRow("high", "95 % interval, to", "", tuple(_cell(v, 3, w) for v, w in zip(high, why, strict=True))),
     )
 
 

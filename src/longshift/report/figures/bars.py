@@ -62,7 +62,7 @@ def class_bars(
     axes.grid(axis="x", color=LINE, lw=0.8)
     axes.set_xlim(0, 100)
     axes.set_ylim(length - 0.5, -0.5)
-    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25%", "50%", "75%", "100%"])
+    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25 %", "50 %", "75 %", "100 %"])
     axes.set_yticks(places, [short(classes[k]) for k in order], color=INK)
     for text, k in zip(axes.get_yticklabels(), order, strict=True):
         drawing.tip(text, f"{classes[k]}, {counts[k]} training samples" if counts else classes[k])
@@ -83,10 +83,10 @@ def class_bars(
                 if m == 0:
                     axes.text(1, y, "no sample", fontsize=9.5, color=FAINT, va="center")
                 continue
-            tip = f"{classes[k]}: {method} {100 * value:.1f}%"
+            tip = f"{classes[k]}: {method} {100 * value:.1f} %"
             if m == 0:
                 drawing.tip(axes.barh(y, 100 * value, 0.8, color=PALETTE[0], zorder=2, clip_on=False).patches[0], tip)
-                axes.text(1.03, y, f"{100 * value:.0f}%", transform=beside, fontsize=11.5, color=INK, va="center")
+                axes.text(1.03, y, f"{100 * value:.0f} %", transform=beside, fontsize=11.5, color=INK, va="center")
             else:
                 (mark,) = axes.plot(100 * value, y, zorder=3, clip_on=False, **_mark(m))
                 drawing.tip(mark, tip)
@@ -170,7 +170,7 @@ def _arrows(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassCha
     axes.grid(axis="x", color=LINE, lw=0.8)
     axes.set_xlim(0, 100)
     axes.set_ylim(len(changes) - 0.5, -0.6)
-    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25%", "50%", "75%", "100%"])
+    axes.set_xticks([0, 25, 50, 75, 100], ["0", "25 %", "50 %", "75 %", "100 %"])
     axes.set_yticks(
         range(len(changes)), [f"{short(change.name)}  ({change.samples:,})" for change in changes], color=INK
     )
@@ -178,8 +178,8 @@ def _arrows(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassCha
     for y, change in enumerate(changes):
         color, mark = (GAIN, "o") if change.gain >= 0 else (LOSS, "s")
         tip = (
-            f"{change.name}, {change.samples:,} training images: {before} {100 * change.before:.1f}%, "
-            f"{after} {100 * change.after:.1f}% ({decimal(change.gain, signed=True)} points)"
+            f"{change.name}, {change.samples:,} training images: {before} {100 * change.before:.1f} %, "
+            f"{after} {100 * change.after:.1f} % ({decimal(change.gain, signed=True)} points)"
         )
         ends = (100 * change.before, 100 * change.after)
         (line,) = axes.plot(ends, (y, y), color=color, lw=2.5, zorder=2, clip_on=False)
@@ -224,9 +224,9 @@ def site_dots(sites: Sequence[SiteDots], expected: tuple[float, float] | None = 
         if site.known is not None:
             axes.plot([100 * site.unseen, 100 * site.known], [row, row], color=FAINT, lw=1.5, zorder=2)
             dot = axes.plot(100 * site.known, row, "o", ms=8, mfc="none", mec=PALETTE[0], mew=1.8, zorder=3)[0]
-            drawing.tip(dot, f"{site.name}, while known: {100 * site.known:.1f}%")
+            drawing.tip(dot, f"{site.name}, while known: {100 * site.known:.1f} %")
         dot = axes.plot(100 * site.unseen, row, "o", ms=8, color=PALETTE[0], zorder=4)[0]
-        drawing.tip(dot, f"{site.name}, while held out: {100 * site.unseen:.1f}%")
+        drawing.tip(dot, f"{site.name}, while held out: {100 * site.unseen:.1f} %")
     handles = [Line2D([], [], color=PALETTE[0], marker="o", ls="", ms=8, label="while held out")]
     if any(site.known is not None for site in ordered):
         open_dot = Line2D([], [], marker="o", ls="", ms=8, mfc="none", mec=PALETTE[0], mew=1.8, label="while known")
@@ -234,8 +234,8 @@ def site_dots(sites: Sequence[SiteDots], expected: tuple[float, float] | None = 
     if expected is not None:
         low, high = (100 * value for value in expected)
         bar = axes.plot([low, high], [rows - 1, rows - 1], color=PALETTE[1], lw=5, solid_capstyle="round", zorder=2)[0]
-        drawing.tip(bar, f"a new site: {low:.0f} to {high:.0f}%")
-        handles.append(Line2D([], [], color=PALETTE[1], lw=5, label="80% interval for a new site"))
+        drawing.tip(bar, f"a new site: {low:.0f} to {high:.0f} %")
+        handles.append(Line2D([], [], color=PALETTE[1], lw=5, label="80 % interval for a new site"))
     legend(drawing.figure, handles, DOTS_WIDTH, DOTS_SIZE, BELOW)
     return drawing
 
@@ -255,11 +255,11 @@ def confidence_histogram(values: Sequence[float], threshold: float) -> Drawing:
     counts, edges = np.histogram(np.asarray(values), bins=BINS, range=(0.0, 1.0))
     for count, low, high in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
         bar = axes.bar(50 * (low + high), count, 95 / BINS, color=PALETTE[0], zorder=2).patches[0]
-        drawing.tip(bar, f"{100 * low:.0f} to {100 * high:.0f}%: {count}")
+        drawing.tip(bar, f"{100 * low:.0f} to {100 * high:.0f} %: {count}")
     axes.set_xlim(0, 100)
     axes.axvline(100 * threshold, color=INK, lw=1.2, ls="--", zorder=3)
     axes.text(
-        100 * threshold, 1.0, f" unsure below {100 * threshold:.0f}% ", transform=axes.get_xaxis_transform(), va="top",
+        100 * threshold, 1.0, f" unsure below {100 * threshold:.0f} % ", transform=axes.get_xaxis_transform(), va="top",
         ha="left" if threshold < 0.5 else "right", fontsize=11, color=INK,
     )  # fmt: skip
     return drawing

@@ -94,7 +94,7 @@ def _curve(drawing: Drawing, axes: Axes, line: Line, index: int, x_label: str) -
     every = max(1, len(y) // MOST_TIPS)
     points = list(zip(line.x, y, strict=True))[::every]
     (spots,) = axes.plot([a for a, _ in points], [b for _, b in points], "o", ms=12, alpha=0, clip_on=False)
-    drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g}%" for a, b in points))
+    drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g} %" for a, b in points))
 
 
 def _names(axes: Axes, lines: Sequence[Line], heights: Sequence[float]) -> None:
@@ -216,7 +216,7 @@ def scatter(groups: Sequence[Points], x_label: str, y_label: str) -> Drawing:
         handles.append(Line2D([], [], ms=8, label=group.title, **style))
         if count <= MOST_NAMED_POINTS:
             values = zip(group.names, group.x, group.y, strict=True)
-            drawing.tip(points, *(f"{name}: {x_label} {x:.3g}, {100 * y:.1f}%" for name, x, y in values))
+            drawing.tip(points, *(f"{name}: {x_label} {x:.3g}, {100 * y:.1f} %" for name, x, y in values))
     legend(drawing.figure, handles, POINTS_WIDTH, 12)
     return drawing
 

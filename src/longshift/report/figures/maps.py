@@ -74,7 +74,7 @@ def confusion_map(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Dr
             low_x, high_x, low_y, high_y = j + gap, j + 1 - gap, i + gap, i + 1 - gap
             squares.append([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)])
             fills.append(to_rgba(PALETTE[0 if i == j else 1], shade))
-            tips.append(f"{classes[i]} classified as {classes[j]}: {count} of {total} ({100 * share:.1f}%)")
+            tips.append(f"{classes[i]} classified as {classes[j]}: {count} of {total} ({100 * share:.1f} %)")
             if n <= MOST_NUMBERS and share >= 0.005:
                 color = PAPER if shade > 0.62 else INK
                 axes.text(j + 0.5, i + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=10, color=color)
