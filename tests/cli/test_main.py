@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -46,10 +45,6 @@ def test_bad_usage_is_one_line(run: Run, words: tuple[str, ...]) -> None:
     assert "\x1b" not in err
 
 
-def test_british_spelling_of_an_option_works(run: Run) -> None:
-    assert "DATA" in run("fit", "--what-if-labelled")[2]  # the argument is missing; the option is known
-
-
 @pytest.mark.parametrize(
     ("error", "named"),
     [
@@ -62,7 +57,6 @@ def test_british_spelling_of_an_option_works(run: Run) -> None:
 )
 def test_an_error_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, named: str) -> None:
     def fail(**options: object) -> None:
-        logging.getLogger("longshift.test").warning("logged \x1b[2J")
         raise error
 
     monkeypatch.setattr(module, "app", fail)

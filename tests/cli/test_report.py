@@ -206,10 +206,7 @@ def test_a_folder_of_published_results(run: Run, tmp_path: Path) -> None:
     assert code == 0
     assert again == table
     assert "ndcl\\_prior" in table
-    (folder / "jobs").mkdir()  # somebody went on with the sweep here; the data are gone
-    code, again, err = run("report", folder, "--format", "markdown")
-    assert (code, again) == (0, table)
-    assert "not-here.zip" in err
+    (folder / "jobs").mkdir()  # somebody went on with the sweep here
     (folder / "sweep.toml").write_text('settings = ["Dualty"]\n[[datasets]]\npath = "digits"\n')
     code, _, err = run("report", folder)
     assert code == 2
@@ -235,5 +232,3 @@ def test_folders_with_runs_further_down_are_refused_with_their_place(run: Run, t
         code, out, err = run("report", folder)
         assert (code, out) == (2, "")
         assert str(runs) in err
-    (fit / "report.html").write_text("")
-    assert str(fit / "report.html") in run("report", fit)[2]

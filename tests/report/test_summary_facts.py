@@ -36,8 +36,8 @@ def test_facts() -> None:
     assert (facts.ranking.winner, facts.ranking.left_out) == ("ndcl", ("mmd",))
     assert (facts.few, facts.many) == pytest.approx((0.35, 0.55))
     assert facts.hardest is not None
-    assert facts.hardest.target == "hard"
-    assert facts.hardest.accuracy == pytest.approx(0.4)
+    assert facts.hardest["target"] == "hard"
+    assert facts.hardest["target_accuracy"] == pytest.approx(0.4)
     assert (facts.lost, facts.better) == (1, ("erm",))
     assert (facts.missing.count, facts.missing.expected, facts.rising) == (1, 10, None)
     assert len(findings(facts)) <= len(FINDINGS) == 6

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import io
-import logging
 import os
 import sys
 import traceback
@@ -67,17 +66,11 @@ class Verbs(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def american(token: str) -> str:
-    """Options have American names; British spellings of them work too."""
-    return token.replace("labelled", "labeled")
-
-
 app = typer.Typer(
     name="longshift",
     cls=Verbs,
     no_args_is_help=True,
     add_completion=True,
-    context_settings={"token_normalize_func": american},
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Train and compare classifiers for an unseen domain, when the training domains differ in look "
@@ -118,20 +111,12 @@ def _options(
         use_plugin(file)
 
 
-class _PrintableLines(logging.Handler):
-    """Prints the lines of loggers that have no handler of their own, with control characters escaped."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        tell(record.getMessage())
-
-
 def main() -> None:
     """Run the command line: exit code 0 is success, 1 bad data or failed work, 2 bad usage, 130 interrupted."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name in any script must not stop a command
     warnings.formatwarning = lambda message, *_: printable(f"warning: {message}\n")
-    logging.lastResort = _PrintableLines(logging.WARNING)
     outlive_repeated_signals()
     try:
         code = app(standalone_mode=False) or 0

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 from longshift.cli.common import JsonFlag, RawFlag, caution, console, print_json, say, tell
-from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.errors import UsageError, unknown_name
 from longshift.io import refuse_overwrite, require_writable
 from longshift.text import printable
 
@@ -109,6 +109,7 @@ def report(
         table_kinds,
         words,
     )
+    from longshift.sweep import collect
 
     known = [kind.name for kind in table_kinds()]
     if table not in (*known, "all"):
@@ -117,15 +118,12 @@ def report(
     kinds = defaults if table == "all" else [table]
     if "paired" in kinds and not against:
         raise UsageError("--table paired needs --against METHOD")
-    for file in (html, out / "tables" if out else None):
-        if file is not None:
-            require_writable(file)
-    for file in (html, out / "runs.csv" if out else None):
-        if file is not None:
-            refuse_overwrite(file, paths)
+    for file in filter(None, (html, out and out / "runs.csv")):
+        require_writable(file)
+        refuse_overwrite(file, paths)
     for path in paths:
         _check_path(path)
-    frame = filter_runs(join_runs([_runs(path) for path in paths]), setting or (), draws, data_version)
+    frame = filter_runs(join_runs([collect(path, missing=True) for path in paths]), setting or (), draws, data_version)
     for dataset, versions in mixed_versions(frame).items():
         text = words("mixed_versions", dataset=dataset, versions=versions)
         caution(f"warning: {text} Compare their numbers with care.")
@@ -180,44 +178,14 @@ def report(
 
 
 def _check_path(path: Path) -> None:
-    """Refuse the folder of a fit: it has its own report, and the model directly in it has seen all sites.
-
-    The folder of `longshift reproduce` has its runs further down.
-    """
-    jobs = path / "store" / "jobs"
-    if jobs.is_dir() and not any((path / name).exists() for name in ("sweep.toml", "runs.parquet", "runs.csv")):
-        raise UsageError(
-            f"{path} has no runs of its own. For tables of those in it: longshift report {shlex.quote(str(jobs))}"
-        )
-    if not (path / "sites").is_dir():
+    """Refuse a folder of `fit` or `reproduce`, whose runs are further down; the model of a fit has seen all sites."""
+    if any((path / name).exists() for name in ("sweep.toml", "runs.parquet", "runs.csv")):
         return
-    from longshift.inference import PLAN_FILE
-
-    if (path / PLAN_FILE).exists():
-        page = path / "report.html"
-        raise UsageError(
-            f"{path} is a fit"
-            + (f"; its report is {page}" if page.exists() else " that is not finished")
-            + f". For tables of its runs with a held-out site: longshift report {shlex.quote(str(path / 'sites'))}"
-        )
-
-
-def _runs(path: Path) -> pd.DataFrame:
-    """Return the finished runs and the missing ones; only those of the table where the data of a sweep are elsewhere.
-
-    That happens with published results that somebody resumed and whose data are gone: a folder with jobs in it.
-    """
-    from longshift.sweep import SweepFolder, collect, data_elsewhere, read_runs
-
-    try:
-        return collect(path, missing=True)
-    except LongshiftError as error:
-        table = SweepFolder(path).table
-        if not table.is_file() or not data_elsewhere(path):
-            raise
-        runs = read_runs(table)
-        caution(f"{error}\nthe jobs of this sweep cannot be listed; this report uses only the runs in {table}")
-        return runs
+    for below in (path / "sites", path / "store" / "jobs"):
+        if below.is_dir():
+            raise UsageError(
+                f"{path} has no runs of its own. For tables of those in it: longshift report {shlex.quote(str(below))}"
+            )
 
 
 def _print(tables: Sequence[Table], format_: str, all_rows: bool = False, raw: bool = False) -> None:
@@ -248,22 +216,17 @@ def _paper(runs: pd.DataFrame) -> Published:
     from longshift.report import published
 
     known = benchmarks.all_benchmarks()
-    names: dict[str, list[str]] = {}  # benchmark -> names of datasets that are it
+    averages, worst = [], []
     for dataset, benchmark in sorted(set(zip(runs["dataset"], runs["benchmark"], strict=True))):
         found = [name for name in known if benchmarks.plain(name) in map(benchmarks.plain, (benchmark, dataset))]
-        if found:
-            names.setdefault(found[0], []).append(dataset)
-    averages, worst = [], []
-    for benchmark, datasets in names.items():
-        for dataset in datasets:
-            there = overall_results()
-            averages.append(there[there["dataset"] == benchmark].assign(dataset=dataset))
-            spelled = known[benchmark].domain_spellings
-            for target in sorted(set(runs.loc[runs["dataset"] == dataset, "target"])):
-                letter = spelled.get(benchmarks.plain(target))
-                rows = paper_table("worst_domain")
-                here = rows[(rows["dataset"] == benchmark) & (rows["target"] == letter)]
-                worst.append(here.assign(dataset=dataset, target=target))
+        if not found:
+            continue
+        there, rows = overall_results(), paper_table("worst_domain")
+        averages.append(there[there["dataset"] == found[0]].assign(dataset=dataset))
+        for target in sorted(set(runs.loc[runs["dataset"] == dataset, "target"])):
+            letter = known[found[0]].domain_spellings.get(benchmarks.plain(target))
+            here = rows[(rows["dataset"] == found[0]) & (rows["target"] == letter)]
+            worst.append(here.assign(dataset=dataset, target=target))
     # Without a benchmark among the runs, keep the paper's names, so that the message can list them.
     return published(
         "the paper",

@@ -26,11 +26,11 @@ from longshift.cli.common import (
 from longshift.cli.run_options import run_fields, runtime_fields, with_options
 from longshift.errors import LongshiftError, UsageError
 from longshift.io import require_writable
+from longshift.templates import render
 from longshift.text import counted
 
 if TYPE_CHECKING:
     from longshift.paper import Recipe, ReproduceResult, Workspace
-    from longshift.sweep import Slot
 
 # Options that the recipes choose for each run.
 EXPANDED = ("setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
@@ -102,6 +102,7 @@ def reproduce(
         clear_failed_runs,
         find_recipes,
         jobs_of,
+        list_status,
         open_workspace,
         override_scale,
         quick_scale,
@@ -111,8 +112,6 @@ def reproduce(
     from longshift.sweep import make_slots
     from longshift.training import OpenDataset, Runtime, graceful_stop
 
-    if out is not None and not (listed or dry_run):
-        require_writable(out / "README.md")
     data = run.pop("data", "digits")
     scale = override_scale(quick_scale(data) if quick else FULL_SCALE, run.get("steps"), trials, draws)
     recipes = list(all_recipes()) if every or not names else find_recipes(names)
@@ -122,7 +121,11 @@ def reproduce(
     if slots[0].device == "cpu":
         torch.set_num_threads(slots[0].threads)
     if listed:
-        _list(workspace, recipes, slots, measure, quiet, as_json)
+        found = list_status(workspace, recipes, slots, measure, lambda label, total: progress(label, total, quiet))
+        if as_json:
+            print_json({"data": data, "out": str(workspace.out), "scale": scale.name, **asdict(found)})
+        else:
+            say(render("longshift.paper", "status.txt.j2", workspace=workspace, found=found))
         return
     jobs = jobs_of(workspace, recipes)
     if dry_run:
@@ -148,20 +151,6 @@ def reproduce(
         files = {name: [str(path) for path in paths] for name, paths in made.files.items()}
         print_json({**vars(made), "files": files})
     _print_made(workspace, recipes, made, quiet or as_json)
-
-
-def _list(
-    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool, quiet: bool, as_json: bool
-) -> None:
-    from longshift.paper import list_status
-    from longshift.templates import render
-
-    found = list_status(workspace, recipes, slots, measure, lambda label, total: progress(label, total, quiet))
-    if as_json:
-        place = {"data": workspace.data, "out": str(workspace.out), "scale": workspace.scale.name}
-        print_json({**place, **asdict(found)})
-    else:
-        say(render("longshift.paper", "status.txt.j2", workspace=workspace, found=found))
 
 
 def _print_made(workspace: Workspace, recipes: Sequence[Recipe], made: ReproduceResult, quiet: bool) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups, wilcoxon_holm
 from longshift.errors import LongshiftError
 from longshift.paper.published_tables import averages_beside, overall_results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption
@@ -17,6 +18,7 @@ from longshift.report import (
     Table,
     TableRow,
     average_tables,
+    common_trials,
     cost_tables,
     method_title,
     order_methods,
@@ -112,8 +114,6 @@ def measured_scores(results: Results) -> pd.DataFrame:
 
     Cases that no method has are left out, then methods with gaps, and then trials that some of the methods lack.
     """
-    from longshift.report import common_trials
-
     single = per_target(results.chosen, ["target_accuracy"])
     scores = single.pivot_table(
         index=["dataset", "setting", "target"], columns="method", values="target_accuracy", dropna=False
@@ -132,8 +132,7 @@ def paper_scores() -> pd.DataFrame:
 
 def diagram(scores: pd.DataFrame, name: str, heading: str) -> Picture:
     """The critical-difference diagram of some scores."""
-    from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups
-    from longshift.report import rank_diagram
+    from longshift.report import rank_diagram  # matplotlib takes a second to import
 
     try:
         test = friedman(scores)
@@ -151,8 +150,6 @@ def diagram(scores: pd.DataFrame, name: str, heading: str) -> Picture:
 
 def pairs_table(scores: pd.DataFrame) -> Table:
     """NDCL, or the method with the best rank where it takes no part, against each other one by Wilcoxon's test."""
-    from longshift.analysis import friedman, wilcoxon_holm
-
     test = friedman(scores)
     first = "ndcl" if "ndcl" in test.ranks else next(iter(test.ranks))
     titles = {"difference": "mean difference", "p": "p", "p_holm": "p (Holm)"}

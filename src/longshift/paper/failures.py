@@ -11,9 +11,8 @@ import pandas as pd
 
 from longshift.analysis import DomainOutputs
 from longshift.array_types import FloatArray
-from longshift.errors import LongshiftError
 from longshift.metrics import probabilities
-from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption, require_methods
+from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption
 from longshift.paper.workspace import Workspace
 from longshift.report import method_title
 from longshift.sweep import Job
@@ -70,7 +69,6 @@ def toy_recipe(
 
 
 def _found(results: Results, rows: Mapping[str, tuple[str, bool]]) -> dict[str, str]:
-    require_methods(results, (method for method, _ in rows.values()))
     chosen = results.chosen.dropna(subset="fingerprint").drop_duplicates("method").set_index("method")["fingerprint"]
     return {label: str(chosen[label]) for label in rows if label in chosen}
 
@@ -241,14 +239,7 @@ def absorption(results: Results, fingerprint: str, counts: Absorbed) -> Absorpti
     from longshift.report import Absorption
 
     metrics = results.metrics(fingerprint)
-    losses: dict[str, list[float]] = {}
-    for source in counts.sources:
-        values = [row["validation"].get("nll_per_domain", {}).get(source) for row in metrics]
-        if any(value is None for value in values):
-            raise LongshiftError(
-                f"{results.name(fingerprint)}: its evaluations lack the loss of each domain; run it again"
-            )
-        losses[source] = [float(value) for value in values]
+    losses = {s: [float(row["validation"]["nll_per_domain"][s]) for row in metrics] for s in counts.sources}
     sources, target = results.outputs(fingerprint)
     ordered = sorted(sources, key=lambda d: counts.sources.index(d.name))
     found = prior_discrepancy(ordered, target)

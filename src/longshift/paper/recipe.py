@@ -63,7 +63,9 @@ class Results:
     @cached_property
     def chosen(self) -> pd.DataFrame:
         """The best draw of each trial, by validation."""
-        if not len(self.frame) or not (self.frame["status"] == "done").any():
+        if self.frame.empty:
+            raise Impossible("none of the methods that it compares takes part")
+        if not (self.frame["status"] == "done").any():
             raise LongshiftError(f"none of its {counted(len(self.jobs), 'run')} is finished with a number")
         return choose(self.frame)
 
@@ -129,13 +131,6 @@ class Recipe:
     make: Callable[[Results], Sequence[Output]]
     predictions: bool = False  # whether it looks at single predictions and embeddings of the chosen runs
     paper: str = ""  # name of the table of the paper's numbers in `published_tables`
-
-
-def require_methods(results: Results, methods: Iterable[str]) -> None:
-    """Raise if a recipe has no runs because none of the methods that it compares takes part."""
-    if not results.jobs:
-        listed = ", ".join(dict.fromkeys(methods))
-        raise Impossible(f"none of the methods that it compares takes part; they are {listed}")
 
 
 def caption(name: str, missing: MissingRuns | None = None, study: object = None, **facts: object) -> str:

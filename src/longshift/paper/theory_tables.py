@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from longshift.analysis import margin_summary, posterior_discrepancy, prior_discrepancy
+from longshift.analysis import correlate, margin_summary, posterior_discrepancy, prior_discrepancy
 from longshift.array_types import FloatArray
 from longshift.errors import LongshiftError
 from longshift.metrics import nan_mean
-from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption, require_methods
+from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption
 from longshift.paper.studies import SETTINGS
 from longshift.paper.workspace import Workspace
 from longshift.report import (
@@ -84,13 +84,6 @@ def _with_columns(
     return results.chosen.assign(**dict(zip(names, columns.T, strict=True)))
 
 
-def class_quantities(results: Results, fingerprint: str) -> dict[str, FloatArray]:
-    """Margin on the target and posterior discrepancy of each class; NaN where a class has no sample."""
-    sources, target = results.outputs(fingerprint)
-    margins = margin_summary(target.logits, target.labels, DELTA, results.name(fingerprint))
-    return {"margin": margins.per_class, "posterior": posterior_discrepancy(sources, target).per_class}
-
-
 def quantity_table(
     results: Results, frame: pd.DataFrame, measures: Mapping[str, tuple[str, bool | None]], name: str, title: str,
     text: str, digits: int = 3,
@@ -117,7 +110,6 @@ def quantity_table(
 
 
 def _prior(results: Results) -> list[Output]:
-    require_methods(results, PRIOR_METHODS)
     frame, kinds = with_prior(results)
     measures = {"source_source": ("SS", None), "source_target": ("ST", None)}
     if frame["source_source"].isna().all():
@@ -127,7 +119,6 @@ def _prior(results: Results) -> list[Output]:
 
 
 def _quantitative(results: Results) -> list[Output]:
-    require_methods(results, MARGIN_METHODS)
     title = f"Margin and posterior discrepancy, {results.workspace.name}"
     measures: dict[str, tuple[str, bool | None]] = dict(QUANTITIES)
     text = caption("quantitative")
@@ -135,7 +126,6 @@ def _quantitative(results: Results) -> list[Output]:
 
 
 def _pearson(results: Results) -> list[Output]:
-    require_methods(results, MARGIN_METHODS)
     frame = with_quantities(results)
     found = averages(frame, [*QUANTITIES, "target_accuracy"]).dropna(subset=[*QUANTITIES, "target_accuracy"])
     points = found.set_index([found["setting"], found["method"]])
@@ -152,8 +142,6 @@ def _pearson(results: Results) -> list[Output]:
 
 def correlation_rows(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> tuple[TableRow, ...]:
     """Coefficient, p-value and interval of each quantity, one column per quantity."""
-    from longshift.analysis import correlate
-
     table = correlate(quantities, accuracy)
     r, p, low, high = (np.asarray(table[name], dtype=np.float64) for name in ("correlation", "p_value", "low", "high"))
     flat = "a quantity that does not vary has no correlation"
@@ -184,7 +172,6 @@ def class_order(results: Results, setting: str) -> list[int]:
 def _per_class(results: Results) -> list[Output]:
     from longshift.report import class_curves
 
-    require_methods(results, MARGIN_METHODS)
     classes = results.workspace.manifest.classes
     names: dict[str, list[str]] = {}
     panels: dict[str, dict[str, dict[str, FloatArray]]] = {quantity: {} for quantity in CLASS_LABELS}
@@ -198,9 +185,13 @@ def _per_class(results: Results) -> list[Output]:
             runs = part.loc[part["method"] == method, "fingerprint"].dropna()
             if runs.empty:
                 continue
-            found = [class_quantities(results, str(f)) for f in runs]
+            outputs = [results.outputs(str(f)) for f in runs]
+            found = {
+                "margin": [margin_summary(t.logits, t.labels, DELTA, t.name).per_class for _, t in outputs],
+                "posterior": [posterior_discrepancy(sources, t).per_class for sources, t in outputs],
+            }
             for quantity in CLASS_LABELS:
-                values = nan_mean(np.stack([one[quantity] for one in found]))[order]
+                values = nan_mean(np.stack(found[quantity]))[order]
                 panels[quantity].setdefault(setting, {})[method_title(method)] = values
                 absent |= {names[setting][i] for i in np.flatnonzero(np.isnan(values))}
                 rows += [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from longshift.report.kinds import ReportRuns
 from longshift.report.ranking import RankedRows, Ranking, rank_methods
@@ -16,16 +18,6 @@ FINDINGS = ("winner", "significance", "rare_classes", "hardest_target", "run_len
 
 
 @dataclass(frozen=True)
-class HardestTarget:
-    """The target on which the first method has its lowest accuracy."""
-
-    target: str
-    dataset: str
-    setting: str
-    accuracy: float
-
-
-@dataclass(frozen=True)
 class ReportFacts:
     """The facts behind the findings of a report; accuracies are shares of one.
 
@@ -34,7 +26,8 @@ class ReportFacts:
         rule: How weights and draws were chosen.
         few: Accuracy of the first method on classes with few training samples.
         many: The same on classes with many.
-        hardest: Where the first method has its lowest accuracy; None if there is one target.
+        hardest: The row (target, dataset, setting, target_accuracy) in which the first method has its lowest accuracy;
+            None if there is one target.
         lost: Cases (dataset, setting, target) in which another method is better than the first.
         better: Those methods.
         rising: Where runs were too short.
@@ -45,7 +38,7 @@ class ReportFacts:
     rule: str
     few: float | None
     many: float | None
-    hardest: HardestTarget | None
+    hardest: Mapping[Hashable, Any] | None
     lost: int
     better: tuple[str, ...]
     rising: StillRising | None
@@ -70,11 +63,7 @@ def report_facts(
     few, many = (float_or_none(own[name].mean()) for name in ("target_few", "target_many"))
     single = per_target(ranking.runs, ["target_accuracy"]).dropna(subset=["target_accuracy"])
     mine = single[single["method"] == first].sort_values("target_accuracy", kind="stable").to_dict("records")
-    hardest = None
-    if len(mine) > 1:
-        worst = mine[0]
-        place = str(worst["target"]), str(worst["dataset"]), str(worst["setting"])
-        hardest = HardestTarget(*place, float(worst["target_accuracy"]))
+    hardest = mine[0] if len(mine) > 1 else None
     best = single.loc[single.groupby(["dataset", "setting", "target"])["target_accuracy"].idxmax()]
     others = best[best["method"] != first]
     better = tuple(dict.fromkeys(map(str, others["method"])))

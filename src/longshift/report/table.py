@@ -6,13 +6,15 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, product
+from string import ascii_lowercase
 from typing import SupportsFloat
 
 from longshift.report.titles import family, method_title, order_methods
 from longshift.text import decimal
 
 DASH = "\u2013"
+FOOTNOTES = [*ascii_lowercase, *map("".join, product(ascii_lowercase, repeat=2))]  # a, ..., z, aa, ab, ...
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Table:
     def footnotes(self) -> dict[str, str]:
         """Mark -> text, in order of first appearance."""
         texts = dict.fromkeys(cell.note for row in self.rows for cell in row.cells if cell.note)
-        return {_mark(i): text for i, text in enumerate(texts)}
+        return dict(zip(FOOTNOTES, texts, strict=False))
 
     @property
     def marks(self) -> dict[str, str]:
@@ -154,16 +156,6 @@ class Table:
     def families(self) -> list[tuple[str, list[TableRow]]]:
         """Rows by family, in order."""
         return [(name, list(rows)) for name, rows in groupby(self.rows, key=lambda row: row.family)]
-
-
-def _mark(index: int) -> str:
-    """a, b, ..., z, aa, ab, ..."""
-    letters = ""
-    index += 1
-    while index:
-        index, rest = divmod(index - 1, 26)
-        letters = chr(ord("a") + rest) + letters
-    return letters
 
 
 def method_rows(methods: Iterable[str], cells: Callable[[str], Iterable[Cell]]) -> tuple[TableRow, ...]:

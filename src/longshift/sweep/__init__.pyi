@@ -3,7 +3,6 @@ from .collecting import (
     collect as collect,
     collect_plan as collect_plan,
     collect_union as collect_union,
-    data_elsewhere as data_elsewhere,
     runs_file as runs_file,
 )
 from .columns import (

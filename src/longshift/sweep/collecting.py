@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from longshift.data import DIGITS, EMBEDDED
 from longshift.errors import LongshiftError, UsageError
 from longshift.io import content_hash, read_json, read_toml
 from longshift.sweep.columns import read_row, unfinished_row, with_average
@@ -18,7 +17,7 @@ from longshift.sweep.jobs import Job, Plan, draw_of, load_plan
 from longshift.sweep.run_table import as_frame, read_runs
 from longshift.sweep.selection import best_runs
 from longshift.sweep.state import FINISHED, JobState, read_states, table_rows
-from longshift.sweep.sweep_folder import SweepFolder, absolute, store_of
+from longshift.sweep.sweep_folder import SweepFolder, store_of
 from longshift.training import RunConfig, RunFolder
 
 PLACE = ("dataset", "method", "trial", "draw")  # columns that describe the job, not the run
@@ -68,15 +67,6 @@ def runs_file(path: Path) -> Path | None:
         store = store_of(read_toml(sweep.file), path)
         return None if SweepFolder(path, store).store.jobs.is_dir() else sweep.table
     return None if any(path.glob("*/result.json")) else sweep.table
-
-
-def data_elsewhere(path: Path) -> bool:
-    """Whether a dataset of a sweep is not where its file says; its jobs cannot be listed then."""
-    file = SweepFolder(path).file
-    datasets = read_toml(file).get("datasets") if file.exists() else None
-    tables = [table for table in datasets if isinstance(table, dict)] if isinstance(datasets, list) else []
-    places = [str(table["path"]) for table in tables if table.get("path", DIGITS) not in EMBEDDED]
-    return any(not Path(absolute(place, path)).exists() for place in places)
 
 
 def collect_plan(plan: Plan, missing: bool = False) -> pd.DataFrame:
