@@ -28,7 +28,7 @@ DataArgument = Annotated[
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Folder of a fit, of an adapted model or of a run.")
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of tables.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, without a progress bar.")]
 RawFlag = Annotated[
     bool, typer.Option("--raw", help="Write CSV cells as they are, without a quote in front of =, +, - and @.")

@@ -25,7 +25,7 @@ def embed(
         str | None,
         typer.Option(help="A timm model, torchvision/NAME, or small_conv; default: that of --weights, else resnet50."),
     ] = None,
-    pretrained: Annotated[bool, typer.Option("--pretrained", help="Use published weights, from the internet.")] = False,
+    pretrained: Annotated[bool, typer.Option("--pretrained", help="Download pretrained weights.")] = False,
     weights: Annotated[Path | None, typer.Option(help="Use the weights in a .safetensors file.")] = None,
     image_size: Annotated[int, typer.Option(min=1, max=4096, help="Width and height of the images in pixels.")] = 224,
     unlabeled: Annotated[

@@ -72,7 +72,7 @@ def _show(method: dict[str, Any]) -> None:
         for context, other in hp["variants"].items()
     ]
     if others:
-        caption = "small = vectors, images of 64 pixels or less without published weights; otherwise a benchmark"
+        caption = "small = vectors, images of 64 pixels or less without pretrained weights; otherwise a benchmark"
         print_table("Where they differ", ("context", "name", "default", "random search"), sorted(others), caption)
     for text in method["repairs"]:
         say(f"Repair: {text}")

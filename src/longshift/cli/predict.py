@@ -42,9 +42,8 @@ def predict(
         typer.Option(
             min=0,
             max=1,
-            help="Mark predictions whose probability is below this; default: the lowest threshold above which 90 % of "
-            "the predictions were correct at held-out sites, or the best one if none reaches 90 %; if none "
-            "reaches 50 %, all are unsure.",
+            help="Mark predictions with a lower probability as unsure; default: the lowest threshold above which 90 % "
+            "were correct at held-out sites.",
         ),
     ] = None,
     page: Annotated[
