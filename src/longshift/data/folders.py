@@ -61,7 +61,7 @@ def _walk(folder: str, relative: str, parents: frozenset[tuple[int, int]]) -> It
                 elif is_image(entry.name) or is_other_format(entry.name):
                     yield path, False  # also a broken link: `data verify` reports it as unreadable
     except OSError as error:
-        raise LongshiftError(f"cannot read the folder {folder}: {error.strerror or error}") from error
+        raise LongshiftError(f"cannot read {error.filename or folder}: {error.strerror or error}") from error
 
 
 def list_zip(root: Path) -> Listing:
