@@ -6,7 +6,6 @@ import copy
 import importlib.util
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,9 @@ from torch import Tensor, nn
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.errors import LongshiftError
 from longshift.methods import Batch, Problem, get_method
 from longshift.nn import Network, fold_frozen_norms, make_backbone, make_network
-from longshift.registry import use_plugin
 from longshift.rng import HostDraws
-from longshift.sweep import make_plan
-from tests.data.trees import pacs
-from tests.given_draws import GivenDraws
 from tests.registries import restore_registries
 
 ROOT = Path(__file__).parents[1]
@@ -133,23 +127,6 @@ def test_partners_are_a_shuffle_across_domains(plugin: Any, domains: int) -> Non
     assert len(seen) == domains * PER_DOMAIN * others  # each may become the partner of each
 
 
-def test_a_stage_mixes_with_its_probability_and_weight(plugin: Any) -> None:
-    method = make(mix_probability=0.5, mix_alpha=0.3)
-    size = len(batch())
-    method.draws = GivenDraws(
-        {
-            "permutation": [[1, 0, 3, 2]] * 2,
-            "integers": [[2]] * 2,
-            "beta": [torch.linspace(0, 1, size)] * 2,
-            "uniform": [[0.49], [0.5]],
-        }
-    )
-    first, second = method.draw(batch()), method.draw(batch())
-    assert first.partners.tolist() == [9, 8, 11, 10, 1, 0, 3, 2, 5, 4, 7, 6]
-    assert first.weight.tolist() == torch.linspace(0, 1, size).double().tolist()
-    assert (first.used.tolist(), second.used.tolist()) == ([True], [False])
-
-
 def test_a_training_pass_is_mixed_after_the_first_stages_only(plugin: Any) -> None:
     method, plain = started(mix_probability=1.0), network()
     found = float(method.loss(batch()).total.detach())
@@ -186,26 +163,6 @@ def test_same_seed_same_numbers_also_when_resumed(plugin: Any) -> None:
     assert losses != train(started("bsoftmax"))
 
 
-@pytest.fixture
-def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Forward and backward are traced as for a GPU, but no code is generated from them."""
-    plain = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda module, **options: plain(module, backend="aot_eager", **options))
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
-@pytest.mark.slow
-def test_compiled_steps_are_mixed_whatever_was_compiled_before(plugin: Any, traced: None) -> None:
-    """A worker of a sweep compiles the same network for several methods in turn."""
-    expected = {name: train(started(name)) for name in ("bsoftmax", "mixstyle")}
-    for name in ("bsoftmax", "mixstyle", "bsoftmax", "mixstyle"):
-        method = started(name)
-        method.network.compile_featurizer()
-        assert train(method) == pytest.approx(expected[name], rel=1e-4)
-
-
 @pytest.mark.parametrize(
     ("name", "stages"),
     [("mobilenetv2_100", ("blocks.0", "blocks.1", "blocks.2")), ("resnet18", ("layer1", "layer2", "layer3"))],
@@ -218,17 +175,6 @@ def test_the_first_stages_of_a_network_of_timm(plugin: Any, name: str, stages: t
     for stage in found:
         plugin.mix_output(stage)
     assert fold_frozen_norms(featurizer, torch.rand(2, 3, 32, 32)) == norms
-
-
-def test_a_network_without_stages_is_refused(plugin: Any) -> None:
-    with pytest.raises(LongshiftError, match="VectorMLP"):
-        plugin.early_stages(make_backbone("mlp", input_dim=4).module, 1)
-    with pytest.raises(LongshiftError, match="Sequential"):
-        make(mix_stages=4)
-    tokens = plugin.mix_output(nn.Identity()).train()
-    tokens.drawn = drawn(plugin, [0], [1.0])
-    with pytest.raises(LongshiftError, match=r"\(1, 5, 7\)"):
-        tokens(torch.zeros(1, 5, 7))
 
 
 @pytest.mark.slow
@@ -244,30 +190,3 @@ def test_a_run_on_digits_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert predictions.exit_code == 0, predictions.output
     rows = pd.read_json(tmp_path / "run" / "metrics.jsonl", lines=True)
     assert rows["validation"].iloc[-1]["accuracy"] > 0.3  # ten classes
-
-
-@pytest.mark.slow
-def test_the_published_sweeps_find_the_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the sweep files, the examples and the data alone, as after a clone."""
-    restore_registries(monkeypatch)
-    images = pacs()
-    weights = images.parent / "weights" / "mobilenetv2_100_in1k.safetensors"
-    if not weights.exists():
-        pytest.skip(f"no weights at {weights}")
-    (tmp_path / "PACS-192.zip").symlink_to(images.resolve())  # only its name counts in a plan
-    (tmp_path / weights.name).symlink_to(weights.resolve())
-    for name in ("digits", "pacs"):
-        folder = tmp_path / "results" / "mixstyle" / name
-        folder.mkdir(parents=True)
-        shutil.copy(ROOT / "results" / "mixstyle" / name / "sweep.toml", folder)
-    use_plugin(shutil.copy(FILE, tmp_path / FILE.name))
-    _, plan = make_plan(tmp_path / "results" / "mixstyle" / "pacs")
-    assert len(plan.runs) == 24
-    assert {(job.run["method"], job.trial) for job in plan.jobs} == {("mixstyle", trial) for trial in (3, 4, 5)}
-    _, plan = make_plan(tmp_path / "results" / "mixstyle" / "digits")
-    planned = {(job.fingerprint, job.method, job.trial) for job in plan.jobs}
-    assert len(planned) == 96
-    made = ROOT / "results" / "mixstyle" / "digits" / "runs.parquet"
-    if made.exists():
-        rows = pd.read_parquet(made)
-        assert set(zip(rows.fingerprint, rows.method, rows.trial, strict=True)) == planned

@@ -128,22 +128,22 @@ def test_the_variable_names_several_files(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "named"),
     [
-        (None, r"Expected a plugin FILE\.py, got .*mine\.py, which does not exist"),
-        ("import no_such_thing", r"Cannot import the plugin .*mine\.py: ModuleNotFoundError: .*no_such_thing"),
-        ("def", r"Cannot import the plugin .*mine\.py: SyntaxError"),
-        ("1 / 0", r"Cannot import the plugin .*mine\.py: ZeroDivisionError"),
+        (None, r"mine\.py"),
+        ("import no_such_thing", r"mine\.py.*no_such_thing"),
+        ("def", r"mine\.py.*SyntaxError"),
+        ("1 / 0", r"mine\.py.*ZeroDivisionError"),
         ("from longshift.methods import register\nregister('x', title='X', family='dg', paper='-', idea='-')(3)",
-         "Expected a subclass of longshift.methods.Method, got 3"),
-        ("from longshift.data import register_reader\nregister_reader('csv')", r"a suffix such as '\.jsonl', got 'c"),
+         "Method"),
+        ("from longshift.data import register_reader\nregister_reader('csv')", "csv"),
     ],
 )  # fmt: skip
-def test_mistakes_are_named(tmp_path: Path, text: str | None, message: str) -> None:
+def test_mistakes_are_named(tmp_path: Path, text: str | None, named: str) -> None:
     path = tmp_path / "mine.py"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(LongshiftError, match=message):
+    with pytest.raises(LongshiftError, match=named):
         use_plugin(path)
     assert plugin_files() == []
 

@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.common import update_rows
-from benchmarks.style_cost import KEY, SHARE, cost, main
+from benchmarks.style_cost import cost, main
 from longshift.array_types import FloatArray
-from longshift.methods import get_method
 from results.plus_tables import style_cost
 
 OLD = (
@@ -52,42 +50,3 @@ def test_rows_with_another_share_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     with out.open(newline="") as file:
         rows = [(row["style"], row["share"], row["seconds_high"]) for row in csv.DictReader(file)]
     assert rows == [("none", "1.0", "1"), ("both", "1.0", "2"), ("none", "0.5", "1"), ("both", "0.5", "1.5")]
-
-
-def test_rows_of_files_without_shares_have_the_default(tmp_path: Path) -> None:
-    out = tmp_path / "cost.csv"
-    out.write_text(OLD)
-    new = dict.fromkeys(KEY, "") | {"share": 1.0}
-    update_rows(out, [new], KEY)
-    with out.open(newline="") as file:
-        assert [row["share"] for row in csv.DictReader(file)] == [str(SHARE), str(SHARE), "1.0"]
-    published = Path(__file__).parents[2] / "results" / "style-cost.csv"
-    with published.open(newline="") as file:
-        assert {row["share"] for row in csv.DictReader(file)} == {str(SHARE)}
-    assert get_method("ndcl_plus").Style().share == SHARE
-
-
-@pytest.mark.slow
-def test_rows_are_replaced_and_others_kept(tmp_path: Path) -> None:
-    out = tmp_path / "cost.csv"
-    out.write_text(OLD)
-    chosen = [*SMALL, "--out", str(out), "--methods", "erm"]
-    main([*chosen, "--styles", "statistics,convolution", "--compile", "off"])
-    main([*chosen, "--styles", "statistics", "--compile", "off", "--rounds", "4"])
-    with out.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["style"], row["device"], row["rounds"]) for row in rows] == [
-        ("both", "H200", ""),
-        ("none", "H200", ""),
-        ("convolution", "cpu", "3"),
-        ("none", "cpu", "4"),
-        ("statistics", "cpu", "4"),
-    ]
-    for row in rows[2:]:
-        assert 0 < float(row["seconds_low"]) <= float(row["seconds_per_step"]) <= float(row["seconds_high"])
-        ratio = float(row["seconds_per_step"]) / float(row["seconds_without_style"])
-        assert float(row["ratio"]) == pytest.approx(ratio, abs=1e-3)
-    table = style_cost(out).splitlines()
-    assert "| resnet50, 224 px, 96 images | ERM | both | yes | 13.44 | 1.031 |" in table
-    assert any(line.startswith("| small_conv, 16 px, 6 images | ERM | statistics | no | ") for line in table)
-    assert sum(" to " in line for line in table) == 3

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +11,8 @@ import pytest
 from longshift.data import benchmarks, load_dataset
 from longshift.data.image_cache import open_store
 from tests.cli.main_calls import Run
-from tests.data.trees import encoded, make_tree, pacs, picture
+from tests.data.trees import encoded, make_tree, picture
 from tests.golden import check_golden
-
-
-def test_inspect_json_is_domain_class_count(run: Run, tmp_path: Path) -> None:
-    code, out, err = run("data", "inspect", make_tree(tmp_path / "data"), "--json")
-    assert code == 0
-    assert json.loads(out) == {"paint": {"cat": 3, "dog": 3}, "photo": {"cat": 3, "dog": 3}}
-    assert err == ""
 
 
 def test_words(run: Run, tmp_path: Path) -> None:
@@ -35,13 +25,6 @@ def test_words(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", x=np.arange(8.0).reshape(4, 2), label=list("abab"), domain=list("nnss"))
     shown += [run("data", "inspect", tmp_path / "v.npz")[1], run("data", "verify", tmp_path / "v.npz", "-q")[1]]
     check_golden("data.txt", "\n".join(line.rstrip() for text in shown for line in text.splitlines()) + "\n")
-
-
-def test_inspect_of_the_embedded_digits(run: Run) -> None:
-    code, out, err = run("data", "inspect", "digits", "--json")
-    assert code == 0
-    assert json.loads(out) == load_dataset("digits").counts()
-    assert err == ""
 
 
 @pytest.mark.parametrize(
@@ -133,47 +116,3 @@ def test_prepare_builds_the_store_that_training_opens(run: Run, tmp_path: Path) 
     code, out, _ = run("data", "prepare", root, "--size", 16)
     assert code == 0
     assert store.fingerprint in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("inspect", "nowhere-at-all"), "nowhere-at-all"),
-        (("inspect", "vectors.npz"), "longshift embed"),
-        (("verify", "digits", "--benchmark", "PAKS"), "PACS"),
-        (("prepare", "digits", "--size", "0"), "--size"),
-        (("inspect",), "DATA"),
-    ],
-)
-def test_bad_usage(run: Run, arguments: tuple[str, ...], named: str) -> None:
-    code, out, err = run("data", *arguments)
-    assert (code, out) == (2, "")
-    assert named in err
-
-
-def test_an_empty_folder_is_bad_data(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    code, out, err = run("data", "inspect", tmp_path / "empty")
-    assert (code, out) == (1, "")
-    assert "empty" in err
-
-
-def test_pacs_counts(run: Run) -> None:
-    code, out, _ = run("data", "inspect", pacs(), "--json")
-    assert code == 0
-    found = json.loads(out)
-    assert sum(sum(row.values()) for row in found.values()) == 9991
-    entry = benchmarks.get_benchmark("PACS")
-    assert found == {entry.domains[key]: row for key, row in entry.totals.items()}
-    assert np.sum([list(row.values()) for row in found.values()], axis=1).tolist() == [2048, 2344, 1670, 3929]
-
-
-@pytest.mark.slow
-def test_names_in_any_script_on_a_terminal_that_knows_ascii_only(tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "data", ("S\u00fcd", "\u5317\u9662"), ("\u03c8", "\U0001f600"), 1)
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "1"}
-    command = [sys.executable, "-c", "from longshift.cli.main import main; main()", "data", "inspect", str(root)]
-    found = subprocess.run([*command, "--json"], capture_output=True, env=environment, check=True)
-    assert json.loads(found.stdout)["\u5317\u9662"]["\U0001f600"] == 1
-    table = subprocess.run(command, capture_output=True, env=environment, check=True)
-    assert b"\\u5317" in table.stdout

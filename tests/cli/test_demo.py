@@ -42,23 +42,6 @@ def test_train_evaluate_and_predict_take_the_word(tmp_path: Path) -> None:
     assert len(lines) == 9992
 
 
-@pytest.mark.slow
-def test_sweep_and_report_take_the_word(tmp_path: Path) -> None:
-    (tmp_path / "sweep.toml").write_text(
-        'settings = ["Duality"]\ntargets = ["P"]\nmethods = ["erm"]\ntrials = 1\ndraws = 1\n'
-        '[[datasets]]\npath = "pacs-features"\n[run]\nsteps = 2\neval_every = 1\n'
-    )
-    run("sweep", "run", tmp_path, "--quiet", "--workers", "1")
-    run("report", tmp_path, "--html", tmp_path / "page.html")
-    assert "PACS" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_fit_takes_the_word(tmp_path: Path) -> None:
-    run("fit", "pacs-features", "--steps", "4", "--out", tmp_path / "fit", "--quiet")
-    assert (tmp_path / "fit" / "MODEL_CARD.md").exists()
-
-
 def test_another_word_or_another_sweep_is_an_error(tmp_path: Path) -> None:
     done = RUNNER.invoke(app, ["demo", "--data", "digit", "--out", str(tmp_path)])
     assert done.exit_code == 2

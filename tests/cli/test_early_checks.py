@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -40,15 +38,3 @@ def test_a_page_that_is_a_folder_is_refused_before_the_demo_runs(tmp_path: Path,
     assert code == 1
     assert "index.html" in err
     assert not (tmp_path / "demo" / "sweep.toml").exists()
-
-
-@pytest.mark.slow
-def test_an_unknown_site_is_reported_before_pytorch_is_imported() -> None:
-    code = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom longshift.cli.main import app\n"
-        "found = CliRunner().invoke(app, ['fit', 'digits', '--target', 'inkk'])\n"
-        "print(found.exception)\nassert 'torch' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "inkk" in done.stdout

@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.errors import LongshiftError, UsageError
+from longshift.errors import LongshiftError
 from longshift.inference.loading import load_model
 from longshift.io import read_json
 from longshift.training.run_folder import RunFolder, read_result, write_result
@@ -58,8 +58,3 @@ def test_disagreement_fails(digits_run: Path, tmp_path: Path) -> None:
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1
     assert "result.json" in str(failed.exception)
-
-
-def test_unknown_set(digits_run: Path) -> None:
-    failed = runner.invoke(app, ["evaluate", str(digits_run), "--on", "train"])
-    assert isinstance(failed.exception, UsageError)

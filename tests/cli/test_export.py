@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.inference import UnseenAccuracy, keep_unseen
 
 runner = CliRunner()
 
@@ -23,18 +21,6 @@ def test_export(digits_run: Path, tmp_path: Path) -> None:
     assert value["difference"] < 1e-4
     assert json.loads(Path(value["description"]).read_text())["classes"] == list("0123456789")
     assert (value["random_inputs"], value["real_inputs"]) == (100, 100)
-
-
-@pytest.mark.slow
-def test_a_model_that_only_guesses_is_exported_with_a_warning(digits_run: Path, tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(digits_run, model)
-    keep_unseen(model / "model.json", {"selected": UnseenAccuracy(0.08, 3, 10)})
-    done = runner.invoke(app, ["export", str(model), "--out", str(tmp_path / "m.pt2"), "--json"])
-    value = json.loads(done.stdout)
-    assert value["warning"]
-    assert f"warning: {value['warning']}" in done.stderr
-    assert json.loads(Path(value["description"]).read_text())["warning"] == value["warning"]
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.errors import UsageError
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
 from longshift.io import read_json, write_json
@@ -84,32 +83,6 @@ def test_averaged_weights_have_a_record_of_their_own(contrary: Path, tmp_path: P
     write_json(out / "final" / "model.json", description)
     assert load_model(out, device="cpu").warning
     assert load_model(out, "averaged", device="cpu").warning == ""
-
-
-@pytest.mark.slow
-def test_a_good_model_has_no_warning(vectors: Path, tmp_path: Path) -> None:
-    out = tmp_path / "fit"
-    arguments = ["fit", str(vectors), "--steps", "20", "--out", str(out), "--device", "cpu", "-q"]
-    assert json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)["warning"] == ""
-    assert runner.invoke(app, arguments).stderr == ""
-    assert load_model(out, device="cpu").warning == ""
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--average", "mean"], "average"),
-        (["--minutes", "-1"], "minutes"),
-        (["--method", "ndlc"], "ndcl"),
-        (["--target", "9"], "--target"),
-        (["--set", "alpa=1"], "alpha"),
-    ],
-)
-def test_mistakes(vectors: Path, tmp_path: Path, flags: list[str], message: str) -> None:
-    failed = runner.invoke(app, ["fit", str(vectors), "--out", str(tmp_path / "f"), "-q", *flags])
-    assert isinstance(failed.exception, UsageError)
-    assert message in str(failed.exception)
-    assert not (tmp_path / "f").exists()
 
 
 @pytest.mark.parametrize(

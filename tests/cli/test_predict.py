@@ -64,13 +64,6 @@ def test_list_from_standard_input(digits_run: Path, folder: Path) -> None:
     assert "standard input" in str(empty.exception)
 
 
-def test_only_unreadable_inputs_fail(digits_run: Path, folder: Path) -> None:
-    failed = runner.invoke(app, ["predict", str(digits_run), str(folder / "bad.png"), "-q", "--device", "cpu"])
-    assert isinstance(failed.exception, LongshiftError)
-    assert failed.exit_code == 1
-    assert "bad.png" in failed.stderr
-
-
 def test_inputs_that_do_not_exist_fail_at_once(digits_run: Path, folder: Path) -> None:
     def failed(*inputs: str) -> str:
         found = runner.invoke(app, ["predict", str(digits_run), *inputs, "--device", "cpu"])
@@ -86,13 +79,6 @@ def test_inputs_that_do_not_exist_fail_at_once(digits_run: Path, folder: Path) -
     some_exist = runner.invoke(app, ["predict", str(digits_run), "qqq", str(folder), "-q", "--device", "cpu"])
     assert some_exist.exit_code == 0
     assert "qqq" in some_exist.stderr
-
-
-def test_an_empty_folder(digits_run: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    failed = runner.invoke(app, ["predict", str(digits_run), str(tmp_path / "empty")])
-    assert str(tmp_path / "empty") in str(failed.exception)
-    assert ".bmp" in str(failed.exception)
 
 
 def test_another_kind_of_table_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -131,24 +117,3 @@ def test_all_predictions_are_unsure_if_no_threshold_is_useful(digits_run: Path, 
     value = json.loads(runner.invoke(app, [*arguments, "--json", "--unsure", "0"]).stdout)
     assert not value["all_unsure"]
     assert not any(row["unsure"] for row in value["predictions"])
-
-
-def test_warnings_come_before_the_number_and_mark_it(digits_run: Path, folder: Path, tmp_path: Path) -> None:
-    model, page = tmp_path / "model", tmp_path / "site.html"
-    shutil.copytree(digits_run, model)
-    found = load_model(model, device="cpu")
-    pixels = torch.from_numpy(np.random.default_rng(0).integers(0, 255, (40, found.size, found.size, 3), np.uint8))
-    logits, features = found.outputs(pixels)
-    sites = ["a"] * 20 + ["b"] * 20
-    reference = make_reference(len(found.classes), logits.argmax(1).numpy(), features.numpy(), sites)
-    held = HeldOutSite("a", 0.1, Signals(200, 0.9, 0.9, 0.9, {"b": 0.0001}))
-    write_knowledge(model, SiteKnowledge((held,), reference), found.info.weights)
-    arguments = ["predict", str(model), str(folder), "-q", "--device", "cpu"]
-    shown = runner.invoke(app, [*arguments, "--page", str(page)])
-    assert shown.stdout.index("warning: ") < shown.stdout.index("Expected accuracy")
-    assert "unreliable" in page.read_text(encoding="utf-8")
-    asked = runner.invoke(app, [*arguments, "--json"])
-    assert "warning: " in asked.stderr
-    site = json.loads(asked.stdout)["site"]
-    assert site["unreliable"]
-    assert "distance" in site["wider_because"]

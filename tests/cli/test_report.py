@@ -89,49 +89,6 @@ def test_the_summary_comes_first_in_the_terminal(run: Run, measured: Path) -> No
         assert "In short" not in run("report", measured, *more)[1]
 
 
-@pytest.mark.slow
-def test_theory_beside_the_paper_and_length(run: Run, measured: Path, tmp_path: Path) -> None:
-    code, out, err = run("report", measured, "--table", "theory", "--compare", "paper", "--json")
-    assert (code, err) == (0, "")
-    found = json.loads(out)
-    assert found["left_out"] == {}
-    assert [table["name"] for table in found["tables"]] == ["theory-target-margin", "theory-posterior-target"]
-    cells = {(c["method"], c["measure"]): c["mean"] for c in found["tables"][1]["cells"]}
-    assert cells["posterior_target: published", "pearson"] == -0.889  # Tab. 11
-    assert cells["posterior_target: published", "n"] == 12
-    assert cells["posterior_target: all", "n"] == 12  # of 16 rows four are averaged weights
-    assert cells["posterior_target: within", "pearson"] < -0.9
-    code, out, _ = run("report", measured, "--table", "length")
-    assert code == 0
-    assert "+5.00" in out
-    page = tmp_path / "page.html"
-    code, _, err = run("report", measured, "--html", page, "--out", tmp_path / "tables", "--ranked", "all")
-    assert code == 0
-    assert {"theory.csv", "length.csv"} <= {p.name for p in (tmp_path / "tables").iterdir()}
-    html = page.read_text(encoding="utf-8")
-    assert 'id="theory"' in html
-    assert 'id="length"' in html
-
-
-@pytest.mark.slow
-def test_what_is_left_out_is_said_in_every_form(run: Run, runs: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    code, _, err = run("report", runs, "--html", page, "--out", tmp_path / "tables")
-    assert code == 0
-    texts = [err, page.read_text(encoding="utf-8"), (tmp_path / "tables" / "tables.md").read_text(encoding="utf-8")]
-    for text in texts:
-        assert "validation_curve" in text
-    code, out, _ = run("report", runs, "--json")
-    assert set(json.loads(out)["left_out"]) == {"theory", "length"}
-
-
-def test_out_writes_files(run: Run, runs: Path, tmp_path: Path) -> None:
-    code, _, err = run("report", runs, "--out", tmp_path / "tables", "--format", "markdown")
-    assert code == 0
-    assert "tables" in err
-    assert {p.name for p in (tmp_path / "tables").iterdir()} >= {"tables.md", "tables.tex", "average.csv", "runs.csv"}
-
-
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -167,12 +124,6 @@ def test_against_adds_a_table_and_draws_and_settings_narrow_all_of_them(run: Run
     assert "table-paired" in page.read_text()
 
 
-def test_no_such_path(run: Run, tmp_path: Path) -> None:
-    code, _, err = run("report", tmp_path / "nothing")
-    assert code == 2
-    assert "nothing" in err
-
-
 def test_html_from_a_folder_of_runs(run: Run, tmp_path: Path) -> None:
     write_run_folders(tmp_path / "runs", ("erm", "ndcl"))
     code, _, err = run("report", tmp_path / "runs", "--html", tmp_path / "out" / "page.html", "--selection", "last")
@@ -180,15 +131,6 @@ def test_html_from_a_folder_of_runs(run: Run, tmp_path: Path) -> None:
     assert "page.html" in err
     html = (tmp_path / "out" / "page.html").read_text(encoding="utf-8")
     assert "../runs/ndcl-0-Duality-0/result.json" in html
-
-
-@pytest.mark.slow
-def test_html_from_a_csv_has_tables_but_no_figures_of_runs(run: Run, runs: Path, tmp_path: Path) -> None:
-    code, _, _ = run("report", runs, "--html", tmp_path / "page.html")
-    assert code == 0
-    html = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "table-average-duality" in html
-    assert "result.json" not in html
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from longshift.cli.main import app
-from longshift.errors import LongshiftError, UsageError
+from longshift.errors import UsageError
 
 SMALL = (
     "--quick", "--steps", "2", "--trials", "1", "--method", "bsoftmax", "--method", "erm", "--target", "ink",
@@ -53,36 +53,6 @@ def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     listed = json.loads(call("totalheavytail", "--dry-run", "--json", *SMALL, "--out", str(tmp_path)).stdout)
     assert {item["run"]["steps"] for item in listed} == {2}
-
-
-@pytest.mark.slow
-def test_a_small_run_twice(tmp_path: Path) -> None:
-    arguments = ("resampling", "settings-duality", *SMALL, "--set", "lr=0.002", "--out", str(tmp_path))
-    first = call(*arguments)
-    assert first.exit_code == 0, first.output
-    assert {p.name for p in tmp_path.glob("resampling.*")} == {"resampling.md", "resampling.csv", "resampling.tex"}
-    assert {p.suffix for p in tmp_path.glob("settings-duality.*")} == {".png", ".svg", ".csv", ".md"}
-    results = sorted(tmp_path.glob("store/jobs/*/result.json"))
-    assert len(results) == 4
-    assert json.loads(results[0].read_text())["hparams"]["lr"] == 0.002
-    stamps = [path.stat().st_mtime_ns for path in results]
-    table = (tmp_path / "resampling.csv").read_bytes()
-    again = json.loads(call(*arguments, "--json").stdout)
-    assert [path.stat().st_mtime_ns for path in results] == stamps  # nothing ran again
-    assert (tmp_path / "resampling.csv").read_bytes() == table
-    assert set(again["files"]) == {"resampling", "settings-duality"}
-    state = json.loads(
-        call("--list", "resampling", "--json", *SMALL, "--set", "lr=0.002", "--out", str(tmp_path)).stdout
-    )
-    assert state["recipes"][0]["state"] == "done"
-
-
-@pytest.mark.slow
-def test_one_method_has_no_test(tmp_path: Path) -> None:
-    few = tuple(value if value != "bsoftmax" else "erm" for value in SMALL)
-    result = call("friedman", *few, "--out", str(tmp_path))
-    assert isinstance(result.exception, LongshiftError)
-    assert "friedman" in str(result.exception)
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,6 @@ def test_shrink_and_explicit_counts(tmp_path: Path) -> None:
     [
         (("show", "digits", "-t", "ink"), "--setting"),
         (("show", "digits", "-s", "Cross"), "--target"),
-        (("show", "digits", "-s", "Cros", "-t", "ink"), "Cross"),
-        (("show", "digits", "-s", "Cross", "-t", "inc"), "ink"),
-        (("show", "digits", "-s", "Cross", "-t", "ink", "--ratio", "0.2"), "0.2"),
-        (("make", "nowhere", "-s", "Cross", "-t", "ink"), "nowhere"),
     ],
 )
 def test_bad_usage(arguments: tuple[str, ...], named: str) -> None:

@@ -47,32 +47,6 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.slow
-def test_a_folder_to_suggest_from_that_does_not_exist_is_named(fitted: Path, tmp_path: Path) -> None:
-    images(tmp_path / "new_site", 40, 1, flat=True)
-    lost = ["suggest", str(fitted / "fit"), str(tmp_path / "new_sit"), "--out", str(tmp_path / "labels.csv"), "-q"]
-    error = runner.invoke(app, lost).exception
-    assert isinstance(error, LongshiftError)
-    assert "new_sit" in str(error)
-
-
-@pytest.mark.slow
-def test_the_page_of_a_site(fitted: Path, tmp_path: Path) -> None:
-    site = images(tmp_path / "new <site>", 40, 10, flat=True)
-    (site / "broken.png").write_bytes(b"no image")
-    page = tmp_path / "site.html"
-    shown = runner.invoke(app, ["predict", str(fitted / "fit"), str(site), "--page", str(page), "-q"])
-    assert shown.exit_code == 0, shown.output
-    text = page.read_text(encoding="utf-8")
-    assert "new &lt;site&gt;" in text
-    assert text.count("data:image/png") >= 24
-    assert "<b>: " not in text.replace("<b>: </b>", "")
-    assert "http://" not in text.replace("http://www.w3.org", "")
-    assert isinstance(
-        runner.invoke(app, ["predict", str(fitted / "fit"), str(site), "--page", "x.pdf"]).exception, UsageError
-    )
-
-
 @needs_browser
 @pytest.mark.slow
 def test_the_page_opens_in_a_browser_without_complaint(fitted: Path, tmp_path: Path) -> None:

@@ -52,9 +52,3 @@ def mistakes(command: str) -> list[str]:
 def test_commands_on_a_page_exist(page: Path) -> None:
     found = {command: wrong for command in commands(page.read_text(encoding="utf-8")) if (wrong := mistakes(command))}
     assert not found
-
-
-def test_an_unknown_verb_or_option_is_found() -> None:
-    page = "longshift is\nRun `longshift fitt x`.\n\n    longshift fit x --minuets 3  # --no\n\n"
-    page += "```bash\ncd x && longshift data inspect x --jason\n```\n"
-    assert [mistakes(command) for command in commands(page)] == [["--jason"], ["--minuets"], ["fitt"]]

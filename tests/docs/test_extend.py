@@ -59,13 +59,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_each_plugin_has_commands_that_use_it() -> None:
-    assert set(PLUGINS) == set(COMMANDS)
-    for title, commands in COMMANDS.items():
-        name = PLUGINS[title].splitlines()[0].removeprefix("# ")
-        assert all(line.startswith(f"longshift --plugin {name} ") for line in commands.splitlines()), title
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("title", PLUGINS)
 def test_the_commands_of_the_page_succeed(title: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,10 +47,3 @@ def test_files_in_the_map_exist() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     named = re.findall(r"`([\w/]+/[\w.]+\.(?:py|json|j2))", text)
     assert not [name for name in sorted(named) if not any((where / name).exists() for where in PLACES)]
-
-
-def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    page = tmp_path / "a.md"
-    links = "[a](b.md) [b](#one-heading-two) [c](#other) [d](https://example.org/x) [e](#no)"
-    page.write_text(f"# One heading: two\n{links}\n```\n# no\n```\n")
-    assert broken(page) == ["b.md", "#other", "#no"]

@@ -15,18 +15,12 @@ from mkdocs.structure.pages import Page
 
 from docs_build import hooks
 from docs_build.check_site import find_problems
-from docs_build.example_sections import rename_examples
 from longshift.cli.main import VERBS, app
 
 ROOT = Path(__file__).parents[2]
 CONFIG, FILES = MkDocsConfig(), Files([])
 PAGE = Page("a", File("guides/a.md", "docs", "site", use_directory_urls=False), CONFIG)
 NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
-
-
-def test_examples_are_shown_as_code() -> None:
-    text = "Do it.\n\nExample:\n    >>> f()  # Example: none\n"
-    assert rename_examples(text) == text.replace("\nExample:", "\nExamples:")
 
 
 def test_formulas_become_mathml() -> None:
@@ -94,13 +88,6 @@ def test_problems_of_a_site_are_found(tmp_path: Path, body: str, problem: str | 
     found = find_problems(make_site(tmp_path.resolve() / "site", body))
     assert len(found) == (problem is not None)
     assert all(str(problem) in line for line in found)
-
-
-def test_fonts_from_elsewhere_are_found(tmp_path: Path) -> None:
-    site = make_site(tmp_path.resolve() / "site", "")
-    (site / "site.css").write_text('@import "https://fonts.example.org/x";')
-    (problem,) = find_problems(site)
-    assert "https://fonts.example.org/x" in problem
 
 
 def test_every_page_is_in_the_navigation_once() -> None:

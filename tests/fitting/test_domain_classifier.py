@@ -7,7 +7,6 @@ import pickletools
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -67,16 +66,6 @@ def test_the_domains_reach_the_method() -> None:
     assert len(without.model_.info.counts) == 1
 
 
-@pytest.mark.slow
-def test_the_same_random_state_gives_the_same_model() -> None:
-    X, y, d = samples()
-    first, second, third = (
-        DomainClassifier(**{**SMALL, "random_state": seed}).fit(X, y, domains=d).predict_proba(X) for seed in (3, 3, 4)
-    )
-    assert np.array_equal(first, second)
-    assert not np.array_equal(first, third)
-
-
 def test_a_pickle_holds_safetensors_and_no_torch_objects() -> None:
     X, y, d = samples()
     model = DomainClassifier(**SMALL).fit(X, y, domains=d)
@@ -112,13 +101,6 @@ def test_a_pickle_of_a_missing_gpu_is_loaded_on_the_cpu() -> None:
         again = pickle.loads(stored)
     assert again.device == "cuda:99"
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-def test_joblib_keeps_it_in_a_file(tmp_path: Any) -> None:
-    X, y, _ = samples()
-    model = DomainClassifier("erm", **SMALL).fit(X, y)
-    joblib.dump(model, tmp_path / "model.joblib")
-    assert np.array_equal(joblib.load(tmp_path / "model.joblib").predict(X), model.predict(X))
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from longshift.fitting.run import folder_name
 from longshift.inference import evaluate, predict
 from longshift.io import read_json
 from longshift.progress import Tick
-from longshift.training import Interrupted, Trainer, features as feature_cache
+from longshift.training import Interrupted, features as feature_cache
 from tests.fitting.colored_sites import COLORS, COUNTS, QUICK, sites
 from tests.report.chromium import needs_browser, open_page
 from tests.training.frozen import small_weights
@@ -111,35 +110,6 @@ def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> 
     assert len(done.summary.findings) <= 6
 
 
-@pytest.mark.slow
-def test_an_interrupted_fit_resumes_to_the_same_numbers(data: Path, whole: FitResult, tmp_path: Path) -> None:
-    asked = iter([False] * (72 + 18))  # once an image that is looked at, then once a step: it stops in run 2 of 4
-    with pytest.raises(Interrupted, match="run 2 of 4"):
-        fit(data, out=tmp_path / "fit", stop=lambda: next(asked, True), **QUICK)
-    first = (tmp_path / "fit" / "sites" / "erm-1-north" / "result.json").read_bytes()
-    steps = Steps()
-    resumed = fit(data, out=tmp_path / "fit", bar=steps.bar, **QUICK)
-    assert (tmp_path / "fit" / "sites" / "erm-1-north" / "result.json").read_bytes() == first
-    assert steps.total == steps.done == 36  # the finished run is not counted, the half of the next one is
-    assert resumed.summary.to_json() == whole.summary.to_json()
-    weights = [(folder / "final" / "model.safetensors").read_bytes() for folder in (whole.folder, resumed.folder)]
-    assert weights[0] == weights[1]
-
-
-@pytest.mark.slow
-def test_another_fit_in_the_same_folder_is_refused(data: Path, tmp_path: Path) -> None:
-    fit(data, out=tmp_path / "fit", target="west", **QUICK)
-    with pytest.raises(LongshiftError, match="train_seed"):
-        fit(data, out=tmp_path / "fit", target="west", train_seed=1, **QUICK)
-    fit(f"{data}/", out=tmp_path / "fit", target="west", **QUICK)  # a slash at the end is no change
-    copy = shutil.copytree(data, tmp_path / "copy")
-    done = fit(copy, out=tmp_path / "other", target="west", **QUICK)
-    assert [score.site for score in done.summary.own] == ["west"]
-    (copy / "west" / "red" / "0.png").unlink()
-    with pytest.raises(LongshiftError, match="changed"):
-        fit(copy, out=tmp_path / "other", target="west", **QUICK)
-
-
 def test_runs_share_the_minutes_and_keep_their_best_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock that each look moves by a tenth of a second, 4 runs have 15 s each and end before 1,000 steps."""
     now = itertools.count()
@@ -201,16 +171,6 @@ def test_mistakes_are_found_before_an_image_is_opened(
     with pytest.raises(UsageError, match=name):
         fit(data, out=tmp_path / "fit", **{**QUICK, **options})
     assert not (tmp_path / "fit").exists()  # the right command must not meet "holds another fit"
-
-
-def test_weights_of_another_network_are_found_first(data: Path, tmp_path: Path) -> None:
-    import torch
-    from safetensors.torch import save_file
-
-    save_file({"x": torch.zeros(1)}, tmp_path / "w.safetensors")
-    with pytest.raises(LongshiftError, match="backbone"):
-        fit(data, out=tmp_path / "fit", weights=tmp_path / "w.safetensors", backbone="resnet10t", **QUICK)
-    assert not (tmp_path / "fit").exists()
 
 
 def test_a_stop_while_looking(data: Path, tmp_path: Path) -> None:
@@ -282,37 +242,6 @@ def test_a_given_style_is_used_and_not_that_of_compared_methods(gray: Path, tmp_
     }
     assert {style for name, style in styles.items() if name.startswith(("erm", "bsoftmax"))} == {None}
     assert styles["final"] == "amplitude"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("lost", "after", "kept"), [({"both"}, 0, "none"), ({"none"}, 2, "both"), ({"none", "both"}, 0, None)]
-)
-def test_a_style_that_diverges_loses(
-    gray: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: set[str], after: int, kept: str | None
-) -> None:
-    class Diverging(Trainer):
-        """Runs with these styles diverge where "south" is held out."""
-
-        def _evaluate(self) -> None:
-            style = self.config.style_config()
-            drawn = style.mix if style else "none"
-            if drawn in lost and self.config.target == "south" and self.progress.step > after:
-                self.progress.diverged_at = self.progress.step
-            else:
-                super()._evaluate()
-
-    monkeypatch.setattr(run, "Trainer", Diverging)
-    if kept is None:
-        with pytest.raises(LongshiftError, match="south"):
-            fit(gray, out=tmp_path / "fit", **LARGE)
-        return
-    steps = Steps()
-    done = fit(gray, out=tmp_path / "fit", bar=steps.bar, **LARGE)
-    assert done.summary.style
-    assert (done.summary.style.style, done.summary.style.diverged) == (kept, ("south",))
-    assert read_json(tmp_path / "fit" / "final" / "result.json")["run"]["style"]["mix"] == kept
-    assert steps.done == steps.total
 
 
 @pytest.mark.slow

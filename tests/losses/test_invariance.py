@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -24,7 +22,6 @@ from longshift.losses import (
     VRExPenalty,
     head_gradient_variance,
     irm_penalty,
-    prototype_alignment,
     spread,
 )
 from longshift.losses.boda import group_means
@@ -249,40 +246,6 @@ def test_boda_replaces_centroids_first_and_averages_afterwards() -> None:
     assert boda.seen.any(1).tolist() == [True, False, True]
     assert sorted(boda.state_dict()) == ["centroids", "seen"]
     assert float(boda(x, Y, D)) > 0
-
-
-def test_alignment_is_the_function() -> None:
-    p = features(3).softmax(1)
-    torch.testing.assert_close(PrototypeAlignment()(p, Y, D), prototype_alignment(p, Y, D))
-    released = PrototypeAlignment(alignment="released")
-    torch.testing.assert_close(released(p, Y, D), prototype_alignment(p, Y, D, released=True))
-
-
-@pytest.mark.parametrize("name", ["coral", "mmd", "irm", "vrex", "fishr", "boda", "alignment"])
-def test_gradients_are_finite(name: str) -> None:
-    head = nn.Linear(4, 3).double()
-    x = features().requires_grad_()
-
-    boda = BoDALoss([[4, 2, 2], [0, 1, 1], [9, 3, 3]], 4).double()
-    boda.update(x.detach() + 0.1, Y, D)  # without centroids it is zero
-
-    def loss(x: Tensor) -> Tensor:
-        logits = head(x)
-        values: dict[str, Callable[[], Tensor]] = {
-            "coral": lambda: CORALLoss(3)(x, D),
-            "mmd": lambda: MMDLoss(3)(x, D),
-            "irm": lambda: IRMPenalty(3)(logits, Y, D),
-            "vrex": lambda: VRExPenalty(3)(cross_entropy(logits, Y, reduction="none"), D),
-            "fishr": lambda: FishrPenalty(3, 3, 4).double()(x, logits, Y, D),
-            "boda": lambda: boda(x, Y, D),
-            "alignment": lambda: PrototypeAlignment()(logits.softmax(1), Y, D),
-        }
-        return values[name]()
-
-    value = loss(x)
-    (gradient,) = torch.autograd.grad(value, x)
-    assert torch.isfinite(gradient).all()
-    assert gradient.abs().max() > 0
 
 
 def test_errors_name_what_was_expected() -> None:

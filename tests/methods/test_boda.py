@@ -21,16 +21,6 @@ def test_features_are_wanted_at_multiples_of_the_frequency_but_not_at_the_start(
     assert [step for step in range(8) if method.wants_features(step)] == [2, 4, 6]
 
 
-def test_centroids_are_replaced_first_and_averaged_afterwards() -> None:
-    method = made(Tiny(classes=2, domains=2))
-    y, d = torch.tensor([0, 0, 1, 0, 1]), torch.tensor([0, 0, 0, 1, 1])
-    first = torch.arange(5.0)[:, None].expand(5, FEATURES)
-    method.receive_features(first, y, d)
-    assert method.boda.centroids[..., 0].tolist() == [[0.5, 2.0], [3.0, 4.0]]
-    method.receive_features(first + 8, y, d)
-    assert method.boda.centroids[..., 0].tolist() == [[6.5, 8.0], [9.0, 10.0]]
-
-
 def test_a_group_that_comes_late_is_not_averaged_with_nothing() -> None:
     method = made(Tiny(classes=2, domains=2))
     method.receive_features(torch.full((2, FEATURES), 4.0), torch.tensor([0, 1]), torch.tensor([0, 0]))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from longshift.methods import MethodConfig, get_method, hyper_parameter_rows
-from results.methods_page import COLUMNS, methods_page
+from longshift.methods import get_method, hyper_parameter_rows
 
 
 def test_search_and_allowed_values_have_a_column_each() -> None:
@@ -14,11 +13,3 @@ def test_search_and_allowed_values_have_a_column_each() -> None:
         ("shared_lambda", "false", "not searched", "true or false"),
     ):
         assert rows[name][:3] == (default, search, allowed)
-
-
-def test_the_page_has_all_columns() -> None:
-    page = methods_page()
-    tables = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
-    assert {len(cells) for cells in tables if cells[0].strip("| `") in MethodConfig.hyper_parameters()} == {
-        len(COLUMNS)
-    }

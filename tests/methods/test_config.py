@@ -1,4 +1,4 @@
-"""Defaults and search spaces as published with the reference code, for the methods not pinned elsewhere."""
+"""Defaults and search spaces as published with the reference code."""
 
 from __future__ import annotations
 
@@ -39,6 +39,27 @@ OWN: dict[str, dict[str, tuple[float, str]]] = {
         "rho": (0.05, "10^U(-2, -0.5)"), "lambda_adv": (0.1, "10^U(-2, 0)"), "lambda_ent": (0.1, "10^U(-2, 0)"),
         "lambda_square": (0.1, "10^U(-2, 0)"),
     },
+    "irm": {"irm_lambda": (1e2, "10^U(-1, 5)"), "anneal": (500, "int(10^U(0, 4))")},
+    "vrex": {"vrex_lambda": (10.0, "10^U(-1, 5)"), "anneal": (500, "int(10^U(0, 4))")},
+    "groupdro": {"eta": (1e-2, "10^U(-3, -1)")},
+    "coral": {"gamma": (1.0, "10^U(-1, 1)")},
+    "mmd": {"gamma": (1.0, "10^U(-1, 1)")},
+    "fishr": {
+        "fishr_lambda": (1000.0, "10^U(1, 4)"), "anneal": (1500, "int(U(0, 5000))"), "ema": (0.95, "U(0.9, 0.99)"),
+    },
+    "eqrm": {
+        "quantile": (0.75, "U(0.5, 0.99)"), "burnin": (2500, "int(10^U(2.5, 3.5))"), "eqrm_lr": (1e-6, "10^U(-7, -5)"),
+    },
+    "rdm": {
+        "lr": (5e-5, "10^U(-4.5, -4)"), "weight_decay": (0.0, "10^U(-8, -5)"), "dropout": (0.0, "one of 0.0, 0.003"),
+        "anneal": (1500, "int(U(800, 2700))"), "variance_weight": (0.004, "U(0.001, 0.007)"),
+        "rdm_lr": (1.5e-5, "U(8e-06, 2e-05)"),
+    },
+    "tcri": {
+        "alpha": (1.0, "10^U(-2, 1)"), "beta": (1.0, "10^U(-1, 2)"), "anneal": (500, "int(10^U(0, 4))"),
+    },
+    "focal": {"gamma": (1.0, "10^U(-0.30103, 0.69897)")},
+    "ldam": {"max_m": (0.5, "10^U(-1, -0.1)"), "scale": (30.0, "one of 10.0, 30.0")},
 }  # fmt: skip
 
 

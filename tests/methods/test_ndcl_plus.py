@@ -11,18 +11,13 @@ import torch
 from torch import Tensor
 
 from longshift.errors import ConfigError, LongshiftError
-from longshift.inference import evaluate
 from longshift.methods import all_methods, get_method, methods_without_presets, registry
-from longshift.report.titles import is_variant, method_title
 from longshift.rng import HostDraws
-from longshift.training.interrupt import Interrupted
 from longshift.training.run_config import RunConfig
-from longshift.training.task import make_task
-from longshift.training.trainer import Trainer
 from tests.losses.loops import similarity
 from tests.methods.tiny import Tiny
 from tests.sweep.small import small_plan
-from tests.training.small_runs import CPU, config, train
+from tests.training.small_runs import config, train
 
 VALUES: dict[str, Any] = {"prior": "domain", "weights": "none", "alpha": 0.0}
 STYLE: dict[str, Any] = {"mix": "both", "share": 0.5}
@@ -56,12 +51,6 @@ def test_the_loss_is_balanced_softmax_by_domain_and_alignment(beta: float) -> No
     if beta:
         expected = expected + beta * alignment(logits.softmax(1), batch.y.tolist(), batch.d.tolist())
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_without_alignment_it_trains_the_weights_of_balanced_softmax() -> None:
-    plus = Tiny().trained("ndcl_plus", values={"beta": 0.0}).network.state_dict()
-    for name, value in Tiny().trained("bsoftmax").network.state_dict().items():
-        torch.testing.assert_close(plus[name], value, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -120,17 +109,6 @@ def test_all_means_methods_and_a_preset_is_named(tmp_path: Path) -> None:
     assert set(all_methods()) - set(methods_without_presets()) == {"ndcl_plus"}
 
 
-def test_a_sweep_with_the_values_as_a_variant_has_its_runs(tmp_path: Path) -> None:
-    variants = [{"name": "written out", "method": "ndcl", "hparams": VALUES}]
-    plan = small_plan(tmp_path, methods=["ndcl_plus"], variants=variants, trials=1, draws=1)
-    assert len(plan.runs) * 2 == len(plan.jobs)
-
-
-def test_in_tables_it_stands_with_ndcl() -> None:
-    assert is_variant("ndcl_plus")
-    assert (method_title("ndcl_plus"), method_title("ndcl_plus+ema")) == ("NDCL-plus", "NDCL-plus + EMA")
-
-
 @pytest.mark.parametrize("spelled", ["NDCL_Plus", "NDCL-plus", "ndcl_plus"])
 def test_however_it_is_spelled_it_has_one_name_in_results(spelled: str) -> None:
     assert config(method=spelled).method == "ndcl_plus"
@@ -150,18 +128,6 @@ def test_overrides_and_variants_of_the_preset(tmp_path: Path) -> None:
 def test_a_variant_cannot_take_a_name_or_title_of_a_method(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         small_plan(tmp_path, methods=["erm"], variants=[{"name": name, "method": "ndcl"}])
-
-
-@pytest.mark.slow
-def test_a_run_of_the_preset_goes_on_as_ndcl_and_its_model_loads(tmp_path: Path) -> None:
-    plus, ndcl = config(method="ndcl_plus", steps=4), config(method="ndcl", hparams=VALUES, steps=4)
-    trainer = Trainer(plus, make_task(plus), tmp_path / "run", CPU, stop=lambda: trainer.progress.step >= 3)
-    with pytest.raises(Interrupted):
-        trainer.run()
-    resumed = train(ndcl, tmp_path / "run")
-    whole = train(plus, tmp_path / "whole")
-    assert resumed["selected"] == whole["selected"]
-    assert evaluate(tmp_path / "whole", ["target"], runtime=CPU)["agrees"]
 
 
 def test_a_preset_has_nothing_of_its_own_but_defaults() -> None:

@@ -14,7 +14,6 @@ import torch
 from safetensors.torch import save_file
 
 from longshift.errors import LongshiftError
-from longshift.fitting import network_choice as fit_network
 from longshift.nn import sources as pretrained
 from longshift.nn.backbones import make_backbone
 
@@ -50,10 +49,6 @@ def test_without_internet_the_way_out_is_named(name: str, host: str, calls: list
     assert not pretrained.weights_available(name)
     make_backbone(name)  # from nothing: nobody is asked
     assert len(calls) == 2
-
-
-def test_fit_asks_the_same_question() -> None:
-    assert vars(fit_network)["weights_available"] is pretrained.weights_available
 
 
 def test_a_host_that_answers_is_enough(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.report.kinds import build_tables
+from longshift.report.titles import method_title
 from longshift.sweep import (
     BadResult,
     as_frame,
@@ -175,4 +176,4 @@ def test_a_run_with_averaging_is_two_rows(tmp_path: Path) -> None:
         assert frame.loc[name, "selected_step"] == result[part]["step"]
     assert frame["fingerprint"]["erm"] == frame["fingerprint"]["erm+ema"]
     (table, *_) = build_tables(collect(tmp_path / "runs"), ("average",))
-    assert [row.title for row in table.rows] == ["ERM", "ERM + EMA", "BSoftmax"]
+    assert [row.title for row in table.rows] == ["ERM", method_title("erm+ema"), "BSoftmax"]
