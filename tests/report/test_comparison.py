@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from longshift.report.comparison import RankAgreement, compare, published, rank_correlation
+from longshift.report.comparison import compare, published, rank_correlation
 from longshift.report.kinds import build_tables
 from longshift.sweep import as_frame
 from tests.report.fake import METHODS, row
@@ -45,7 +45,7 @@ def test_differences_and_order() -> None:
     assert worst.rows[0].cells[1].text == "60.0"
     assert "mine" in beside.notes[0]
     assert (facts.close, facts.numbers) == (4, 20)
-    assert facts.orders == (RankAgreement("PACS, Duality", 4, float(rho), float(tau)),)
+    assert facts.orders == (first,)
 
 
 def test_settings_that_only_one_side_has() -> None:

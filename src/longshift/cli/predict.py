@@ -72,14 +72,11 @@ def predict(
     from longshift.io import refuse_overwrite, require_writable, write_json, write_text
     from longshift.text import some
 
-    if out is not None and out.suffix.lower() not in (".csv", ".json"):
-        raise UsageError(f"--out: expected a file that ends with .csv or .json, got {out}")
-    if out is not None:
-        require_writable(out)
-    if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"--page: expected a file that ends with .html, got {page}")
-    if page is not None:
-        require_writable(page)
+    for option, file, suffixes in (("--out", out, (".csv", ".json")), ("--page", page, (".html", ".htm"))):
+        if file is not None:
+            if file.suffix.lower() not in suffixes:
+                raise UsageError(f"{option}: expected a file that ends with {' or '.join(suffixes)}, got {file}")
+            require_writable(file)
     items = [line for item in images for line in (_lines() if item == "-" else [item])]
     if not items:
         raise LongshiftError(

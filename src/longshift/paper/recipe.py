@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy.typing as npt
 import pandas as pd
 
 from longshift.analysis import DomainOutputs
@@ -92,19 +91,14 @@ class Results:
         """Its evaluations along the way."""
         return read_metrics(RunFolder(self.workspace.store.job(fingerprint)))
 
-    def predictions(self, fingerprint: str) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of a run's predictions.npz."""
-        path = predictions_file(self.workspace, fingerprint)
-        if path is None:
-            raise LongshiftError(f"{self.name(fingerprint)}: its predictions were not kept")
-        return read_predictions(path)
-
     def outputs(
         self, fingerprint: str, parts: Sequence[str] = ("validation", "test")
     ) -> tuple[tuple[DomainOutputs, ...], DomainOutputs]:
         """What the model says on the held-out samples of each source, and on the target."""
-        names = self.workspace.manifest.domain_names
-        return domain_predictions(self.predictions(fingerprint), self.name(fingerprint), names, parts)
+        path, name = predictions_file(self.workspace, fingerprint), self.name(fingerprint)
+        if path is None:
+            raise LongshiftError(f"{name}: its predictions were not kept")
+        return domain_predictions(read_predictions(path), name, self.workspace.manifest.domain_names, parts)
 
 
 def read_results(workspace: Workspace, jobs: Iterable[Job]) -> Results:

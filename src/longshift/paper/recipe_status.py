@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from longshift.errors import LongshiftError
 from longshift.io import read_json, write_json
 from longshift.paper.recipe import Recipe, read_results
 from longshift.paper.workspace import Workspace
@@ -106,10 +105,8 @@ def _is_open(state: JobState) -> bool:
 
 def read_ledger(workspace: Workspace) -> dict[str, Any]:
     """What was made of which runs."""
-    try:
-        found: dict[str, Any] = read_json(workspace.out / "made.json")
-    except LongshiftError:
-        return {}
+    path = workspace.out / "made.json"
+    found: dict[str, Any] = read_json(path) if path.exists() else {}
     return found
 
 

@@ -78,11 +78,6 @@ class Workspace:
     named: dict[tuple[Any, ...], Job] = field(default_factory=dict)  # recipes share runs, and naming one takes a while
 
     @property
-    def data(self) -> str:
-        """The dataset as it was named."""
-        return self.dataset.data
-
-    @property
     def manifest(self) -> Manifest:
         """The samples of the dataset."""
         return self.dataset.manifest

@@ -1,5 +1,4 @@
 from .comparison import (
-    Comparison as Comparison,
     Published as Published,
     PublishedCorrelation as PublishedCorrelation,
     compare as compare,
@@ -50,7 +49,6 @@ from .html_page import (
     join_html as join_html,
     paragraphs as paragraphs,
     run_section as run_section,
-    table_section as table_section,
     write_page as write_page,
 )
 from .kinds import (
@@ -65,7 +63,7 @@ from .kinds import (
     with_spread_note as with_spread_note,
     worst_tables as worst_tables,
 )
-from .ranking import RANKED_ROWS as RANKED_ROWS, common_trials as common_trials, rank_methods as rank_methods
+from .ranking import common_trials as common_trials, rank_methods as rank_methods
 from .runs import (
     MissingRuns as MissingRuns,
     Record as Record,
@@ -82,13 +80,8 @@ from .sections import (
     class_section as class_section,
     confusion_section as confusion_section,
     confusions_by_target as confusions_by_target,
-    length_section as length_section,
-    margin_section as margin_section,
-    rank_section as rank_section,
     report_page as report_page,
-    setting_section as setting_section,
     split_section as split_section,
-    theory_section as theory_section,
     validation_section as validation_section,
 )
 from .summary_facts import findings as findings, report_facts as report_facts

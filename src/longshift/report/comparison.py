@@ -54,16 +54,6 @@ def published(
 
 
 @dataclass(frozen=True)
-class RankAgreement:
-    """Rank correlation of the methods' averages at one place with the published ones."""
-
-    place: str
-    methods: int
-    spearman: float
-    kendall: float
-
-
-@dataclass(frozen=True)
 class Comparison:
     """What a comparison with published numbers found.
 
@@ -71,7 +61,7 @@ class Comparison:
         against: The published numbers.
         numbers: How many numbers were compared; 0 if there is none in common.
         close: How many of them lie within one point.
-        orders: Whether the methods come in the same order, by dataset and setting.
+        orders: Rows of the agreement of averages: whether the methods come in the same order, by dataset and setting.
         measured: The pairs of dataset and setting that were measured.
         backbones: What the runs were measured with.
     """
@@ -79,7 +69,7 @@ class Comparison:
     against: Published
     numbers: int
     close: int
-    orders: tuple[RankAgreement, ...]
+    orders: tuple[TableRow, ...]
     measured: tuple[tuple[str, str], ...]
     backbones: tuple[str, ...] = ()
 
@@ -105,7 +95,8 @@ def compare(
     differences = [cell.value for table in found for row in table.rows for cell in row.cells[2::3]]
     shown = [abs(round(value, 1)) for value in differences if value is not None]
     close = sum(value <= 1 for value in shown)
-    facts = Comparison(against, len(shown), close, tuple(_orders(agreement)), here, tuple(backbones))
+    orders = tuple(row for row in agreement if row.title.endswith(": Average") and row.cells[3].value is not None)
+    facts = Comparison(against, len(shown), close, orders, here, tuple(backbones))
     if not found:
         return [], facts
     titles = ("methods (n)", "mean difference", "mean |difference|", "Spearman", "Kendall")
@@ -114,15 +105,6 @@ def compare(
     title, caption = f"Agreement with {against.source}", words("agreement_caption")
     summary = Table("agreement", "agreement", title, heads, tuple(agreement), caption, head="Column")
     return [summary, *found], facts
-
-
-def _orders(agreement: Sequence[TableRow]) -> Iterator[RankAgreement]:
-    """Of the methods' averages, setting by setting."""
-    for row in agreement:
-        place, _, column = row.title.rpartition(": ")
-        methods, rho, tau = (row.cells[j].value for j in (0, 3, 4))
-        if column == "Average" and methods is not None and rho is not None and tau is not None:
-            yield RankAgreement(place, int(methods), rho, tau)
 
 
 def _place(column: Column) -> tuple[str, str]:

@@ -65,7 +65,6 @@ NARROW = 20  # classes whose confusions fit into half the page
 POINTS = 101  # of a curve of margins
 SHOWN = 2  # training sets side by side; the others are folded away
 THEORY_DRAWN = ("posterior_target", "target_margin")
-COMPARED = {"agreement": "Agreement with published numbers", "paper": "Comparison with published numbers"}
 
 
 def report_page(
@@ -97,7 +96,8 @@ def report_page(
     records = read_records(chosen, runs.folders, methods)
     compared = words("comparison", facts=comparison) if comparison else ""
     titles = {kind.name: (kind.title, kind.intro) for kind in table_kinds()}
-    titles |= {"agreement": (COMPARED["agreement"], compared), "paper": (COMPARED["paper"], "")}
+    titles |= {"agreement": ("Agreement with published numbers", compared)}
+    titles |= {"paper": ("Comparison with published numbers", "")}
     sections = []
     for kind, (title, intro) in titles.items():
         own = [table for table in tables if table.kind == kind]
