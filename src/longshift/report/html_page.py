@@ -85,7 +85,7 @@ def write_page(page: Page, path: Path) -> None:
 
 def figure(drawing: Drawing, caption: str = "") -> Markup:
     """Return a drawing with a caption, in a frame that scrolls sideways on narrow screens."""
-    return fragment("figure.html.j2", svg=drawing.svg(), caption=caption)
+    return fragment("figure.html.j2", svg=drawing.svg(caption), caption=caption)
 
 
 def paragraphs(*texts: str) -> Markup:

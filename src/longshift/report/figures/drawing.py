@@ -150,8 +150,11 @@ class Drawing:
         artist.set_gid(name)
         self.tips[name] = texts
 
-    def svg(self) -> Markup:
-        """Return the `svg` element of a page: colors and font are those of the page, all names are escaped."""
+    def svg(self, caption: str = "") -> Markup:
+        """Return the `svg` element of a page: colors and font are those of the page, all names are escaped.
+
+        The caption tells the ids of equal drawings on one page apart.
+        """
         raw = io.BytesIO()
         with self._rendering(**{"svg.fonttype": "none"}):
             self.figure.patch.set_visible(False)
@@ -159,7 +162,7 @@ class Drawing:
             self.figure.patch.set_visible(True)
         root = ElementTree.fromstring(raw.getvalue())
         width, height = (float(number) for number in root.attrib["viewBox"].split()[2:])
-        body = _Writer(self.tips, hashlib.sha256(raw.getvalue()).hexdigest()[:8]).children(root)
+        body = _Writer(self.tips, hashlib.sha256(raw.getvalue() + caption.encode()).hexdigest()[:8]).children(root)
         return Markup(
             f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-label={quoteattr(self.label)} '
             f'style="stroke-linejoin:round;min-width:{self.least}px;max-width:{1.25 * width:g}px">{body}</svg>'
