@@ -6,7 +6,6 @@ import math
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -196,21 +195,6 @@ def test_a_drawing_becomes_the_same_file_again(tmp_path: Path) -> None:
     assert b"var(--" not in (tmp_path / "a.svg").read_bytes()
     with Image.open(tmp_path / "a.png") as image:
         assert image.getpixel((0, 0)) == (255, 255, 255, 255)
-
-
-def test_threads_may_draw_at_the_same_time() -> None:
-    made: dict[int, str] = {}
-
-    def draw(i: int) -> None:
-        made[i] = str(line_chart([Line("A", [0, 1], [0.1, 0.5])], "step", "accuracy").svg())
-
-    threads = [threading.Thread(target=draw, args=(i,)) for i in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(made) == 3
-    assert len(set(made.values())) == 1
 
 
 def test_names_are_text_and_never_formulas() -> None:

@@ -87,20 +87,20 @@ def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "counts", "few", "rare", "unsure"),
+    ("row", "counts", "rare", "unsure"),
     [
-        ([1, 0, 1], (90, 90, 90), False, False, True),
-        ([80, 0, 10], (90, 90, 9), True, True, False),
-        ([80, 0, 10], (9, 9, 8), True, True, False),
-        ([80, 0, 10], (2, 2, 2), True, False, False),
-        ([80, 0, 10], (4, 6, 9), True, False, False),  # the largest class, though small
-        ([80, 0, 10], (90, 90, 90), False, False, False),
+        ([1, 0, 1], (90, 90, 90), False, True),
+        ([80, 0, 10], (90, 90, 9), True, False),
+        ([80, 0, 10], (9, 9, 8), True, False),
+        ([80, 0, 10], (2, 2, 2), False, False),
+        ([80, 0, 10], (4, 6, 9), False, False),  # the largest class, though small
+        ([80, 0, 10], (90, 90, 90), False, False),
     ],
 )
-def test_why_a_class_may_be_weak(row: list[int], counts: tuple[int, ...], few: bool, rare: bool, unsure: bool) -> None:
+def test_why_a_class_may_be_weak(row: list[int], counts: tuple[int, ...], rare: bool, unsure: bool) -> None:
     (weak,) = weak_classes([made_up("a", [[90, 0, 0], [0, 90, 0], row], counts=counts)])
     assert (weak.count.name, weak.weak) == ("owl", True)
-    assert (weak.few, weak.rare, weak.unsure, weak.low_at) == (few, rare, unsure, None)
+    assert (weak.rare, weak.unsure, weak.low_at) == (rare, unsure, None)
 
 
 def test_where_a_class_is_weak() -> None:
@@ -170,7 +170,6 @@ def test_domains() -> None:
     assert (alone.kind, alone.runs, alone.count) == ("only", 1, CorrectCount("b", 28, 30))
     assert alone.interval == share_interval(28 / 30, 30)
     assert alone.mistakes == (CorrectCount("cat", 9, 10), CorrectCount("dog", 9, 10))
-    assert alone.worst_source == ("elsewhere", 0.5)
     (noisy,) = weak_domains([made_up("a", bad), made_up("b", good)])
     assert (noisy.name, noisy.kind, noisy.unsure) == ("a", "hard", True)
     (hard,) = weak_domains([made_up("a", [[10 * n for n in row] for row in bad]), made_up("b", good)])

@@ -58,7 +58,6 @@ class Lead:
     stderr: float | None  # over trials; None with one trial
     p: float | None  # of a paired t-test over trials
     other_stderr: float | None  # of the other method's own mean
-    whole: bool  # whether all ranked runs of both are in it: a trial that lacks some cases is not
 
     @property
     def sure(self) -> bool:
@@ -238,6 +237,5 @@ def _lead(ranked: pd.DataFrame, first: str, second: str) -> Lead | None:
         varies = np.ptp(np.round(values, 12)) > 0  # more than by rounding errors
         p = float_or_none(stats.ttest_1samp(values, 0.0).pvalue) if varies else same
     theirs = other.reindex_like(gap).where(gap.notna()).mean()
-    whole = all(table.notna().sum().sum() == gap.notna().sum().sum() for table in (one, other))
     stderr = float_or_none(standard_error(by_trial, ddof=1))
-    return Lead(float(values.mean()), stderr, p, float_or_none(standard_error(theirs)), whole)
+    return Lead(float(values.mean()), stderr, p, float_or_none(standard_error(theirs)))

@@ -108,8 +108,7 @@ class WeakClass:
         taken_for: The classes it is most often taken for, with the share of its samples.
         unsure: Whether its samples are too few to show that it is weak.
         low_at: Where it is clearly weaker than at the other targets.
-        few: Whether its training samples are few.
-        rare: Whether they are fewer than those of other classes, which may explain its accuracy.
+        rare: Whether its training samples are few and fewer than usual, which may explain its accuracy.
     """
 
     count: CorrectCount
@@ -123,7 +122,6 @@ class WeakClass:
     taken_for: tuple[tuple[str, float], ...] = ()
     unsure: bool = False
     low_at: CorrectCount | None = None
-    few: bool = False
     rare: bool = False
 
 
@@ -139,7 +137,6 @@ class WeakDomain:
         count: Its samples in all of them.
         interval: Of its accuracy, by the number of samples; None with several runs.
         mistakes: The classes with the most mistakes there.
-        worst_source: The training domain with the lowest accuracy on held-out samples, and that accuracy.
         unsure: Whether its samples are too few to show that it is hard.
     """
 
@@ -150,7 +147,6 @@ class WeakDomain:
     count: CorrectCount
     interval: tuple[float, float] | None
     mistakes: tuple[CorrectCount, ...]
-    worst_source: tuple[str, float] | None
     unsure: bool
 
 
@@ -174,16 +170,15 @@ def weak_classes(records: Sequence[Record], most: int = MOST_CLASSES) -> list[We
         mean, places, wrong = float(trained[:, k].mean()), _by_target(records, k), confusion[k].copy()
         wrong[k] = 0
         taken = [int(j) for j in np.argsort(-wrong, kind="stable")[:3] if wrong[j]]
-        few = mean < ENOUGH
         found.append(
             WeakClass(
                 count, learned=True, weak=bool(weak), trials=trials, trained=mean, usual=usual, places=tuple(places),
                 interval=share_interval(count.share, count.samples) if trials == 1 else None,
                 taken_for=tuple((classes[j], float(wrong[j]) / count.samples) for j in taken),
                 unsure=bool(weak) and _within_noise(count.share, count.samples / trials, known),
-                low_at=low_place(places, trials), few=few,
+                low_at=low_place(places, trials),
                 # A shortage that the other classes share does not explain why this one is weak.
-                rare=mean < usual and (few or mean < usual / 2),
+                rare=mean < usual and mean < max(ENOUGH, usual / 2),
             )
         )  # fmt: skip
     return found
@@ -205,14 +200,10 @@ def weak_domains(records: Sequence[Record]) -> list[WeakDomain]:
         count = CorrectCount(names[k], int(np.trace(confusion)), int(confusion.sum()))
         rows = [CorrectCount(runs[0].classes[j], int(r[j]), int(r.sum())) for j, r in enumerate(confusion) if r.sum()]
         mistakes = sorted((row for row in rows if row.wrong), key=lambda row: (-row.wrong, row.name))
-        tests = [r.chosen["test"] for r in runs if r.chosen.get("test")]
-        worst = [str(test["worst_domain_name"]) for test in tests]
         found.append(
             WeakDomain(
                 names[k], shares[k], "only" if only else "hard" if hard else "lowest", len(runs), count,
                 share_interval(count.share, count.samples) if len(runs) == 1 else None, tuple(mistakes[:3]),
-                (max(set(worst), key=lambda n: (worst.count(n), n)),
-                 float(np.mean([test["worst_domain"] for test in tests]))) if tests else None,
                 bool(hard) and _within_noise(shares[k], round(count.samples / len(runs)), shares),
             )
         )  # fmt: skip

@@ -7,7 +7,6 @@ import functools
 import hashlib
 import io
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,8 +103,6 @@ PAGE_COLORS = {color.lower(): f"var(--c{index})" for index, color in enumerate(P
     INK.lower(): "var(--ink)", FAINT.lower(): "var(--faint)", LINE.lower(): "var(--line)", PAPER.lower(): "var(--paper)"
 }  # fmt: skip
 DRAWN = ("path", "use", "text", "image")
-# matplotlib keeps its fonts and settings in global state, which threads must not change at the same time.
-_DRAWING = threading.RLock()
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
@@ -117,7 +114,7 @@ def _own_settings(**more: Any) -> Iterator[None]:
     matplotlib reads that file from the current folder, which may be a stranger's; it could start LaTeX
     (`text.usetex`). Names are drawn as text, never as formulas: a class may be called "$5_$10".
     """
-    with _DRAWING, matplotlib.style.context(["default", {"text.usetex": False, "text.parse_math": False, **more}]):
+    with matplotlib.style.context(["default", {"text.usetex": False, "text.parse_math": False, **more}]):
         yield
 
 
