@@ -1,4 +1,4 @@
-"""The example of MixStyle: its formula, its random numbers, and runs with it, plain and compiled."""
+"""The example of MixStyle: its formula, its random numbers and a run with it."""
 
 from __future__ import annotations
 

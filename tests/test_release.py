@@ -1,4 +1,4 @@
-"""Version, oldest allowed versions of dependencies, changelog, workflows."""
+"""Version and oldest allowed versions of dependencies."""
 
 from __future__ import annotations
 

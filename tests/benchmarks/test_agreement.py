@@ -1,4 +1,4 @@
-"""The comparison of the paths of training: its differences, its combinations of styles and its file."""
+"""The comparison of the paths of training: its differences and its file."""
 
 from __future__ import annotations
 

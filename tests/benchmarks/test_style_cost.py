@@ -1,4 +1,4 @@
-"""The cost of style mixing: what is timed, the file, and its table on the page."""
+"""The cost of style mixing: what is timed, and the file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ import pytest
 
 from benchmarks.style_cost import cost, main
 from longshift.array_types import FloatArray
-from results.plus_tables import style_cost
 
-OLD = (
-    "backbone,size,batch,method,style,compile,seconds_per_step,ratio,device,commit\n"
-    "resnet50,224,96,erm,both,on,0.013435,1.031,H200,abc\n"
-    "resnet50,224,96,erm,none,on,0.013025,1.000,H200,abc\n"
-)
 SMALL = ["--size", "16", "--batch", "2", "--steps", "1", "--warm", "1", "--device", "cpu"]
 
 
@@ -26,14 +20,6 @@ def test_numbers_by_hand() -> None:
     assert (found["seconds_per_step"], found["seconds_low"], found["seconds_high"]) == ("3", "2", "9")
     assert found["seconds_without_style"] == "2"
     assert (found["ratio"], found["ratio_low"], found["ratio_high"]) == ("1.500", "1.500", "2.250")
-
-
-def test_files_without_ranges_are_shown(tmp_path: Path) -> None:
-    (tmp_path / "old.csv").write_text(OLD)
-    assert style_cost(tmp_path / "old.csv").splitlines()[2:] == [
-        "| resnet50, 224 px, 96 images | ERM | none | yes | 13.03 | 1.000 |",
-        "| resnet50, 224 px, 96 images | ERM | both | yes | 13.44 | 1.031 |",
-    ]
 
 
 def test_rows_with_another_share_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

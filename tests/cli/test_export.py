@@ -1,4 +1,4 @@
-"""`longshift export`: formats, file endings, and the warning about a model that only guesses."""
+"""`longshift export`: formats and file endings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command itself: help, exit codes, one line per error, names that cannot control the terminal, streams."""
+"""The command itself: help, exit codes, one line per error, names that cannot control the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loss-only methods in awkward places: few samples, many classes, missing classes, equal samples, resuming."""
+"""The loss-only methods: forward passes, phases, reported terms, ranges."""
 
 from __future__ import annotations
 
