@@ -15,7 +15,7 @@ from longshift.io import read_toml
 from longshift.sweep import best_runs, collect, execute
 from longshift.sweep.collecting import run_toml
 from longshift.sweep.state import STATES, write_failure
-from longshift.sweep.sweep_facts import Failure, PlanFacts, StatusFacts
+from longshift.sweep.sweep_facts import PlanFacts, StatusFacts
 from longshift.sweep.time_estimate import TimeEstimate
 from longshift.templates import render
 from longshift.training import Runtime, TaskCache, parse_run_config
@@ -125,7 +125,10 @@ def test_the_words_of_plan_and_status() -> None:
     time = TimeEstimate(170, 7300.0, {"erm": 0.02})
     plan = PlanFacts(Path("my-sweep"), 180, 20, 10, 2, shape, {"digits": 1, "pacs": 2}, time, 2, "cpu", uncompiled=True)
     check_golden("sweep-plan.txt", render("longshift.sweep", "plan.txt.j2", facts=plan))
-    failures = [Failure(f"{i:016x}", f"erm on digits/Cross/ink, trial 0, draw {i}", "out of luck") for i in range(11)]
+    failures = [
+        {"job": f"{i:016x}", "what": f"erm on digits/Cross/ink, trial 0, draw {i}", "error": "out of luck"}
+        for i in range(11)
+    ]
     counts = dict(zip(STATES, (4, 1, 11, 2, 3), strict=True))
     status = StatusFacts(Path("my-sweep"), 21, counts, {"erm": counts}, failures, 2, Path("my-sweep/runs.parquet"))
     check_golden("sweep-status.txt", render("longshift.sweep", "status.txt.j2", facts=status))

@@ -300,12 +300,12 @@ def collect(
 
         longshift sweep collect digits-sweep
     """
-    from longshift.sweep import collect_plan, collect_union, load_plan, unknown_columns, write_runs
+    from longshift.sweep import collect_plan, load_plan, unknown_columns, write_runs
 
     made = load_plan(directory)
     file = out or made.folder.path / "runs.parquet"
     require_writable(file)
-    frame = collect_plan(made) if plan_only else collect_union(made)
+    frame = collect_plan(made, others=not plan_only)
     if frame.empty:
         raise _nothing_finished(directory)
     old = made.folder.table

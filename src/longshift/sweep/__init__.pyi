@@ -2,7 +2,6 @@ from .collecting import (
     best_configs as best_configs,
     collect as collect,
     collect_plan as collect_plan,
-    collect_union as collect_union,
     runs_file as runs_file,
 )
 from .columns import (

@@ -69,24 +69,21 @@ def runs_file(path: Path) -> Path | None:
     return None if any(path.glob("*/result.json")) else sweep.table
 
 
-def collect_plan(plan: Plan, missing: bool = False) -> pd.DataFrame:
-    """The finished jobs of a plan, from its store and from the table next to its sweep file; see `collect`."""
-    states = read_states(plan)
-    return as_frame(row for job in plan.jobs for row in _job_rows(job, states[job.fingerprint], missing))
+def collect_plan(plan: Plan, missing: bool = False, others: bool = False) -> pd.DataFrame:
+    """The finished jobs of a plan, from its store and from the table next to its sweep file; see `collect`.
 
-
-def collect_union(plan: Plan) -> pd.DataFrame:
-    """The finished jobs of a plan, and the rows of the table next to its sweep file that left the plan."""
+    With `others`, also the rows of that table that left the plan.
+    """
     states = read_states(plan)
-    rows = [row for job in plan.jobs for row in _job_rows(job, states[job.fingerprint])]
-    planned = {(row["fingerprint"], *(row[name] for name in PLACE)) for row in rows}
-    if plan.folder.table.exists():
+    rows = [row for job in plan.jobs for row in _job_rows(job, states[job.fingerprint], missing)]
+    if others and plan.folder.table.exists():
+        planned = {tuple(row[name] for name in ("fingerprint", *PLACE)) for row in rows}
         made = (row for run in table_rows(plan.folder).values() for row in run)
-        rows += [row for row in made if (row["fingerprint"], *(row[name] for name in PLACE)) not in planned]
+        rows += [row for row in made if tuple(row[name] for name in ("fingerprint", *PLACE)) not in planned]
     return as_frame(rows)
 
 
-def _job_rows(job: Job, found: JobState, missing: bool = False) -> Iterable[dict[str, Any]]:
+def _job_rows(job: Job, found: JobState, missing: bool) -> Iterable[dict[str, Any]]:
     place = {name: getattr(job, name) for name in PLACE}
     if found.state in FINISHED:
         yield from with_average({**found.row(), **place})

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import longshift
 from longshift.data import holds_vectors, vector_file
-from longshift.errors import LongshiftError, UsageError
+from longshift.errors import UsageError
 from longshift.io import MOST_TEXT, read_limited, read_toml
 from longshift.progress import Bar, no_bar
 from longshift.registry import plugin_files
@@ -153,12 +153,7 @@ def load_plan(directory: Path) -> Plan:
         # The cache does not name the store: a copy of the folder has a store of its own.
         store = store_of(read_toml(folder.file), folder.path)
         return Plan(SweepFolder(folder.path, store), tuple(Job(**job) for job in cache.jobs), cache=cache)
-    try:
-        return make_plan(directory)[1]
-    except UsageError:
-        raise
-    except LongshiftError as error:
-        raise LongshiftError(f"cannot list the jobs of {directory}: {error}") from error
+    return make_plan(directory)[1]
 
 
 def _key(folder: SweepFolder, jobs: Sequence[dict[str, Any]]) -> str:

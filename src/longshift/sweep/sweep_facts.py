@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,15 +79,6 @@ def plan_facts(sweep: Sweep, plan: Plan, slots: int = 0, device: str = "", bar: 
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A failed job: its folder's name, what it is, and its error in one line."""
-
-    job: str
-    what: str
-    error: str
-
-
-@dataclass(frozen=True)
 class StatusFacts:
     """How far a sweep is.
 
@@ -96,7 +87,7 @@ class StatusFacts:
         total: All runs.
         counts: Runs in each state.
         methods: Jobs in each state by method; a run that two rows share is counted in both.
-        failures: The failed runs.
+        failures: The failed runs: the folder's name ("job"), what it is ("what") and its error in one line ("error").
         in_table: Finished runs that only the table of runs has.
         table: The table.
     """
@@ -105,15 +96,14 @@ class StatusFacts:
     total: int
     counts: dict[State, int]
     methods: dict[str, dict[State, int]]
-    failures: list[Failure]
+    failures: list[dict[str, str]]
     in_table: int
     table: Path
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
-        failures = [asdict(failure) for failure in self.failures]
         counts: dict[str, Any] = {str(state): count for state, count in self.counts.items()}
-        return {"total": self.total, **counts, "methods": self.methods, "failures": failures}
+        return {"total": self.total, **counts, "methods": self.methods, "failures": self.failures}
 
 
 def status_facts(plan: Plan) -> StatusFacts:
@@ -129,7 +119,10 @@ def status_facts(plan: Plan) -> StatusFacts:
         total=len(states),
         counts={state: counts[state] for state in STATES},
         methods={name: {state: found[state] for state in STATES} for name, found in methods.items()},
-        failures=[Failure(job.id, str(job), read_failure(plan.folder.store, job.fingerprint)) for job in failed],
+        failures=[
+            {"job": job.id, "what": str(job), "error": read_failure(plan.folder.store, job.fingerprint)}
+            for job in failed
+        ],
         in_table=sum(found.in_table for found in states.values()),
         table=plan.folder.table,
     )
