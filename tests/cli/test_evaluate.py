@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
 from longshift.inference.loading import load_model
-from longshift.io import read_json
-from longshift.training.run_folder import RunFolder, read_result, write_result
+from longshift.io import read_json, write_json
+from longshift.training.run_folder import RunFolder, read_result
 from longshift.training.task import Task
 
 runner = CliRunner()
@@ -53,7 +53,7 @@ def test_disagreement_fails(digits_run: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(digits_run, tmp_path / "copy")
     result = read_result(RunFolder(copy))
     result["selected"]["test"] = result["selected"]["target"]
-    write_result(RunFolder(copy), result)
+    write_json(RunFolder(copy).result, result)
     failed = runner.invoke(app, ["evaluate", str(copy), "--on", "test", "--device", "cpu"])
     assert isinstance(failed.exception, LongshiftError)
     assert failed.exit_code == 1

@@ -17,7 +17,7 @@ from longshift.inference import UnseenAccuracy, evaluate, keep_unseen, load_mode
 from longshift.inference.loading import read_unseen
 from longshift.io import read_json, write_json
 from longshift.training.checkpoint import save_weights
-from longshift.training.run_folder import RunFolder, read_result, write_result
+from longshift.training.run_folder import RunFolder, read_result
 from longshift.training.task import Task
 from tests.training.runs import CPU, train
 
@@ -55,7 +55,7 @@ def test_evaluate_notices_other_weights(digits_run: Path, tmp_path: Path) -> Non
     copy = shutil.copytree(digits_run, tmp_path / "copy")
     result = read_result(RunFolder(copy))
     result["selected"]["target"] = result["selected"]["validation"]
-    write_result(RunFolder(copy), result)
+    write_json(RunFolder(copy).result, result)
     found = evaluate(copy, ["target"], runtime=CPU)
     assert not found["agrees"]
     assert set(found) == {"folder", "weights", "recorded", "agrees", "temperature", "calibrated", "target"}

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from longshift.io import write_json
 from longshift.metrics import evaluate_predictions
-from longshift.training import RunFolder, write_result
+from longshift.training import RunFolder
 
 SOURCES = ("clipart", "photo")
 
@@ -59,7 +60,7 @@ def write_run(
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if predictions:
         np.savez_compressed(folder / "predictions.npz", **arrays)
-    write_result(RunFolder(folder), result)
+    write_json(RunFolder(folder).result, result)
 
 
 def write_runs(

@@ -9,7 +9,6 @@ from .benchmarks import (
 from .digits import DIGITS as DIGITS, EMBEDDED as EMBEDDED, PACS_FEATURES as PACS_FEATURES, vector_file as vector_file
 from .folder_layout import (
     IMAGE_SUFFIXES as IMAGE_SUFFIXES,
-    holds_images as holds_images,
     is_hidden as is_hidden,
     is_image as is_image,
     is_other_format as is_other_format,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from longshift.data import read_parquet
@@ -139,7 +139,7 @@ def _contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
         if _is_parquet(path):
             return _parquet_contents(path)
         return _csv_contents(path)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise LongshiftError(f"Cannot read {path} as a table of runs: {error}") from error
 
 
@@ -154,14 +154,20 @@ def _parquet_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
 
 
 def _csv_contents(path: Path) -> tuple[list[str], dict[str, list[Any]]]:
-    """Texts stay texts: a domain may be called "NA"; floats keep every digit."""
+    """Unlike pandas: a domain called "NA" is a name, floats keep every digit, and a short row is an error."""
     require_regular(path)
-    read = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False, encoding="utf-8-sig")
-    short = np.flatnonzero(read.isna().any(axis=1))
-    if len(short):
-        raise ValueError(f"row {short[0] + 1} has fewer fields than the header")
-    header = list(read.columns)
-    columns: dict[str, list[Any]] = {name: read[name].tolist() for name in header}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [line for line in csv.reader(file, strict=True) if line]
+    if not lines:
+        raise ValueError("it is empty")
+    header, *rows = lines
+    if len(set(header)) < len(header):
+        twice = sorted({name for name in header if header.count(name) > 1})
+        raise ValueError(f"it has several columns called {', '.join(twice)}")
+    for number, line in enumerate(rows, start=1):
+        if len(line) != len(header):
+            raise ValueError(f"its header has {counted(len(header), 'field')}, row {number} has {len(line)}")
+    columns: dict[str, list[Any]] = {name: [row[place] for row in rows] for place, name in enumerate(header)}
     for column in run_columns():
         if column.type == "number" and column.name in columns:
             columns[column.name] = [float(text) if text else None for text in columns[column.name]]

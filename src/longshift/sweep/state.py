@@ -165,11 +165,16 @@ def hold_lease(folder: Path, seconds: float = LEASE_SECONDS) -> Iterator[Callabl
         OSError: The lease cannot be written.
     """
     path, own = folder / LEASE, f"{_machine()} {uuid.uuid4().hex}"
-    if _is_fresh(path, seconds) and _holder(path).split(" ")[0] != _machine():
+
+    def is_held(real_lock: bool) -> bool:
+        killed = real_lock and _holder(path).split(" ")[0] == _machine()  # whoever has the lock is not its holder
+        return _is_fresh(path, seconds) and not killed
+
+    if is_held(True):  # before the lock, which removes files that are half-written
         raise FolderInUse(f"another machine is using {folder}")
     with lock_folder(folder) as real_lock:
-        if _is_fresh(path, seconds) and not real_lock:
-            raise FolderInUse(f"another process is using {folder}")
+        if is_held(real_lock):
+            raise FolderInUse(f"another process or machine is using {folder}")
         path.unlink(missing_ok=True)  # of a process that was killed, or a link in a folder of a stranger
         try:
             handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)

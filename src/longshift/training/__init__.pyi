@@ -19,7 +19,6 @@ from .evaluate import (
 from .features import (
     FeatureRequest as FeatureRequest,
     FrozenNetwork as FrozenNetwork,
-    frozen_module as frozen_module,
     open_features as open_features,
     require_readable as require_readable,
     unreadable as unreadable,
@@ -52,7 +51,6 @@ from .run_folder import (
     read_metrics as read_metrics,
     read_predictions as read_predictions,
     read_result as read_result,
-    write_result as write_result,
 )
 from .task import (
     Task as Task,

@@ -31,7 +31,7 @@ from longshift.nn import weights_header
 from longshift.settings import read_recipe, save_split
 from longshift.training.device import describe_environment
 from longshift.training.resolve_run import require_version
-from longshift.training.run_folder import RunFolder, refuse_finished, write_config, write_metrics, write_result
+from longshift.training.run_folder import RunFolder, refuse_finished, write_config, write_metrics
 
 if TYPE_CHECKING:
     from longshift.training.average import FinalWeights
@@ -369,7 +369,7 @@ class RunWriter:
     def finish(self, rows: list[dict[str, Any]], result: dict[str, Any]) -> dict[str, Any]:
         """Write the result, which is returned, and remove the checkpoint."""
         write_metrics(self.folder, rows)
-        write_result(self.folder, result)
+        write_json(self.folder.result, result)
         with contextlib.suppress(LongshiftError):  # the run is finished: a checkpoint that failed is not needed
             self._checkpoints.close()
         self.folder.resume.unlink(missing_ok=True)

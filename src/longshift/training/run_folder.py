@@ -119,21 +119,13 @@ def read_config(folder: RunFolder) -> RunConfig:
 
 
 def _read_config(folder: RunFolder) -> dict[str, Any]:
-    try:
-        value = read_json(folder.config)
-    except LongshiftError as error:
-        raise LongshiftError(f"{error}. {_again(folder)}") from error
+    value = read_json(folder.config)
     if not isinstance(value, dict) or value.get("schema") != RUN_SCHEMA or not isinstance(value.get("run"), dict):
-        found = value.get("schema") if isinstance(value, dict) else type(value).__name__
         raise LongshiftError(
-            f"{folder.config} is not the configuration of a run: expected schema {RUN_SCHEMA} and the run's values, "
-            f"got {found!r}. {_again(folder)}"
+            f"{folder.config} is not the configuration of a run: expected schema {RUN_SCHEMA}. "
+            f"Remove {folder.path} and train again with the flags of the run."
         )
     return value
-
-
-def _again(folder: RunFolder) -> str:
-    return f"Remove {folder.path} and train again with the flags of the run."
 
 
 def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) -> dict[str, Any]:
@@ -161,37 +153,16 @@ def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) ->
     }
 
 
-def write_result(folder: RunFolder, result: dict[str, Any]) -> None:
-    """Write result.json."""
-    write_json(folder.result, result)
-
-
 def read_result(folder: RunFolder, fingerprint: str = "") -> dict[str, Any]:
     """The result of a finished run; if a fingerprint is given, it must be that run's."""
-    try:
-        value: dict[str, Any] = read_json(folder.result)
-        wrong = _result_mistake(value, fingerprint)
-    except LongshiftError as error:
-        wrong = str(error).removeprefix(f"{folder.result} is damaged: ")
-    except (KeyError, TypeError) as error:
-        wrong = f"{type(error).__name__} {error}"
-    if wrong:
+    value = read_json(folder.result)
+    found = value if isinstance(value, dict) else {}
+    if found.get("schema") != RUN_SCHEMA or fingerprint not in ("", found.get("fingerprint")):
         raise LongshiftError(
-            f"{folder.result} is damaged: {wrong}. Remove it and run the same command: only this run is made again."
+            f"{folder.result} is not the result of this run. Remove it and run the same command: only this run is made "
+            "again."
         )
-    return value
-
-
-def _result_mistake(value: Any, fingerprint: str) -> str:
-    if value["schema"] != RUN_SCHEMA:
-        return f"expected schema {RUN_SCHEMA}, got {value['schema']!r}"
-    if fingerprint and value["fingerprint"] != fingerprint:
-        return f"expected the run {fingerprint[:12]}, got {str(value['fingerprint'])[:12]}"
-    if value["status"] not in ("done", "diverged"):
-        return f"expected the status done or diverged, got {value['status']!r}"
-    if value["status"] == "done" and not (value["last"] and value["selected"]):
-        return "it has no evaluation"
-    return ""
+    return found
 
 
 def write_predictions(folder: RunFolder, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -223,17 +194,10 @@ def read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl."""
     if not folder.metrics.exists():
         return []
-    rows = []
     try:
         require_regular(folder.metrics)
-        for number, line in enumerate(folder.metrics.read_text(encoding="utf-8").splitlines(), start=1):
-            if line:
-                row = json.loads(line)
-                if not isinstance(row, dict) or not {"step", "validation"} <= row.keys():
-                    raise ValueError(f"line {number}: expected an evaluation, got {line[:40]!r}")
-                rows.append(row)
+        return [json.loads(line) for line in folder.metrics.read_text(encoding="utf-8").splitlines() if line]
     except (OSError, ValueError, RecursionError) as error:
         raise LongshiftError(
             f"{folder.metrics} is damaged: {error}. It is used only for curves: remove it to continue without it."
         ) from error
-    return rows
