@@ -37,14 +37,11 @@ def records_in(folder: Path) -> list[Record]:
     return read_records(choose(collect(folder)), run_folders(folder), ["ndcl"])
 
 
-def made_up(
-    target: str, confusion: list[list[int]], test: bool = False, counts: tuple[int, ...] = (18, 6, 2)
-) -> Record:
-    """A record with nothing but a confusion matrix; `test`: and the worst of the domains trained on."""
+def made_up(target: str, confusion: list[list[int]], counts: tuple[int, ...] = (18, 6, 2)) -> Record:
+    """A record with nothing but a confusion matrix."""
     table = np.array(confusion)
     chosen: dict[str, Any] = {
         "target": {"confusion": confusion, "accuracy": float(np.trace(table) / table.sum())},
-        "test": {"worst_domain": 0.5, "worst_domain_name": "elsewhere"} if test else None,
     }
     split = {"classes": list(CLASSES), "counts": [list(counts)]}
     result = {"selected": chosen, "split": split, "run": {"data": "zoo"}}
@@ -166,7 +163,7 @@ def test_domains() -> None:
     bad, good, best = (
         [[1, 9, 0], [0, 5, 5], [0, 0, 10]], [[9, 1, 0], [0, 9, 1], [0, 0, 10]], [[10, 0, 0], [0, 10, 0], [0, 0, 10]],
     )  # fmt: skip
-    (alone,) = weak_domains([made_up("b", good, test=True)])
+    (alone,) = weak_domains([made_up("b", good)])
     assert (alone.kind, alone.runs, alone.count) == ("only", 1, CorrectCount("b", 28, 30))
     assert alone.interval == share_interval(28 / 30, 30)
     assert alone.mistakes == (CorrectCount("cat", 9, 10), CorrectCount("dog", 9, 10))
@@ -187,13 +184,13 @@ def test_the_words() -> None:
         "weak at one site": owls(sketch=0, art=5, photo=18),
         "weak everywhere": owls(sketch=4, art=5, photo=6),
         "too few samples": owls(sketch=2, art=18, photo=20),
-        "rare, one site": [made_up("a", [[90, 0, 0], [0, 90, 0], [80, 0, 10]], test=True, counts=(90, 90, 9))],
+        "rare, one site": [made_up("a", [[90, 0, 0], [0, 90, 0], [80, 0, 10]], counts=(90, 90, 9))],
         "not learned": [
             made_up("a", [[9, 1, 0], [1, 9, 0], [2, 1, 0]], counts=(9, 3, 0)),
             made_up("b", [[90, 0, 10], [0, 100, 0], [0, 0, 0]]),
         ],
         "hard site": [
-            made_up("a", [[10, 90, 0], [0, 50, 50], [0, 0, 100]], test=True),
+            made_up("a", [[10, 90, 0], [0, 50, 50], [0, 0, 100]]),
             made_up("b", [[9, 1, 0], [0, 9, 1], [0, 0, 10]]),
         ],
     }

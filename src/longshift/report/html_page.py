@@ -73,9 +73,8 @@ def render_page(page: Page) -> str:
     folder = resources.files("longshift.report") / "templates"
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = (folder / "page.js").read_text(encoding="utf-8")
-    return fragment(
-        "page.html.j2", page=page, style=Markup(style), script=Markup(script), version=longshift.__version__
-    )
+    values = {"page": page, "style": Markup(style), "script": Markup(script), "version": longshift.__version__}
+    return render("longshift.report", "page.html.j2", **values)
 
 
 def write_page(page: Page, path: Path) -> None:
