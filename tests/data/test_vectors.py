@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,24 @@ def test_mistakes_in_parquet(tmp_path: Path) -> None:
         parquet.write_table(pa.table({**base, **columns}), path)
         with pytest.raises(LongshiftError, match=message):
             load_dataset(path)
+
+
+# A column of lists of which the schema says that none is null while its statistics count nulls: byte 85, the repetition
+# type of `embedding`, is REQUIRED. Asked for the metadata of that column (`row_group(0).column(0)`), pyarrow 26 aborts
+# the process, so we never ask.
+CONTRADICTORY = base64.b64decode(
+    "UEFSMRUAFSAVICwVAhUAFQYVBhwYBAAAgD8YBAAAgD8WACgEAACAPxgEAACAPxERAAAAAgAAAAIAAgAAAAIDAACAPxUEGUw1ABgGc2NoZW1hFQIANQAY"
+    "CWVtYmVkZGluZxUCFQZMPAAAADUEGARsaXN0FQIAFQglAhgHZWxlbWVudAAWAhkcGRwmABwVCBklBgAZOAllbWJlZGRpbmcEbGlzdAdlbGVtZW50FQAW"
+    "AhZ+Fn4mCDwYBAAAgD8YBAAAgD8WACgEAACAPxgEAACAPxERABkcFQAVABUCADwpJgIAGUYAAAACAAAAFn4WAiYIFn4AKCBwYXJxdWV0LWNwcC1hcnJv"
+    "dyB2ZXJzaW9uIDI2LjAuMRkcHAAAANgAAABQQVIx"
+)
+
+
+def test_a_file_that_pyarrow_cannot_survive_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "e.parquet"
+    path.write_bytes(CONTRADICTORY)
+    with pytest.raises(LongshiftError, match=r"e\.parquet"):
+        load_dataset(path)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".parquet"])
