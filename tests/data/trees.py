@@ -18,9 +18,18 @@ ROOT = Path(__file__).parents[2]
 
 def pacs() -> Path:
     """The PACS archive; the test skips, with the reason, where it is absent."""
-    path = Path(os.environ.get("LONGSHIFT_PACS", ROOT / ".." / "shared" / "data" / "PACS.zip"))
+    return _archive("PACS")
+
+
+def ham10000() -> Path:
+    """The HAM10000 archive; the test skips, with the reason, where it is absent."""
+    return _archive("HAM10000")
+
+
+def _archive(name: str) -> Path:
+    path = Path(os.environ.get(f"LONGSHIFT_{name}", ROOT / ".." / "shared" / "data" / f"{name}.zip"))
     if not path.exists():
-        pytest.skip(f"no PACS at {path}; set LONGSHIFT_PACS to a folder or .zip that has it")
+        pytest.skip(f"no {name} at {path}; set LONGSHIFT_{name} to a folder or .zip that has it")
     return path
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longshift.data.folder_layout import IMAGE_SUFFIXES, PARTS, is_hidden, is_image, is_other_format, wrong_depth
+from longshift.data.groups import find_groups, is_table
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
 from longshift.text import agree, counted, some
@@ -132,6 +134,9 @@ def read_tree(root: Path, name: str) -> Manifest:
             f"expected images at {LAYOUT} in {root}, got {counted(len(misplaced), 'image')} elsewhere: "
             f"{some(sorted(misplaced), 3)}.\nLikely: {wrong_depth(root if zipped else root / prefix, images)}."
         )
+    groups = find_groups(_tables_beside(root, prefix), [row.path for row in rows])
+    if groups:
+        rows = [row._replace(group=group) for row, group in zip(rows, groups, strict=True)]
     filled = {f"{row.domain}/{row.label}" for row in rows}
     within = (path.removeprefix(prefix).split("/") for path in listing.folders if path.startswith(prefix))
     every = {f"{parts[domain]}/{parts[label]}" for parts in within if len(parts) == label + 1}
@@ -148,6 +153,20 @@ def read_tree(root: Path, name: str) -> Manifest:
         ),
         skipped_levels=tuple(shown[k] for k in range(depth - 1) if k not in (domain, label)),
     )
+
+
+def _tables_beside(root: Path, prefix: str) -> dict[str, bytes]:
+    """The .csv files beside the domains, by name."""
+    try:
+        if root.is_dir():
+            files = (file for file in (root / prefix).iterdir() if not is_hidden(file.name) and file.is_file())
+            return {file.name: file.read_bytes() for file in files if is_table(file.name, file.stat().st_size)}
+        with open_zip(root) as archive:
+            names = {entry.filename.removeprefix(prefix): entry for entry in archive.infolist()}
+            beside = {name: entry for name, entry in names.items() if "/" not in name and not is_hidden(name)}
+            return {name: archive.read(entry) for name, entry in beside.items() if is_table(name, entry.file_size)}
+    except (OSError, zipfile.BadZipFile, NotImplementedError, zlib.error) as error:
+        raise LongshiftError(f"cannot read the .csv files in {root}: {error}") from error
 
 
 def _levels(images: list[str]) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""The manifest of a dataset: one row per sample (path, label, domain, optional split), and where the files are."""
+"""The manifest of a dataset: one row per sample (path, label, domain, split, group), and where the files are."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Row(NamedTuple):
         label: Name of the class.
         path: Path from the root of the dataset.
         split: "test" for a sample that is never trained on; else "".
+        group: What samples have in common that must not be split (a patient, a lesion); "" for a sample on its own.
 
     Example:
         >>> Row("north", "cat", "north/cat/1.png").label
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     label: str
     path: str
     split: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,7 @@ class Manifest:
         classes: Names of the classes.
         domain_names: Names of the domains.
         splits: The optional split column, "" where it is not given.
+        groups: The optional group column, "" for a sample on its own.
         prefix: Folder inside a .zip that `paths` are relative to.
         empty_folders: Folders domain/class without an image.
         misplaced: Images that are not at domain/class/image and are left out.
@@ -70,6 +73,7 @@ class Manifest:
     classes: tuple[str, ...]
     domain_names: tuple[str, ...]
     splits: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
     prefix: str = ""
     empty_folders: tuple[str, ...] = ()
     misplaced: tuple[str, ...] = ()
@@ -113,6 +117,7 @@ class Manifest:
             classes=classes,
             domain_names=domain_names,
             splits=tuple(row.split for row in ordered) if any(row.split for row in ordered) else None,
+            groups=tuple(row.group for row in ordered) if any(row.group for row in ordered) else None,
             prefix=prefix,
             empty_folders=tuple(empty_folders),
             misplaced=tuple(misplaced),
@@ -155,11 +160,13 @@ class Manifest:
         return np.flatnonzero(mask)
 
     def fingerprint(self) -> str:
-        """SHA-256 over names, paths, labels, domains and the split column if there is one (not over the pixels)."""
+        """SHA-256 over names, paths, labels, domains, splits and groups if there are some (not over the pixels)."""
         digest = hashlib.sha256()
         for text in (*self.classes, "", *self.domain_names, "", *self.paths):
             digest.update(text.encode("utf-8", "surrogateescape") + b"\0")
         digest.update(self.labels.astype("<i8").tobytes() + self.domains.astype("<i8").tobytes())
         for split in self.splits or ():
             digest.update(split.encode("utf-8", "surrogateescape") + b"\0")
+        for group in self.groups or ():
+            digest.update(b"group\0" + group.encode("utf-8", "surrogateescape") + b"\0")
         return digest.hexdigest()

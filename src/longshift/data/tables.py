@@ -1,4 +1,4 @@
-"""Reads datasets given as a table (CSV or Parquet) with columns path, label, domain and optionally split."""
+"""Reads datasets given as a table (CSV or Parquet) with columns path, label, domain and optionally split and group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # takes long to import; most datasets are folders
 UNPACKED_LIMIT = 1 << 30  # bytes; smaller files may be packed as tightly as they like
 PACKING_LIMIT = 100
 REQUIRED = ("path", "label", "domain")
-COLUMNS = (*REQUIRED, "split")
+COLUMNS = (*REQUIRED, "split", "group")
 
 
 def refuse_bomb(path: Path, unpacked: int) -> None:
@@ -82,10 +82,10 @@ def read_table(source: Path, name: str) -> Manifest:
     if missing:
         raise LongshiftError(
             f"{source} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}: expected "
-            f"{', '.join(REQUIRED)} and optionally split, got {', '.join(header) or 'none'}"
+            f"{', '.join(REQUIRED)} and optionally split and group, got {', '.join(header) or 'none'}"
         )
     values = [columns[known.index(column)] if column in known else [""] * len(columns[0]) for column in COLUMNS]
-    paths, labels, domains, splits = values
+    paths, labels, domains, splits, groups = values
     if not paths:
         raise LongshiftError(f"{source} has no rows below its header")
     blank = [i for i, cells in enumerate(zip(paths, labels, domains, strict=True)) if not all(cells)]
@@ -96,7 +96,7 @@ def read_table(source: Path, name: str) -> Manifest:
     repeated = sorted(path for path, times in Counter(paths).items() if times > 1)
     if repeated:
         raise LongshiftError(f"{source} lists {counted(len(repeated), 'path')} more than once: {some(repeated)}")
-    return Manifest.from_rows(name, source.parent, map(Row, domains, labels, paths, splits))
+    return Manifest.from_rows(name, source.parent, map(Row, domains, labels, paths, splits, groups))
 
 
 def _read_parquet(source: Path) -> tuple[list[str], list[list[str]]]:

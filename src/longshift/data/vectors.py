@@ -1,8 +1,9 @@
 """Vectors as data: a table of embeddings from any model, each with a class and a domain.
 
 .npz      arrays `x` (N, D) of numbers, `label` (N,), `domain` (N,) of texts or whole numbers, optionally `id` (N,)
-.parquet  columns `label`, `domain`, optionally `id`, and the vectors: one column of lists called `embedding`, or
-          one column per number
+          and `group` (N,)
+.parquet  columns `label`, `domain`, optionally `id` and `group`, and the vectors: one column of lists called
+          `embedding`, or one column per number
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from longshift.text import agree, counted, some
 
 FloatArray = npt.NDArray[np.float32]
 LISTS = "embedding"
-NAMES = ("label", "domain", "id")
+NAMES = ("label", "domain", "id", "group")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,7 @@ class Vectors:
     labels: list[str]
     domains: list[str]
     ids: list[str]
+    groups: list[str]
 
 
 def holds_vectors(path: Path | str) -> bool:
@@ -63,7 +65,10 @@ def holds_vectors(path: Path | str) -> bool:
 def read_embeddings(path: Path, name: str) -> Manifest:
     """The manifest of a file of vectors; the `path` of a sample is its id."""
     found = read_vectors(path)
-    rows = [Row(*values) for values in zip(found.domains, found.labels, found.ids, strict=True)]
+    rows = [
+        Row(*values)
+        for values in zip(found.domains, found.labels, found.ids, [""] * len(found.ids), found.groups, strict=True)
+    ]
     return Manifest.from_rows(name, path, rows, vectors=True)
 
 
@@ -99,7 +104,8 @@ def read_vectors(path: Path) -> Vectors:
     columns = _columns(path, ("label", "domain"))
     x = _numbers(path, columns["x"])
     labels, domains = (_texts(path, name, columns[name], len(x)) for name in ("label", "domain"))
-    return Vectors(x, labels, domains, _ids(path, columns, len(x)))
+    groups = _texts(path, "group", columns["group"], len(x), blank=True) if "group" in columns else [""] * len(x)
+    return Vectors(x, labels, domains, _ids(path, columns, len(x)), groups)
 
 
 def read_unlabeled(path: Path) -> tuple[FloatArray, list[str], list[str]]:
@@ -137,14 +143,14 @@ def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
     return vectors
 
 
-def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int) -> list[str]:
+def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int, blank: bool = False) -> list[str]:
     if values.shape != (n,):
         raise LongshiftError(f"{path}: expected {counted(n, 'value')} in `{name}`, one per vector, got {values.shape}")
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
-    blank = [str(row) for row, text in enumerate(texts) if not text]
-    if blank:
-        listed = f"{agree(len(blank), 'row', 'rows')} {some(blank)} (from 0)"
-        raise LongshiftError(f"{path} has {counted(len(blank), 'row')} with an empty {name}: {listed}")
+    empty = [str(row) for row, text in enumerate(texts) if not text]
+    if empty and not blank:
+        listed = f"{agree(len(empty), 'row', 'rows')} {some(empty)} (from 0)"
+        raise LongshiftError(f"{path} has {counted(len(empty), 'row')} with an empty {name}: {listed}")
     return texts
 
 
@@ -231,7 +237,7 @@ def _require(path: Path, found: list[str], needed: tuple[str, ...], noun: str) -
     if missing:
         raise LongshiftError(
             f"{path} lacks the {noun}{'s' * (len(missing) > 1)} {', '.join(missing)}: expected {', '.join(needed)} "
-            f"and optionally id, got {', '.join(found) or 'none'}"
+            f"and optionally id and group, got {', '.join(found) or 'none'}"
         )
 
 

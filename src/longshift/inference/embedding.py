@@ -100,6 +100,8 @@ def write_table(path: Path, found: Embedded, labeled: bool = True) -> None:
             "label": np.array(manifest.classes)[manifest.labels[rows]],
             "domain": np.array(manifest.domain_names)[manifest.domains[rows]],
         }
+    if labeled and manifest.groups:
+        columns["group"] = np.array(manifest.groups)[rows]
     with replacing(path) as temporary:
         if path.suffix.lower() == ".npz":
             with temporary.open("wb") as file:
