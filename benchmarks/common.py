@@ -17,7 +17,7 @@ from longshift.data.manifest import Manifest
 from longshift.methods import StyleConfig
 from longshift.settings.lookup import setting_for
 from longshift.settings.split import make_split
-from longshift.training.device import StepTimer, describe_environment, synchronize
+from longshift.training.device import Stopwatch, describe_environment, synchronize
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.task import Task
 from longshift.training.trainer import Trainer
@@ -62,6 +62,27 @@ def step_parser(description: str | None, *, several: bool = False, **defaults: o
     parser.add_argument("--out", type=Path, help="CSV file to write")
     parser.set_defaults(**defaults)
     return parser
+
+
+class StepTimer:
+    """Times the steps of a trainer that has not run yet."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer, self.done = trainer, 0
+        trainer.method.train()
+
+    def seconds(self, steps: int) -> float:
+        """Seconds that the next `steps` steps take."""
+        synchronize(self.trainer.device)
+        watch = Stopwatch(self.trainer.device)
+        for _ in range(steps):
+            self.trainer.step(self.done)
+            self.done += 1
+        return watch.lap()
+
+    def close(self) -> None:
+        """Stop loading data."""
+        self.trainer.source.close()
 
 
 def warm_timer(

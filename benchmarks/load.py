@@ -137,7 +137,7 @@ def jobs(folder: Path, n: int) -> Steps:
         '[[datasets]]\npath = "digits"\n[run]\nsteps = 2\neval_every = 1\n'
     )
     return [
-        Command("sweep plan", ("sweep", "plan", str(sweep), "--no-measure")),
+        Command("sweep plan", ("sweep", "plan", str(sweep))),
         Preparation(f"from benchmarks.load import finish_jobs; finish_jobs({str(sweep)!r})"),
         Command("sweep status, first time", ("sweep", "status", str(sweep))),
         Command("sweep status", ("sweep", "status", str(sweep))),

@@ -148,8 +148,7 @@ def refuse_overwrite(out: Path, inputs: Iterable[Path | str]) -> None:
     """Raise if a file to be written is an input, or a file by which an input folder is a model, run, sweep or table."""
     if not out.exists():
         return
-    table = out.name in ("runs.csv", "runs.parquet")
-    own = table or out.suffix.lower() in (".json", ".toml", ".safetensors")
+    own = out.name == "runs.parquet" or out.suffix.lower() in (".json", ".toml", ".safetensors")
     for path in map(Path, inputs):
         inside = own and path.is_dir() and out.resolve().is_relative_to(path.resolve())
         if inside or (path.exists() and path.samefile(out)):

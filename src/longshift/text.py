@@ -113,14 +113,12 @@ def printable_json(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def csv_cell(value: object, raw: bool = False) -> object:
-    """A value for a CSV file; a text that a spreadsheet would run as a formula gets a quote in front, unless `raw`.
+def csv_cell(value: object) -> object:
+    """A value for a CSV file; a text that a spreadsheet would run as a formula gets a quote in front.
 
-    >>> csv_cell("=1+1"), csv_cell("-1"), csv_cell("cat"), csv_cell("=1+1", raw=True)
-    ("'=1+1", '-1', 'cat', '=1+1')
+    >>> csv_cell("=1+1"), csv_cell("-1"), csv_cell("cat")
+    ("'=1+1", '-1', 'cat')
     """
-    if raw:
-        return value
     if isinstance(value, str) and (value.startswith(_FORMULA) or _QUOTED.match(value)) and not _is_number(value):
         return f"'{value}"
     return value

@@ -13,10 +13,10 @@ from tests.cli.main_calls import Run
 
 
 def test_inputs_and_files_of_ours_in_input_folders_are_refused(tmp_path: Path) -> None:
-    for name in ("a.npz", "sweep.toml", "runs.csv", "page.html"):
+    for name in ("a.npz", "sweep.toml", "runs.parquet", "page.html"):
         (tmp_path / name).write_text("x")
     (tmp_path / "link.npz").hardlink_to(tmp_path / "a.npz")
-    for out, given in (("link.npz", "a.npz"), ("sweep.toml", "."), ("runs.csv", ".")):
+    for out, given in (("link.npz", "a.npz"), ("sweep.toml", "."), ("runs.parquet", ".")):
         with pytest.raises(LongshiftError, match=out):
             refuse_overwrite(tmp_path / out, [tmp_path / given])
     for out, given in (("page.html", "."), ("sweep.toml", "page.html"), ("new.toml", "."), ("a.npz", "absent")):

@@ -33,17 +33,11 @@ def test_list_says_what_each_recipe_needs(tmp_path: Path) -> None:
     assert found["runs"] == 6 + 2 + 2 + 2
     assert recipes["ratios"] | {"state": "ready", "runs": 0} == recipes["ratios"]
     assert recipes["duality"]["missing"] == 2
-    assert found["hours"] is None  # nothing was measured
     assert not (tmp_path / "o").exists()  # a list writes nothing
     # Not every row of a failure study has every setting.
     shape = {"row": 2, "setting": 2, "target": 1, "trial": 1, "draw": 1}
     assert recipes["failure-misaligned"]["shape"] == recipes["failure-absorbed"]["shape"] == shape
     assert call("--list", *SMALL, "--out", str(tmp_path / "o")).exit_code == 0
-
-
-def test_list_measures(tmp_path: Path) -> None:
-    found = json.loads(call("--list", "totalheavytail", "--measure", "--json", *SMALL, "--out", str(tmp_path)).stdout)
-    assert 0 < found["hours"] < 0.1
 
 
 def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:

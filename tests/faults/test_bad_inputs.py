@@ -163,7 +163,7 @@ def sweep(text: str | None = None, **changes: object) -> Case:
         folder = write_sweep(tmp / "s", **changes)
         if text is not None:
             (folder / "sweep.toml").write_text(text)
-        return ("sweep", "plan", folder, "--no-measure")
+        return ("sweep", "plan", folder)
 
     return make
 
@@ -302,8 +302,7 @@ CASES: dict[str, tuple[Case, str | None]] = {
     "vectors for a model of images": (predicted("v.npz", b"PK"), "v.npz"),
     "labels without a column": (labels("path\na.npz\n"), "label"),
     "labels that are not UTF-8": (labels(b"path,label\n\xff\xfe,1\n"), "labels.csv"),
-    "table of runs of noise": (runs("runs.csv", bytes(range(256))), "runs.csv"),
-    "table of runs without columns": (runs("runs.csv", b"a,b\n1,2\n"), "runs.csv"),
+    "table of runs of noise": (runs("runs.parquet", bytes(range(256))), "runs.parquet"),
     "half a table of runs": (runs("runs.parquet", b"PAR1" + bytes(30)), "runs.parquet"),
 }  # fmt: skip
 

@@ -59,7 +59,7 @@ def test_a_sweep_runs_changed_data_anew(data: Path, tmp_path: Path) -> None:
     assert outcome(*run) is None
     assert len(list(folder.glob("jobs/*/result.json"))) == 1
     (data / "north" / "red" / "0.png").unlink()
-    told = CliRunner().invoke(app, ["sweep", "plan", str(folder), "--no-measure"])
+    told = CliRunner().invoke(app, ["sweep", "plan", str(folder)])
     assert "north/red/0.png" in told.stderr
     assert outcome(*run) is None
     assert len(list(folder.glob("jobs/*/result.json"))) == 2

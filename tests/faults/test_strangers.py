@@ -125,7 +125,7 @@ def test_a_sweep_and_results(tmp_path: Path, trace: Path, monkeypatch: pytest.Mo
         folder = tmp_path / f"sweep{number}"
         for spelling in SPELLINGS[:3]:
             with_code(write_sweep(folder, **change(spelling)), trace)
-            (folder / "runs.csv").write_text("method,evil.py:Method\n")
+            (folder / "runs.parquet").write_text("method,evil.py:Method\n")
             monkeypatch.chdir(folder)
             for verb in ("plan", "status", "retry", "cancel", "best", "collect", "run"):
                 call("sweep", verb, folder)
@@ -162,7 +162,7 @@ def test_the_other_verbs(tmp_path: Path, trace: Path, monkeypatch: pytest.Monkey
     call("methods", "evil.py:Method")
     call("methods")
     quick = ("--quick", "--steps", "1", "--target", "ink", "--method", "erm")
-    call("reproduce", "--list", "--no-measure", *quick)
+    call("reproduce", "--list", *quick)
     call("reproduce", "evil.py:Method")
     call("reproduce", "ratios", "--data", "evil.py", "--quick")
     call("reproduce", "ratios", *quick, "--out", folder)

@@ -59,6 +59,5 @@ def run_here(plan: Plan) -> None:
 
 def table_bytes(folder: Path) -> bytes:
     """The finished runs as CSV, without what depends on the machine."""
-    # Not as runs.csv: the sweep would resume from it.
     write_runs(drop_machine_columns(collect(folder)), folder / "table.csv")
     return (folder / "table.csv").read_bytes()

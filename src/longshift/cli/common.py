@@ -30,9 +30,6 @@ ModelArgument = Annotated[
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, without a progress bar.")]
-RawFlag = Annotated[
-    bool, typer.Option("--raw", help="Write CSV cells as they are, without a quote in front of =, +, - and @.")
-]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1 ...")]
 CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder of decoded images; default $LONGSHIFT_CACHE.")

@@ -14,7 +14,6 @@ from longshift.cli.common import (
     JsonFlag,
     ModelArgument,
     QuietFlag,
-    RawFlag,
     caution,
     print_json,
     print_table,
@@ -52,7 +51,6 @@ def predict(
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
     threads: Annotated[int, typer.Option(min=0, help="Threads on the CPU; 0: one per processor, one for vectors.")] = 0,
-    raw: RawFlag = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -107,7 +105,7 @@ def predict(
     if out is not None and out.suffix.lower() == ".json":
         write_json(out, value)
     elif out is not None:
-        write_text(out, found.to_csv(raw))
+        write_text(out, found.to_csv())
     if page is not None:
         from longshift.fitting import site_name, write_site_page
 

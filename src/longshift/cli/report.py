@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from longshift.cli.common import JsonFlag, RawFlag, caution, console, print_json, say, tell
+from longshift.cli.common import JsonFlag, caution, console, print_json, say, tell
 from longshift.errors import UsageError, unknown_name
 from longshift.io import refuse_overwrite, require_writable
 from longshift.text import printable
@@ -68,12 +68,11 @@ def report(
         str,
         typer.Option(help="Leave out runs on other versions of the data (first characters of data_version)."),
     ] = "",
-    raw: RawFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Make tables and a page from finished runs.
 
-    PATH is a sweep, a folder of runs, or a table of runs (runs.parquet, runs.csv, or a folder with one). Several paths
+    PATH is a sweep, a folder of runs, or a table of runs (runs.parquet, or a folder with one). Several paths
     give one report on all their runs; a run that two of them have counts once.
 
     Examples:
@@ -143,7 +142,7 @@ def report(
     comparison = words("comparison", facts=compared) if compared else ""
     shown = [*tables, *agreement]
     if out:
-        save_tables(shown, frame, missing, out, lines, raw)
+        save_tables(shown, frame, missing, out, lines)
     if html:
         from longshift.report import report_page, write_page
 
@@ -170,7 +169,7 @@ def report(
             say("In short", "bold")
             say("\n".join(f"- {sentence}" for sentence in found) + "\n")
     if not html or format_ != "terminal":
-        _print(shown, format_, all_rows=len(kinds) == 1, raw=raw)
+        _print(shown, format_, all_rows=len(kinds) == 1)
     for line in filter(None, (comparison, *lines, *missing.notes())):
         tell(line)
     for written in filter(None, (html, out)):
@@ -179,7 +178,7 @@ def report(
 
 def _check_path(path: Path) -> None:
     """Refuse a folder of `fit` or `reproduce`, whose runs are further down; the model of a fit has seen all sites."""
-    if any((path / name).exists() for name in ("sweep.toml", "runs.parquet", "runs.csv")):
+    if any((path / name).exists() for name in ("sweep.toml", "runs.parquet")):
         return
     for below in (path / "sites", path / "store" / "jobs"):
         if below.is_dir():
@@ -188,7 +187,7 @@ def _check_path(path: Path) -> None:
             )
 
 
-def _print(tables: Sequence[Table], format_: str, all_rows: bool = False, raw: bool = False) -> None:
+def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> None:
     """Print tables; `all_rows`: also long ones, which would hide the others on a terminal."""
     from longshift.report import csv_tables, latex_document, markdown_table, print_report
 
@@ -204,7 +203,7 @@ def _print(tables: Sequence[Table], format_: str, all_rows: bool = False, raw: b
     elif format_ == "latex":
         typer.echo(printable(latex_document(tables)), nl=False)
     else:
-        typer.echo(printable(csv_tables(tables, raw)), nl=False)
+        typer.echo(printable(csv_tables(tables)), nl=False)
 
 
 def _paper(runs: pd.DataFrame) -> Published:

@@ -13,7 +13,6 @@ from longshift.cli.common import (
     JobsPerGpuOption,
     JsonFlag,
     QuietFlag,
-    RawFlag,
     ThreadsOption,
     WorkersOption,
     announce_stop,
@@ -67,13 +66,9 @@ def reproduce(
     ] = None,
     trials: Annotated[int | None, typer.Option(min=1, help="Trials (3 by protocol).")] = None,
     draws: Annotated[int | None, typer.Option(min=1, max=1000, help="Hyper-parameter draws (10 by protocol).")] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure/--no-measure", help="With --list: time a few steps of each method.")
-    ] = False,
     workers: WorkersOption = None,
     threads: ThreadsOption = 1,
     jobs_per_gpu: JobsPerGpuOption = 1,
-    raw: RawFlag = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -81,7 +76,7 @@ def reproduce(
 
     Examples:
 
-        longshift reproduce --list                        # the recipes and their state; hours with --measure
+        longshift reproduce --list                        # the recipes and their state
 
         longshift reproduce ablation --quick              # by name, or by the paper's label: "Tab. 4"
 
@@ -121,7 +116,7 @@ def reproduce(
     if slots[0].device == "cpu":
         torch.set_num_threads(slots[0].threads)
     if listed:
-        found = list_status(workspace, recipes, slots, measure, lambda label, total: progress(label, total, quiet))
+        found = list_status(workspace, recipes)
         if as_json:
             print_json({"data": data, "out": str(workspace.out), "scale": scale.name, **asdict(found)})
         else:
@@ -145,7 +140,7 @@ def reproduce(
     with graceful_stop(announce_stop) as asked:
         made = make(
             workspace, recipes, slots, Runtime(device=slots[0].device, cache=execution.get("cache")), asked,
-            lambda label, total: progress(label, total, quiet), raw,
+            lambda label, total: progress(label, total, quiet),
         )  # fmt: skip
     if as_json:
         files = {name: [str(path) for path in paths] for name, paths in made.files.items()}

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import DeviceOption, JsonFlag, ModelArgument, QuietFlag, RawFlag, print_json, progress, say
+from longshift.cli.common import DeviceOption, JsonFlag, ModelArgument, QuietFlag, print_json, progress, say
 from longshift.errors import LongshiftError, UsageError
 
 
@@ -23,7 +23,6 @@ def suggest(
     out: Annotated[Path, typer.Option(help="Write a .csv file to fill in.")] = Path("labels.csv"),
     page: Annotated[Path | None, typer.Option(help="Write a page with the images; default: next to --out.")] = None,
     device: DeviceOption = "auto",
-    raw: RawFlag = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -64,9 +63,7 @@ def suggest(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["path", "label", "predicted", "probability"])
-    writer.writerows(
-        [[csv_cell(row.path, raw), "", csv_cell(row.label, raw), f"{row.probability:.4f}"] for row in rows]
-    )
+    writer.writerows([[csv_cell(row.path), "", csv_cell(row.label), f"{row.probability:.4f}"] for row in rows])
     write_site_page(shown, loaded, found, site_name(images), chosen)
     write_text(out, text.getvalue())  # last: a command that is killed before can be repeated
     if as_json:

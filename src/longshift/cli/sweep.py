@@ -17,7 +17,6 @@ from longshift.cli.common import (
     JobsPerGpuOption,
     JsonFlag,
     QuietFlag,
-    RawFlag,
     ThreadsOption,
     WorkersOption,
     announce_stop,
@@ -45,7 +44,7 @@ Examples:
 
     longshift sweep init digits-sweep      # writes sweep.toml for you to edit
 
-    longshift sweep plan digits-sweep      # counts the jobs, estimates the hours
+    longshift sweep plan digits-sweep      # checks it and counts the jobs
 
     longshift sweep run digits-sweep       # repeat to resume
 
@@ -78,44 +77,24 @@ def init(directory: Directory) -> None:
 @app.command()
 def plan(
     directory: Directory,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure/--no-measure",
-            help="Time a few steps of each method; on a CPU, without compiling.",
-        ),
-    ] = True,
-    device: DeviceOption = "auto",
-    jobs_per_gpu: JobsPerGpuOption = 1,
-    workers: WorkersOption = None,
-    threads: ThreadsOption = 1,
     cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check the sweep, count its jobs and estimate the hours they take on this machine.
+    """Check the sweep and count its jobs.
 
     Example:
 
-        longshift sweep plan digits-sweep --device cpu
+        longshift sweep plan digits-sweep
     """
-    from longshift.sweep import make_plan, make_slots, never_started, plan_facts
+    from longshift.sweep import make_plan, never_started, plan_facts
 
     sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
-    if measure:
-        import torch
-
-        slots = make_slots(device, jobs_per_gpu, workers, threads)
-        torch.set_num_threads(slots[0].threads)
-        facts = plan_facts(sweep, made, len(slots), slots[0].device, lambda label, total: progress(label, total, quiet))
-    else:
-        facts = plan_facts(sweep, made)
+    facts = plan_facts(sweep, made)
     if as_json:
-        print_json(facts.to_dict())
+        print_json({"jobs": facts.jobs, "finished": facts.finished, "failed": facts.failed})
         return
     _warn([*made.warnings, *never_started(made)])
-    if facts.time and facts.time.jobs:
-        print_table("", ("method", "ms per step"), [[name, 1000 * s] for name, s in facts.time.methods.items()])
     say(render(PACKAGE, "plan.txt.j2", facts=facts).rstrip())
 
 
@@ -289,10 +268,6 @@ def collect(
     out: Annotated[
         Path | None, typer.Option(help="Table to write, .parquet or .csv; default DIR/runs.parquet.")
     ] = None,
-    plan_only: Annotated[
-        bool, typer.Option("--plan-only", help="Leave out rows of DIR/runs.parquet that are no longer in the plan.")
-    ] = False,
-    raw: RawFlag = False,
 ) -> None:
     """Write all finished jobs as one table, from which the sweep can resume on another machine.
 
@@ -305,7 +280,7 @@ def collect(
     made = load_plan(directory)
     file = out or made.folder.path / "runs.parquet"
     require_writable(file)
-    frame = collect_plan(made, others=not plan_only)
+    frame = collect_plan(made, others=True)
     if frame.empty:
         raise _nothing_finished(directory)
     old = made.folder.table
@@ -314,7 +289,7 @@ def collect(
             f"{old} has {counted(len(lost), 'column')} that would be lost: {', '.join(lost)}; "
             f"write another file: longshift sweep collect {directory} --out FILE"
         )
-    write_runs(frame, file, raw)
+    write_runs(frame, file)
     say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
 
 

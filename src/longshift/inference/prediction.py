@@ -155,10 +155,10 @@ class Predictions:
             "skipped": [{"path": path, "reason": reason} for path, reason in self.skipped],
         }
 
-    def to_csv(self, raw: bool = False) -> str:
+    def to_csv(self) -> str:
         """One line per input: path, class, probability, unsure, then class_2, probability_2, ...
 
-        Texts that a spreadsheet would run as formulas get a quote in front, unless `raw`.
+        Texts that a spreadsheet would run as formulas get a quote in front.
         """
         top = len(self.rows[0].top) if self.rows else 1
         text = io.StringIO()
@@ -166,9 +166,9 @@ class Predictions:
         extra = [name for k in range(2, top + 1) for name in (f"class_{k}", f"probability_{k}")]
         writer.writerow(["path", "class", "probability", "unsure", *extra])
         for row in self.rows:
-            rest = [value for name, p in row.top[1:] for value in (csv_cell(name, raw), f"{p:.6f}")]
+            rest = [value for name, p in row.top[1:] for value in (csv_cell(name), f"{p:.6f}")]
             unsure = "yes" if row.unsure else "no"
-            texts = (csv_cell(row.path, raw), csv_cell(row.label, raw))
+            texts = (csv_cell(row.path), csv_cell(row.label))
             writer.writerow([*texts, f"{row.probability:.6f}", unsure, *rest])
         return text.getvalue()
 

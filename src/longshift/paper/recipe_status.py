@@ -1,17 +1,15 @@
-"""The status of each recipe: its runs, what of them is done, how long the rest takes, which files are there."""
+"""The status of each recipe: its runs, what of them is done, which files are there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from longshift.io import read_json, write_json
 from longshift.paper.recipe import Recipe, read_results
 from longshift.paper.workspace import Workspace
-from longshift.progress import Bar, no_bar
-from longshift.sweep import FINISHED, Job, JobState, Slot, estimate
-from longshift.training import Runtime
+from longshift.sweep import FINISHED, Job, JobState
 
 State = Literal["done", "ready", "partly", "missing", "impossible"]
 
@@ -38,29 +36,19 @@ class RecipeStatus:
 class StatusList:
     """All of `longshift reproduce --list`; recipes share runs, so the runs are fewer than the sum."""
 
-    slots: int
     runs: int
     missing: int
-    hours: float | None  # of what is missing; None: not measured
     recipes: tuple[RecipeStatus, ...]
 
 
-def list_status(
-    workspace: Workspace, recipes: Sequence[Recipe], slots: Sequence[Slot], measure: bool = False, bar: Bar = no_bar
-) -> StatusList:
-    """Look at the store and the folder of results; `measure`: time a few steps of each method."""
+def list_status(workspace: Workspace, recipes: Sequence[Recipe]) -> StatusList:
+    """Look at the store and the folder of results."""
     jobs = jobs_of(workspace, recipes)
     states = read_results(workspace, jobs).entries
-    left = [job for job in jobs if _is_open(states[job.fingerprint])]
-    hours = None if left else 0.0
-    if measure and left:
-        workspace.write_settings()
-        # Rows are told apart by their method alone: the variants of one take about the same time.
-        plain = [replace(j, method=str(j.run["method"])) for j in jobs if states[j.fingerprint].state != "failed"]
-        hours = estimate(plain, states, Runtime(), slots[0].device, bar).hours(len(slots))
+    left = sum(_is_open(states[job.fingerprint]) for job in jobs)
     ledger = read_ledger(workspace)
     found = tuple(_status(workspace, recipe, states, ledger.get(recipe.name, {})) for recipe in recipes)
-    return StatusList(len(slots), len(jobs), len(left), hours, found)
+    return StatusList(len(jobs), left, found)
 
 
 def _status(

@@ -87,12 +87,8 @@ def reproduce(
     runtime: Runtime,
     stop: Stop = lambda: False,
     bar: Bar = no_bar,
-    raw: bool = False,
 ) -> ReproduceResult:
-    """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest.
-
-    `raw`: CSV cells without a quote in front of what a spreadsheet would run.
-    """
+    """Run what the recipes lack and write their tables and figures; one that cannot be made does not stop the rest."""
     jobs = jobs_of(workspace, recipes)
     _run_missing(workspace, recipes, jobs, slots, runtime, stop, bar)
     results = read_results(workspace, jobs)
@@ -102,7 +98,7 @@ def reproduce(
         for recipe in recipes:
             # Runs are read while nobody else writes: of two commands at once, the last to write has all runs.
             with locked(workspace.out / ".lock"):
-                _make(workspace, recipe, made, raw)
+                _make(workspace, recipe, made)
             tick(1, recipe.name)
     _write_overview(workspace, {**made.failed, **made.impossible})
     return made
@@ -184,12 +180,12 @@ def _without_predictions(workspace: Workspace, recipes: Iterable[Recipe]) -> lis
     return [job for name, job in found.items() if predictions_file(workspace, name) is None]
 
 
-def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult, raw: bool) -> None:
+def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult) -> None:
     jobs = list(recipe.jobs(workspace))
     try:
         results = read_results(workspace, jobs)
         outputs = [with_origin(output, results) for output in recipe.make(results)]
-        files = [path for output in outputs for path in write_output(output, workspace.out, raw)]
+        files = [path for output in outputs for path in write_output(output, workspace.out)]
         rows = paper_rows(recipe.paper, workspace.benchmark)
         if len(rows):  # what the paper prints for this dataset
             files.append(workspace.out / f"{recipe.name}-paper.csv")
@@ -218,14 +214,11 @@ def with_origin(output: Output, results: Results) -> Output:
     return replace(output, notes=(*output.notes, line))
 
 
-def write_output(output: Output, folder: Path, raw: bool = False) -> list[Path]:
-    """NAME.md, NAME.csv, NAME.tex of a table; NAME.png, NAME.svg, NAME.csv, NAME.md (caption) of a figure.
-
-    `raw`: CSV cells without a quote in front of what a spreadsheet would run.
-    """
+def write_output(output: Output, folder: Path) -> list[Path]:
+    """NAME.md, NAME.csv, NAME.tex of a table; NAME.png, NAME.svg, NAME.csv, NAME.md (caption) of a figure."""
     base = folder / output.name
     if isinstance(output, Picture):
-        cells = output.data.map(lambda value: csv_cell(value, raw))
+        cells = output.data.map(csv_cell)
         title = escape(output.title)
         texts = {
             "csv": cells.to_csv(index=False, lineterminator="\n", float_format="%.8g"),
@@ -237,7 +230,7 @@ def write_output(output: Output, folder: Path, raw: bool = False) -> list[Path]:
     else:
         drawings = []
         texts = {
-            "md": markdown_table(output), "csv": csv_tables([output], raw), "tex": LATEX_PACKAGES + latex_table(output),
+            "md": markdown_table(output), "csv": csv_tables([output]), "tex": LATEX_PACKAGES + latex_table(output),
         }  # fmt: skip
     for kind, text in texts.items():
         write_text(base.with_suffix(f".{kind}"), text)

@@ -231,32 +231,31 @@ def csv_tables(tables: Iterable[Table], raw: bool = False) -> str:
         for row in table.rows
         for column, cell in zip(table.columns, row.cells, strict=True)
     ]  # fmt: skip
-    return _csv(pd.DataFrame(lines, columns=list(CSV_COLUMNS), dtype=object), raw)
+    return _csv(pd.DataFrame(lines, columns=list(CSV_COLUMNS), dtype=object))
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"
 
 
-def _csv(frame: pd.DataFrame, raw: bool) -> str:
-    return frame.map(lambda value: csv_cell(value, raw)).to_csv(index=False, lineterminator="\n")
+def _csv(frame: pd.DataFrame) -> str:
+    return frame.map(csv_cell).to_csv(index=False, lineterminator="\n")
 
 
 def save_tables(
-    tables: Sequence[Table], runs: pd.DataFrame, missing: MissingRuns, folder: Path, lines: Sequence[str] = (),
-    raw: bool = False,
-) -> list[Path]:  # fmt: skip
+    tables: Sequence[Table], runs: pd.DataFrame, missing: MissingRuns, folder: Path, lines: Sequence[str] = ()
+) -> list[Path]:
     """tables.md, tables.tex (a document), latex/NAME.tex (to include), KIND.csv, runs.csv, missing.csv.
 
-    `lines` stand at the end of the Markdown. `raw`: without quotes in front of what a spreadsheet would run.
+    `lines` stand at the end of the Markdown.
     """
     pages = [*map(markdown_table, tables), *(f"{line}\n" for line in lines)]
     texts = {"tables.md": "\n".join(pages), "tables.tex": latex_document(tables)}
     texts |= {f"latex/{table.name}.tex": LATEX_PACKAGES + latex_table(table) for table in tables}
     for kind in dict.fromkeys(table.kind for table in tables):
-        texts[f"{kind}.csv"] = csv_tables((table for table in tables if table.kind == kind), raw)
-    texts["missing.csv"] = _csv(missing.frame, raw)
+        texts[f"{kind}.csv"] = csv_tables(table for table in tables if table.kind == kind)
+    texts["missing.csv"] = _csv(missing.frame)
     for name, text in texts.items():
         write_text(folder / name, text)
-    write_runs(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv", raw)
+    write_runs(runs[runs["status"].isin(["done", "diverged"])], folder / "runs.csv")
     return [folder / name for name in (*texts, "runs.csv")]

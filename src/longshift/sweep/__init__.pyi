@@ -65,5 +65,4 @@ from .state import (
 from .sweep_facts import plan_facts as plan_facts, status_facts as status_facts
 from .sweep_file import common_values as common_values
 from .sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
-from .time_estimate import estimate as estimate
 from .worker import execute as execute

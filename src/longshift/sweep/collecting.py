@@ -27,8 +27,8 @@ def collect(path: Path | str, missing: bool = False) -> pd.DataFrame:
     """Collect the finished runs under a path.
 
     Args:
-        path: A sweep's folder, a folder of runs, a table of runs (*.parquet or *.csv), or a folder with a
-            runs.parquet or runs.csv and no runs.
+        path: A sweep's folder, a folder of runs, a table of runs (*.parquet), or a folder with a
+            runs.parquet and no runs.
         missing: Also return jobs of a sweep that have no result, with the status failed, running or waiting
             and without numbers.
 

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from longshift.progress import Bar, no_bar
 from longshift.sweep.jobs import Plan
 from longshift.sweep.state import FINISHED, STATES, State, read_failure, read_states
 
 if TYPE_CHECKING:  # `status` must not wait for torch
     from longshift.sweep.sweep_file import Sweep
-    from longshift.sweep.time_estimate import TimeEstimate
 
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """The size of a sweep, and the time that it takes.
+    """The size of a sweep.
 
     Attributes:
         directory: The sweep's folder.
@@ -28,10 +26,6 @@ class PlanFacts:
         failed: Failed runs.
         shape: Numbers of methods, variants, settings, trials and draws.
         datasets: The number of targets of each dataset.
-        time: The time of the remaining jobs, if it was measured.
-        slots: Jobs at a time.
-        device: Where they run.
-        uncompiled: Whether steps were measured without compiling, although the sweep compiles.
     """
 
     directory: Path
@@ -41,25 +35,10 @@ class PlanFacts:
     failed: int
     shape: dict[str, int]
     datasets: dict[str, int]
-    time: TimeEstimate | None = None
-    slots: int = 0
-    device: str = ""
-    uncompiled: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        counts = {"jobs": self.jobs, "finished": self.finished, "failed": self.failed}
-        if self.time is None:
-            return counts
-        steps = {name: round(seconds, 5) for name, seconds in self.time.methods.items()}
-        hours = round(self.time.hours(self.slots), 6)
-        return {**counts, "slots": self.slots, "device": self.device, "hours": hours, "seconds_per_step": steps}
 
 
-def plan_facts(sweep: Sweep, plan: Plan, slots: int = 0, device: str = "", bar: Bar = no_bar) -> PlanFacts:
-    """Count the jobs of a plan and, where there are slots for them, measure how long those that are left take."""
-    from longshift.sweep.time_estimate import estimate
-
+def plan_facts(sweep: Sweep, plan: Plan) -> PlanFacts:
+    """Count the jobs of a plan."""
     runs, states = plan.runs, read_states(plan)
     counts = Counter(states[job.fingerprint].state for job in runs)
     lists = {"methods": sweep.methods, "variants": sweep.variants, "settings": sweep.settings, "trials": sweep.trials}
@@ -71,10 +50,6 @@ def plan_facts(sweep: Sweep, plan: Plan, slots: int = 0, device: str = "", bar: 
         failed=counts["failed"],
         shape={**{name: len(listed) for name, listed in lists.items()}, "draws": sweep.draws},
         datasets={dataset.name: len(dataset.targets) for dataset in sweep.datasets},
-        time=estimate(runs, states, sweep.runtime, device, bar) if slots else None,
-        slots=slots,
-        device=device,
-        uncompiled=device == "cpu" and sweep.runtime.compile == "on",
     )
 
 

@@ -1,7 +1,7 @@
 """The folder of a sweep, the store of its runs (which several sweeps may share), and the cache of both.
 
 DIR/sweep.toml        the sweep
-DIR/runs.parquet      a table of runs made elsewhere or collected earlier (or runs.csv): its jobs count as finished
+DIR/runs.parquet      a table of runs made elsewhere or collected earlier: its jobs count as finished
 DIR/cache.parquet     the jobs of the sweep and the rows of the finished ones: a cache that can be deleted
 DIR/cancel            changes when `cancel` is called
 STORE/jobs/ID/        the folder of a run, as `longshift train` writes it
@@ -56,12 +56,7 @@ class SweepFolder:
     file = FileIn("sweep.toml")
     cache = FileIn("cache.parquet")
     cancel = FileIn("cancel")
-
-    @property
-    def table(self) -> Path:
-        """runs.parquet; or runs.csv where only that exists."""
-        names = [name for name in ("runs.parquet", "runs.csv") if (self.path / name).exists()]
-        return self.path / (names or ["runs.parquet"])[0]
+    table = FileIn("runs.parquet")
 
     @property
     def store(self) -> StoreFolder:

@@ -4,8 +4,6 @@ from .batch_source import EvaluationSource as EvaluationSource, host_tensor as h
 from .build_parts import build_method as build_method
 from .checkpoint import ModelFile as ModelFile, load_resume as load_resume, read_model_file as read_model_file
 from .device import (
-    StepTimer as StepTimer,
-    Stopwatch as Stopwatch,
     resolve_device as resolve_device,
     training_threads as training_threads,
     use_threads as use_threads,

@@ -24,7 +24,7 @@ from longshift.nn import SMALL_CONV, Precision
 from longshift.training.run_config import RunConfig, Runtime
 
 if TYPE_CHECKING:
-    from longshift.training.trainer import Trainer
+    pass
 
 COMPILE_FROM = 1500  # steps; compiling ResNet-50 takes about half a minute
 
@@ -213,24 +213,3 @@ class Stopwatch:
         now = time.perf_counter()
         seconds, self._started = now - self._started, now
         return seconds
-
-
-class StepTimer:
-    """Times the steps of a trainer that has not run yet."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer, self.done = trainer, 0
-        trainer.method.train()
-
-    def seconds(self, steps: int) -> float:
-        """Seconds that the next `steps` steps take."""
-        synchronize(self.trainer.device)
-        watch = Stopwatch(self.trainer.device)
-        for _ in range(steps):
-            self.trainer.step(self.done)
-            self.done += 1
-        return watch.lap()
-
-    def close(self) -> None:
-        """Stop loading data."""
-        self.trainer.source.close()
