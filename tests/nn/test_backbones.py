@@ -1,18 +1,23 @@
-"""Backbones: feature sizes, weights from files, frozen batch norm, precision."""
+"""Backbones: feature sizes, weights from files, ResNet-50 as first published, frozen batch norm, precision."""
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import timm
 import torch
-from safetensors.torch import save_file
-from torch import nn
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
 
+from longshift.data.images import decode, resize
 from longshift.errors import LongshiftError, UsageError
-from longshift.nn.backbones import check_backbone, make_backbone, make_network
+from longshift.nn.backbones import check_backbone, make_backbone, make_network, network_of, require_network_of
+from tests.data.trees import pacs
 
 
 @pytest.mark.parametrize("name", ["small_conv", "resnet18", "mobilenetv3_small_050", "torchvision/mobilenet_v3_small"])
@@ -75,6 +80,92 @@ def test_a_file_may_state_its_padding_and_scale(tmp_path: Path) -> None:
     backbone = make_backbone("mobilenetv3_small_050", weights=tmp_path / "w.safetensors")
     assert (backbone.mean, backbone.std) == ((0.5,) * 3, (0.25,) * 3)
     assert any(type(part).__name__ == "Conv2dSame" for part in backbone.module.modules())
+    _saved(tmp_path / "three.safetensors", input="RGB mean 0.485,0.456,0.406 std 0.229,0.224,0.225")
+    backbone = make_backbone("mobilenetv3_small_050", weights=tmp_path / "three.safetensors")
+    assert (backbone.mean, backbone.std) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+def plain_resnet50_v1(state: dict[str, Tensor], x: Tensor) -> Tensor:
+    """The features of ResNet-50 as first published, written out: a block's stride is in its first convolution."""
+
+    def conv_norm(name: str, norm: str, x: Tensor, stride: int, padding: int = 0) -> Tensor:
+        x = F.conv2d(x, state[f"{name}.weight"].float(), stride=stride, padding=padding)
+        mean, var, scale, shift = (
+            state[f"{norm}.{part}"].float()[:, None, None] for part in ("running_mean", "running_var", "weight", "bias")
+        )
+        return (x - mean) / (var + 1e-5).sqrt() * scale + shift
+
+    x = F.max_pool2d(conv_norm("conv1", "bn1", x, 2, 3).relu(), 3, 2, 1)
+    for stage, blocks in enumerate((3, 4, 6, 3), start=1):
+        for block in range(blocks):
+            at, stride = f"layer{stage}.{block}", 2 if stage > 1 and block == 0 else 1
+            y = conv_norm(f"{at}.conv1", f"{at}.bn1", x, stride).relu()
+            y = conv_norm(f"{at}.conv2", f"{at}.bn2", y, 1, 1).relu()
+            y = conv_norm(f"{at}.conv3", f"{at}.bn3", y, 1)
+            if block == 0:
+                x = conv_norm(f"{at}.downsample.0", f"{at}.downsample.1", x, stride)
+            x = (x + y).relu()
+    return x.mean((2, 3))
+
+
+def test_resnet50_v1_has_its_stride_in_the_first_convolution() -> None:
+    torch.manual_seed(0)
+    backbone = make_backbone("resnet50_v1")
+    for part in backbone.module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            nn.init.uniform_(part.weight, 0.5, 1)
+    x = torch.rand(2, 3, 64, 64)
+    with torch.no_grad():
+        found = backbone.module.eval()(x)
+        torch.testing.assert_close(found, plain_resnet50_v1(backbone.module.state_dict(), x), rtol=1e-4, atol=1e-5)
+        other = make_backbone("resnet50").module.eval()
+        other.load_state_dict(backbone.module.state_dict())
+        assert (other(x) - found).abs().max() > 0.01 * found.abs().max()
+    with pytest.raises(LongshiftError, match="--weights"):
+        make_backbone("resnet50_v1", pretrained=True)
+
+
+@pytest.mark.slow
+def test_resnet50_v1_with_its_published_weights_on_photographs() -> None:
+    archive = pacs()
+    weights = archive.parent / "weights" / "resnet50_v1_in1k.safetensors"
+    if not weights.exists():
+        pytest.skip(f"no weights at {weights}")
+    with zipfile.ZipFile(archive) as images:
+        names = sorted(name for name in images.namelist() if "/photo/" in name and name.endswith(".webp"))[::400]
+        pixels = np.stack([resize(decode(images.read(name)), 224) for name in names])
+    assert network_of(weights) == "resnet50_v1"
+    found, wrong = (make_backbone(name, weights=weights) for name in ("resnet50_v1", "resnet50"))
+    assert (found.mean, found.std) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    scale = torch.tensor([found.mean, found.std])[:, :, None, None]
+    x = (torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255 - scale[0]) / scale[1]
+    with torch.no_grad():
+        features = found.module.eval()(x)
+        torch.testing.assert_close(features, plain_resnet50_v1(load_file(weights), x), rtol=1e-3, atol=1e-3)
+        assert F.cosine_similarity(features, wrong.module.eval()(x)).max() < 0.95
+
+
+@pytest.mark.parametrize(
+    ("file", "metadata", "network"),
+    [
+        ("anything", {"arch": "timm mobilenetv3_small_050 pad_type=same"}, "mobilenetv3_small_050"),
+        ("resnet50", {"arch": "resnet50_v1"}, "resnet50_v1"),
+        ("resnet50_v1_in1k", {}, "resnet50_v1"),
+        ("resnet50-0676ba61", {}, "resnet50"),
+        ("tf_efficientnet_lite4_in1k", {}, "tf_efficientnet_lite4"),
+        ("small_conv", {}, "small_conv"),
+    ],
+)
+def test_a_file_tells_its_network(tmp_path: Path, file: str, metadata: dict[str, str], network: str) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / f"{file}.safetensors", metadata=metadata or None)
+    assert require_network_of(tmp_path / f"{file}.safetensors") == network
+
+
+def test_a_file_that_does_not_tell_its_network(tmp_path: Path) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / "best.safetensors")
+    assert network_of(tmp_path / "best.safetensors") == ""
+    with pytest.raises(UsageError, match="--backbone"):
+        require_network_of(tmp_path / "best.safetensors")
 
 
 def test_weights_that_do_not_fit_are_explained(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
@@ -82,6 +84,16 @@ def test_what_is_stated_stays(small: str, stated: dict[str, Any]) -> None:
     version = data_version(load_dataset(small))
     expected = RunConfig(data=small, data_version=version, target="west", setting="Natural", **stated)
     assert config(small, **stated) == expected
+
+
+def test_weights_name_their_network(large: str, tmp_path: Path) -> None:
+    for file, network in (("resnet50_v1_in1k", "resnet50_v1"), ("resnet18", "resnet18"), ("mine", "resnet50")):
+        path = tmp_path / f"{file}.safetensors"
+        save_file({"a": torch.zeros(1)}, path)
+        assert config(large, weights=str(path)).backbone_name == network
+        assert config(large, weights=str(path), backbone="resnet34").backbone_name == "resnet34"
+    with pytest.raises(LongshiftError, match=r"absent\.safetensors"):
+        config(large, weights="absent.safetensors")
 
 
 def test_other_images_keep_the_protocol(large: str) -> None:

@@ -60,6 +60,18 @@ def test_small_images_have_their_own_defaults() -> None:
     assert (small.augmentation, large.augmentation) == ("", "domainbed")
 
 
+def test_the_protocol_starts_from_torchvisions_first_weights() -> None:
+    """timm keeps the same file under a tag; the URL is the one that torchvision's IMAGENET1K_V1 has."""
+    import timm
+    from torchvision.models import ResNet50_Weights
+
+    name = RunConfig(target="A", data="PACS.zip", pretrained=True).backbone_name
+    found = timm.get_pretrained_cfg(name)
+    assert found is not None
+    assert found.url == ResNet50_Weights.IMAGENET1K_V1.url
+    assert RunConfig(target="A", data="PACS.zip", pretrained=True, backbone="resnet50").backbone_name == "resnet50"
+
+
 @pytest.mark.parametrize("start", [{"pretrained": True}, {"weights": "w.safetensors"}])
 def test_published_weights_are_fine_tuned_gently_at_any_size(start: dict[str, Any]) -> None:
     run = RunConfig(target="A", data="PACS.zip", image_size=64, backbone="mobilenetv2_100", **start)

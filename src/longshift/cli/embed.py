@@ -55,13 +55,13 @@ def embed(
     from longshift.io import refuse_overwrite, require_writable
     from longshift.nn import check_backbone, make_backbone, require_network_of
     from longshift.templates import render
-    from longshift.training import FrozenNetwork, Interrupted, graceful_stop, parse_runtime
+    from longshift.training import PROTOCOL_WEIGHTS, FrozenNetwork, Interrupted, graceful_stop, parse_runtime
 
     require_table(out)
     refuse_overwrite(out, [data, *([weights] if weights else [])])
     require_writable(out)
     runtime = parse_runtime(execution)
-    name = backbone or (require_network_of(weights) if weights else "resnet50")
+    name = backbone or (require_network_of(weights) if weights else PROTOCOL_WEIGHTS)
     check_backbone(name, pretrained)
     network = FrozenNetwork(name, make_backbone(name, pretrained=pretrained, weights=weights))
     manifest = _images_below(Path(data)) if unlabeled else load_dataset(data)

@@ -6,6 +6,7 @@ from .backbones import (
     check_backbone as check_backbone,
     make_backbone as make_backbone,
     make_network as make_network,
+    network_of as network_of,
     require_network_of as require_network_of,
     timm_feature_dim as timm_feature_dim,
     weights_header as weights_header,

@@ -18,6 +18,7 @@ from longshift.nn.network import Network, Precision
 from longshift.nn.sources import Backbone, check_name, no_weights, require_pretrained, source_of
 
 SMALL_CONV = "small_conv"
+RESNET50_V1 = "resnet50_v1"  # ResNet-50 as first published; torchvision's and timm's resnet50 is v1.5
 VECTOR_MLP = "mlp"
 VECTOR_LINEAR = "linear"
 VECTOR_HEADS = (VECTOR_MLP, VECTOR_LINEAR)
@@ -36,8 +37,8 @@ def make_backbone(
     """Build a featurizer.
 
     Args:
-        name: A name of timm, "SOURCE/NAME" for a registered source such as "torchvision/resnet50", "small_conv", or
-            "mlp" or "linear" for vectors.
+        name: A name of timm, "SOURCE/NAME" for a registered source such as "torchvision/resnet50", "resnet50_v1" (as
+            first published), "small_conv", or "mlp" or "linear" for vectors.
         pretrained: Whether to load the published weights, from the local cache or the internet.
         weights: A .safetensors file of the same model; its header may state a `pad_type`.
         input_dim: Length of the vectors; 0 for images.
@@ -98,12 +99,14 @@ def check_backbone(name: str, pretrained: bool = False) -> None:
         return
     if "/" in name:
         check_name(name)
-    else:
+    elif name != RESNET50_V1:
         import timm
 
         model, dot, _ = name.partition(".")
         if not timm.is_model(model):
-            raise UsageError(unknown_name("backbone", name, [*timm.list_models(), SMALL_CONV, *VECTOR_HEADS]))
+            raise UsageError(
+                unknown_name("backbone", name, [*timm.list_models(), RESNET50_V1, SMALL_CONV, *VECTOR_HEADS])
+            )
         tagged = timm.list_pretrained(f"{model}.*")  # "resnet50.a1_in1k": the weights that it is published with
         if dot and name not in tagged:
             raise UsageError(f"--backbone: {unknown_name('backbone', name, [model, *tagged])}")
@@ -121,11 +124,15 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
     if pad_type:
         options["pad_type"] = pad_type
     try:
-        module: Any = timm.create_model(name, pretrained=pretrained, **options)
+        known = "resnet50" if name == RESNET50_V1 else name
+        module: Any = timm.create_model(known, pretrained=pretrained, **options)
     except Exception as error:
         if not pretrained:
             raise
         raise no_weights(name, error) from error
+    if name == RESNET50_V1:  # the stride is in the 1x1 convolution, in v1.5 in the 3x3
+        for stage in (module.layer2, module.layer3, module.layer4):
+            stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
     config = module.pretrained_cfg
     features = timm_feature_dim(module)
     assert features is not None
@@ -151,7 +158,7 @@ class WeightsHeader:
 
 
 def weights_header(path: Path) -> WeightsHeader:
-    """Read the safetensors header: `arch` may hold "timm NAME pad_type=same", `input` may hold "mean 0.5 std 0.5"."""
+    """Read the safetensors header: `arch` may hold "timm NAME pad_type=same", `input` "mean 0.5 std 0.2,0.3,0.2"."""
     _require_safetensors(path)
     try:
         with safe_open(path, framework="pt") as file:
@@ -160,28 +167,40 @@ def weights_header(path: Path) -> WeightsHeader:
         raise LongshiftError(f"cannot read {path} as safetensors: {error}") from error
     pad = re.search(r"\bpad_type=(\w+)", header.get("arch", ""))
     name = re.match(r"(?:timm[ /:])?([A-Za-z]\w*)", header.get("arch", ""))
-    scale = re.search(r"\bmean ([0-9.]*[0-9]) std ([0-9.]*[0-9])", header.get("input", ""))
-    mean, std = (float(scale[1]), float(scale[2])) if scale else (None, None)
     return WeightsHeader(
         pad[1] if pad else "",
-        (mean, mean, mean) if mean is not None else None,
-        (std, std, std) if std is not None else None,
+        _channels("mean", header.get("input", "")),
+        _channels("std", header.get("input", "")),
         name[1] if name else "",
     )
 
 
-def require_network_of(weights: Path) -> str:
-    """The network of a file of weights, from its header or its name; an error if neither tells."""
+def _channels(word: str, text: str) -> tuple[float, float, float] | None:
+    """The three numbers, or one for all channels, after a word."""
+    found = re.search(rf"\b{word} (\d*\.?\d+)(?:, ?(\d*\.\d+), ?(\d*\.\d+))?", text)
+    return (float(found[1]), float(found[2] or found[1]), float(found[3] or found[1])) if found else None
+
+
+def network_of(weights: Path) -> str:
+    """The network of a file of weights: what its header states, else the start of its name; "" if neither tells."""
     import timm
 
+    if stated := weights_header(weights).name:
+        return stated
     stem = weights.name.removesuffix(".safetensors")
-    name = weights_header(weights).name or (stem if stem == SMALL_CONV or timm.is_model(stem) else "")
-    if not name:
-        raise UsageError(
-            f"Expected the name of a network in the header or the name of {weights}, got none. Add --backbone, for "
-            "example --backbone resnet50"
-        )
-    return name
+    # "resnet50_v1_in1k" and "resnet50-0676ba61": the longest beginning that is a network
+    starts = [stem, *(stem[: part.start()] for part in reversed(list(re.finditer(r"[-_.]", stem))))]
+    return next((name for name in starts if name in (SMALL_CONV, RESNET50_V1) or timm.is_model(name)), "")
+
+
+def require_network_of(weights: Path) -> str:
+    """The network of a file of weights; an error if the file does not tell."""
+    if name := network_of(weights):
+        return name
+    raise UsageError(
+        f"Expected the name of a network in the header or the name of {weights}, got none. Add --backbone, for "
+        f"example --backbone resnet50 (or {RESNET50_V1}, which has the same weights and other strides)"
+    )
 
 
 def _require_safetensors(path: Path) -> None:

@@ -37,6 +37,7 @@ from .resolve_run import (
     resolve as resolve,
 )
 from .run_config import (
+    PROTOCOL_WEIGHTS as PROTOCOL_WEIGHTS,
     SMALL_IMAGE as SMALL_IMAGE,
     RunConfig as RunConfig,
     Runtime as Runtime,

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from longshift.data import DIGITS, DataChanged, Manifest, data_version, fitting_size, load_dataset, what_changed
 from longshift.errors import ConfigError, LongshiftError
-from longshift.nn import SMALL_CONV, check_backbone
+from longshift.nn import SMALL_CONV, check_backbone, network_of
 from longshift.progress import Bar, no_bar
 from longshift.settings import Setting, find_target, recognize, setting_for
 from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
@@ -114,6 +114,8 @@ class OpenDataset:
         if not wrong & {"image_size", "backbone"}:
             config = self._with_size(config)
             try:
+                if config.backbone == "auto" and config.weights and not config.vectors:
+                    config = config.model_copy(update={"backbone": network_of(Path(config.weights)) or "auto"})
                 check_backbone(config.backbone_name)
             except LongshiftError as error:
                 failures.append(error)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PROTOCOL_STEPS = 5000  # what published schedules (annealing, burn-in) are meant for
 PROTOCOL_SIZE = 224  # pixels
+PROTOCOL_WEIGHTS = "resnet50.tv_in1k"  # DomainBed's start: torchvision's IMAGENET1K_V1
 DOMAINBED = "domainbed"  # the protocol's augmentation
 SMALL_IMAGE = 64  # up to this many pixels the small-image defaults apply
 
@@ -77,9 +78,9 @@ class RunConfig(BaseModel):
     style: StyleConfig | None = Field(default=None, json_schema_extra=_STYLE)
     """Style mixing of training images; what is not stated is as the method has it."""
     backbone: str = Field(default="auto", json_schema_extra=_MODEL)
-    """Any timm model, torchvision/NAME or small_conv; auto: resnet50 (small images: small_conv; vectors: the head)."""
+    """A timm model, torchvision/NAME, resnet50_v1, small_conv; auto: by weights, else resnet50 (small_conv, a head)."""
     pretrained: bool = Field(default=False, json_schema_extra=_MODEL)
-    """Start from the published weights of the backbone."""
+    """Start from the published weights of the backbone; with auto, from torchvision's IMAGENET1K_V1, as DomainBed."""
     weights: str | None = Field(default=None, json_schema_extra=_MODEL)
     """Start from the weights in a .safetensors file."""
     trainable: Literal["all", "head"] = Field(default="all", json_schema_extra=_MODEL)
@@ -193,6 +194,8 @@ class RunConfig(BaseModel):
             return self.backbone
         if self.vectors:
             return self.head
+        if self.pretrained:
+            return PROTOCOL_WEIGHTS
         return "small_conv" if self.small and not self.frozen else "resnet50"
 
     @property
