@@ -98,7 +98,7 @@ class Plan:
 
 def expand(sweep: Sweep) -> Iterator[Job]:
     """All jobs, first trials and draws first: a sweep that is stopped early has something of everything."""
-    for trial, draw in product(sweep.trials, range(sweep.draws)):
+    for trial, draw in product(sweep.table.trials, range(sweep.table.draws)):
         seeds = {"split_seed": trial, "train_seed": trial, "hparam_seed": hparam_seed(trial, draw)}
         for case in sweep.cases:
             config = case.config.model_copy(update=seeds)

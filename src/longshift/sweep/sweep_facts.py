@@ -41,14 +41,14 @@ def plan_facts(sweep: Sweep, plan: Plan) -> PlanFacts:
     """Count the jobs of a plan."""
     runs, states = plan.runs, read_states(plan)
     counts = Counter(states[job.fingerprint].state for job in runs)
-    lists = {"methods": sweep.methods, "variants": sweep.variants, "settings": sweep.settings, "trials": sweep.trials}
+    shape = {name: len(getattr(sweep.table, name)) for name in ("methods", "variants", "settings", "trials")}
     return PlanFacts(
         directory=plan.folder.path,
         jobs=len(runs),
         repeated=len(plan.jobs) - len(runs),
         finished=sum(counts[state] for state in FINISHED),
         failed=counts["failed"],
-        shape={**{name: len(listed) for name, listed in lists.items()}, "draws": sweep.draws},
+        shape={**shape, "draws": sweep.table.draws},
         datasets={dataset.name: len(dataset.targets) for dataset in sweep.datasets},
     )
 

@@ -5,7 +5,7 @@ Pydantic models check all that can be checked without the data and report all mi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -20,9 +20,9 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic.dataclasses import dataclass as checked_dataclass
-from pydantic_core import PydanticCustomError
 
 from longshift.data import EMBEDDED, get_benchmark
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
@@ -32,7 +32,7 @@ from longshift.progress import Bar, no_bar
 from longshift.settings import canonical_setting, find_target
 from longshift.sweep.jobs import PER_TRIAL
 from longshift.sweep.sweep_folder import SweepFolder, absolute, store_of
-from longshift.training import OpenDataset, RunConfig, Runtime, parse_run_config
+from longshift.training import OpenDataset, RunConfig, Runtime
 
 MOST_TRIALS = 1000
 ALL = "all"
@@ -41,19 +41,10 @@ EXPANDED = ("data", "benchmark", "setting", "target", "method", "split_seed", "h
 STRICT = ConfigDict(extra="forbid", frozen=True)
 
 
-def _mistake(text: str) -> PydanticCustomError:
-    return PydanticCustomError("longshift", "{text}", {"text": text})
-
-
-def _absolute(path: str, info: ValidationInfo) -> str:
-    """Paths are meant from the file's folder."""
-    return absolute(path, (info.context or {})["base"])
-
-
 def _names(value: object) -> object:
     """A list of names; the word "all" stands for one."""
     if value != ALL and not isinstance(value, list):
-        raise _mistake(f'expected "all" or a list of names, got {value!r}')
+        raise ValueError(f'expected "all" or a list of names, got {value!r}')
     return [ALL] if value == ALL else value
 
 
@@ -62,40 +53,44 @@ def _numbered(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_TRIALS:
         return tuple(range(value))
     if not isinstance(value, list):
-        raise _mistake(
+        raise ValueError(
             f"expected a number of trials from 1 to {MOST_TRIALS}, or a list such as [3, 4, 5], got {value!r}"
         )
     return [item for place, item in enumerate(value) if item not in value[:place]]
 
 
 def _path(value: str, info: ValidationInfo) -> str:
-    return value if value in EMBEDDED else _absolute(value, info)
+    """Paths are meant from the file's folder."""
+    return value if value in EMBEDDED else absolute(value, (info.context or {})["base"])
 
 
 def _method(value: str) -> str:
     """The registered name of a method."""
-    if value.casefold() == ALL:
-        return ALL
     try:
-        return get_method(value).info.name
+        return ALL if value.casefold() == ALL else get_method(value).info.name
     except LongshiftError as error:
-        raise _mistake(str(error)) from error
+        raise ValueError(str(error)) from error  # which pydantic collects
+
+
+def _every_method(names: list[str]) -> list[str]:
+    """The methods, each once; "all" may stand in a list, next to a preset."""
+    return list(dict.fromkeys(e for name in names for e in (methods_without_presets() if name == ALL else [name])))
 
 
 def _setting(value: str, info: ValidationInfo) -> str:
     if Path(value).suffix.lower() in (".json", ".csv"):
-        return _absolute(value, info)
+        return _path(value, info)
     try:
         return canonical_setting(value)
     except LongshiftError as error:
-        raise _mistake(str(error)) from error
+        raise ValueError(str(error)) from error
 
 
 def _row_name(value: object) -> object:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise _mistake(f"expected a word or a few, got {value!r}")
+        raise ValueError(f"expected a word or a few, got {value!r}")
     if "+" in value:
-        raise _mistake('expected no "+", which marks the rows of averaged weights ("ndcl+ema")')
+        raise ValueError('expected no "+", which marks the rows of averaged weights ("ndcl+ema")')
     return value
 
 
@@ -121,7 +116,7 @@ class DatasetTable(BaseModel):
         try:
             return None if value is None else get_benchmark(value).name
         except LongshiftError as error:
-            raise _mistake(str(error)) from error
+            raise ValueError(str(error)) from error
 
 
 class RunTable(RunConfig):
@@ -136,7 +131,7 @@ class RunTable(RunConfig):
     @classmethod
     def _not_expanded(cls, value: object, info: ValidationInfo) -> object:
         if info.field_name not in cls.own_keys:
-            raise _mistake("follows from the sweep's own keys and cannot be set here")
+            raise ValueError("follows from the sweep's own keys and cannot be set here")
         return value
 
     def given(self) -> dict[str, Any]:
@@ -164,15 +159,15 @@ class RuntimeTable(Runtime):
     def _from_file(cls, value: Path | None, info: ValidationInfo) -> Path | None:
         if value is None:
             return None
-        base, path = (info.context or {})["base"], Path(_absolute(str(value), info))
+        base, path = (info.context or {})["base"], Path(_path(str(value), info))
         if not path.resolve().is_relative_to(base.resolve()):  # a stranger's sweep could fill any folder
-            raise _mistake(f"expected a folder inside {base}, got {value}; name others by --cache")
+            raise ValueError(f"expected a folder inside {base}, got {value}; name others by --cache")
         return path
 
     @field_validator("device", mode="before")
     @classmethod
     def _from_launcher(cls, value: object) -> object:
-        raise _mistake("is an option of `longshift sweep run` and cannot be set here")
+        raise ValueError("is an option of `longshift sweep run` and cannot be set here")
 
 
 class SweepTable(BaseModel):
@@ -181,9 +176,13 @@ class SweepTable(BaseModel):
     model_config = STRICT
 
     datasets: list[DatasetTable] = Field(min_length=1)
-    settings: list[Annotated[str, AfterValidator(_setting)]] = Field(min_length=1)
+    settings: Annotated[
+        list[Annotated[str, AfterValidator(_setting)]], AfterValidator(lambda names: list(dict.fromkeys(names)))
+    ] = Field(min_length=1)
     targets: Names = Field(default_factory=lambda: [ALL])
-    methods: Annotated[list[MethodName], BeforeValidator(_names)] = Field(default_factory=lambda: [ALL])
+    methods: Annotated[list[MethodName], BeforeValidator(_names), AfterValidator(_every_method)] = Field(
+        [ALL], validate_default=True
+    )
     variants: list[VariantTable] = Field(default_factory=list)
     trials: Annotated[tuple[TrialNumber, ...], BeforeValidator(_numbered)] = Field((0, 1, 2), min_length=1)
     draws: int = Field(10, ge=1, le=PER_TRIAL)
@@ -192,56 +191,54 @@ class SweepTable(BaseModel):
     overrides: dict[MethodName, RunTable] = Field(default_factory=dict)
     runtime: RuntimeTable = Field(default_factory=RuntimeTable)
 
+    @model_validator(mode="after")
+    def _rows_have_their_own_names(self) -> SweepTable:
+        known = [cls.info for cls in (*all_methods().values(), *map(get_method, self.methods))]
+        taken = {word.casefold() for info in known for word in (info.name, info.title)}
+        for variant in self.variants:
+            if variant.name.casefold() in taken:
+                raise ValueError(f"[[variants]] {variant.name}: name: a method or variant has this name already")
+            taken.add(variant.name.casefold())
+        if not self.methods and not self.variants:
+            raise ValueError("methods: expected a method or [[variants]] to compare, got none")
+        return self
+
 
 def read_table(raw: Mapping[str, Any], folder: SweepFolder) -> SweepTable:
     """A sweep file without mistakes in it; what the data do not permit shows later."""
     try:
         return SweepTable.model_validate(raw, context={"base": folder.path})
     except ValidationError as error:
-        mistakes: dict[tuple[str, str], str] = {}
+        mistakes: dict[str, str] = {}
         for problem in error.errors():
             place, text = _told(problem, raw)
             mistakes.setdefault(place, text)  # each branch of a union has an error of its own: one is enough
         raise ConfigError(list(mistakes.values()), str(folder.file)) from error
 
 
-def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[tuple[str, str], str]:
-    """The place of a mistake, and the mistake in words."""
-    where, keys, known = _place([part for part in problem["loc"] if part != "[key]"], raw)
-    name = ".".join(str(key) for key in keys[:2] if not isinstance(key, int))
+def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[str, str]:
+    """The place of a mistake, and the mistake in words, below the name of its table."""
+    where, model = "", SweepTable.__pydantic_fields__
+    path = [part for part in problem["loc"] if part != "[key]"]
+    table = path[0] if path else ""
+    if table in ("run", "runtime") and len(path) > 1:
+        where, path = f"[{table}] ", path[1:]
+        model = (RunTable if table == "run" else RuntimeTable).__pydantic_fields__  # type: ignore[attr-defined]
+    elif table in ("overrides", "variants", "datasets") and len(path) > 2:
+        where, model = f"[overrides.{path[1]}] ", RunTable.__pydantic_fields__
+        if table != "overrides":
+            entry = raw[table][path[1]]
+            where = f"[[{table}]] {entry.get('name') or entry.get('path') or f'number {path[1] + 1}'}: "
+            model = (VariantTable if table == "variants" else DatasetTable).__pydantic_fields__
+        path = path[2:]
+    name = ".".join(str(key) for key in path[:2] if not isinstance(key, int))
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        text = unknown_name("key", name, known)
+        text = unknown_name("key", name, model)
     elif problem["type"] == "missing":
         text = f"{name}: is required"
     else:
-        words = expected_and_got(problem)
-        text = f"{name}: {words}" if name else words
-    return (where, ".".join(map(str, keys[:2]))), where + text
-
-
-def _place(path: Sequence[Any], raw: Mapping[str, Any]) -> tuple[str, Sequence[Any], Iterable[str]]:
-    """The table that a path leads into, in words, the rest of the path, and the keys that the table may have."""
-    table, *rest = path
-    if table in ("run", "runtime") and rest:
-        return f"[{table}] ", rest, RunTable.model_fields if table == "run" else Runtime.__dataclass_fields__
-    if table == "overrides" and len(rest) > 1:
-        return f"[overrides.{rest[0]}] ", rest[1:], RunTable.model_fields
-    if table in ("variants", "datasets") and rest:
-        entry = raw[table][rest[0]]
-        name = entry.get("name" if table == "variants" else "path") if isinstance(entry, dict) else None
-        title = name if isinstance(name, str) and name.strip() else f"number {rest[0] + 1}"
-        known = VariantTable.model_fields if table == "variants" else DatasetTable.model_fields
-        return f"[[{table}]] {title}: ", rest[1:], known
-    return "", path, SweepTable.model_fields
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """What has a row in the tables: a method, or a variant of one."""
-
-    name: str
-    values: dict[str, Any]  # run keys
-    where: str  # the table of the file that is about it
+        text = f"{name}: {expected_and_got(problem)}" if name else expected_and_got(problem)
+    return f"{where}{path[:2]}", where + text
 
 
 @dataclass(frozen=True)
@@ -268,12 +265,8 @@ class Sweep:
     """A checked sweep file: what is compared, and every run of it up to the seeds."""
 
     folder: SweepFolder
+    table: SweepTable
     datasets: tuple[Dataset, ...]
-    settings: tuple[str, ...]
-    methods: tuple[str, ...]
-    variants: tuple[str, ...]
-    trials: tuple[int, ...]
-    draws: int
     runtime: Runtime
     cases: tuple[Case, ...]
 
@@ -290,70 +283,45 @@ def read_sweep(directory: Path, bar: Bar = no_bar, cache: Path | None = None) ->
     if not folder.file.exists():
         raise UsageError(f"no {folder.file}; write one with: longshift sweep init {directory}")
     table = read_table(raw := read_toml(folder.file), folder)
-    mistakes, methods = _name_mistakes(table), tuple(_methods(table))
-    if not methods and not table.variants:
-        mistakes.append("methods: expected a method or [[variants]] to compare, got none")
-    rows = _good_rows(list(_rows(table, methods)), mistakes)
-    settings, runtime = tuple(dict.fromkeys(table.settings)), Runtime(**asdict(table.runtime))
+    rows, runtime = dict(_rows(table)), Runtime(**asdict(table.runtime))
     runtime = replace(runtime, cache=cache or runtime.cache)
     datasets: list[Dataset] = []
     cases: list[Case] = []
+    mistakes: list[str] = []
     for entry in table.datasets:
         where = f"[[datasets]] {entry.name or Path(entry.path).name}"
         try:
             opened = OpenDataset(entry.path, cache=runtime.cache, bar=bar)
-            dataset = _dataset(entry, table, opened, where, mistakes)
+            dataset = _dataset(entry, table, opened)
         except LongshiftError as error:
             mistakes.append(f"{where}: {error}")
             continue
         if dataset.name in [other.name for other in datasets]:
             mistakes.append(f"{where}: two datasets have the name {dataset.name!r}; give one another `name`")
         datasets.append(dataset)
-        for setting, target, row in product(settings, dataset.targets, rows):
+        for setting, target, (name, values) in product(table.settings, dataset.targets, rows.items()):
             place = {"benchmark": entry.benchmark, "setting": setting, "target": target}
             try:
-                cases.append(Case(dataset.name, row.name, opened.resolve({**row.values, **place}).config))
+                cases.append(Case(dataset.name, name, opened.resolve({**values, **place}).config))
+            except ConfigError as error:
+                mistakes += [f"{name}: {text}" for text in error.mistakes]
             except LongshiftError as error:
                 mistakes.append(f"{where}, setting {setting}: {error}")
     if mistakes:
         raise ConfigError(list(dict.fromkeys(mistakes)), str(folder.file))
-    return Sweep(
-        SweepFolder(folder.path, store_of(raw, folder.path)), tuple(datasets), settings, methods,
-        tuple(variant.name for variant in table.variants), table.trials, table.draws,
-        runtime, tuple(cases),
-    )  # fmt: skip
+    return Sweep(SweepFolder(folder.path, store_of(raw, folder.path)), table, tuple(datasets), runtime, tuple(cases))
 
 
-def _methods(table: SweepTable) -> Iterable[str]:
-    """The methods, each once; "all" may stand in a list, next to a preset."""
-    names = [every for name in table.methods for every in (methods_without_presets() if name == ALL else [name])]
-    return dict.fromkeys(names)
-
-
-def _name_mistakes(table: SweepTable) -> list[str]:
-    """Variants with the name of a method or of another variant."""
-    known = [cls.info for cls in all_methods().values()] + [get_method(name).info for name in _methods(table)]
-    taken = {word.casefold(): "a method" for info in known for word in (info.name, info.title)}
-    found = []
-    for variant in table.variants:
-        if owner := taken.get(variant.name.casefold()):
-            found.append(f"[[variants]] {variant.name}: name: {owner} has this name; choose another")
-        taken[variant.name.casefold()] = "another variant"
-    return found
-
-
-def _rows(table: SweepTable, methods: Iterable[str]) -> Iterator[ComparedRow]:
-    """What is compared, with its run keys: [run], the method's own on top, then the variant's."""
+def _rows(table: SweepTable) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What has a row in the tables, with its run keys: [run], the method's own on top, then the variant's."""
     run = table.run.given()
-    own = {get_method(name).info.name: keys.given() for name, keys in table.overrides.items()}
-    for method in methods:
-        name = get_method(method).info.name
-        values = merged(common_values(run, method), own.get(name, {}), {"method": method})
-        yield ComparedRow(name, values, f"[overrides.{name}]")
+    for method in table.methods:
+        own = table.overrides[method].given() if method in table.overrides else {}
+        yield method, merged(common_values(run, method), own, {"method": method})
     for variant in table.variants:
-        above = own.get(get_method(variant.method).info.name, {})
-        values = merged(common_values(run, variant.method), above, variant.given(), {"method": variant.method})
-        yield ComparedRow(variant.name, values, f"[[variants]] {variant.name}:")
+        own = table.overrides[variant.method].given() if variant.method in table.overrides else {}
+        values = merged(common_values(run, variant.method), own, variant.given(), {"method": variant.method})
+        yield variant.name, values
 
 
 def merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -373,32 +341,13 @@ def common_values(run: Mapping[str, Any], method: str) -> dict[str, Any]:
     return {**run, "hparams": {name: v for name, v in run.get("hparams", {}).items() if name not in unused}}
 
 
-def _good_rows(rows: list[ComparedRow], mistakes: list[str]) -> list[ComparedRow]:
-    """The rows whose keys go together; a mistake in all of them is one of [run]."""
-    found: dict[str, list[ComparedRow]] = {}
-    for row in rows:
-        try:
-            parse_run_config({**row.values, "target": ""})
-        except ConfigError as error:
-            for text in error.mistakes:
-                found.setdefault(text, []).append(row)
-    for text, wrong in found.items():
-        places = ["[run]"] if len(wrong) == len(rows) > 1 else [row.where for row in wrong]
-        mistakes += [f"{place} {text}" for place in places]
-    bad = {row.name for wrong in found.values() for row in wrong}
-    return [row for row in rows if row.name not in bad]
-
-
-def _dataset(entry: DatasetTable, table: SweepTable, opened: OpenDataset, where: str, mistakes: list[str]) -> Dataset:
-    """Name and targets of a dataset; targets that it does not have are mistakes."""
+def _dataset(entry: DatasetTable, table: SweepTable, opened: OpenDataset) -> Dataset:
+    """Name and targets of a dataset."""
     known = opened.recognized_as(entry.benchmark)
     wanted = entry.targets or table.targets
-    targets: list[str] = []
-    for name in opened.manifest.domain_names if wanted == [ALL] else wanted:
-        try:
-            targets.append(find_target(opened.manifest, name, known))
-        except LongshiftError as error:
-            mistakes.append(f"{where}: targets: {error}")
+    names = opened.manifest.domain_names if wanted == [ALL] else wanted
+    targets = dict.fromkeys(find_target(opened.manifest, name, known) for name in names)
     published = entry.benchmark or (known if table.run.ratio is None else None)
-    name = entry.name or published or opened.manifest.name
-    return Dataset(name, tuple(dict.fromkeys(targets)), opened.version, published is not None)
+    return Dataset(
+        entry.name or published or opened.manifest.name, tuple(targets), opened.version, published is not None
+    )

@@ -110,8 +110,8 @@ class Cache:
 
 
 _ABOUT = b"longshift"  # key of the file's metadata
-_TEXTS = ("fingerprint", "dataset", "method", "run", "state", "line")
-_NUMBERS = ("trial", "draw", "stamp")
+_JOB = ("fingerprint", "dataset", "method", "trial", "draw", "run")
+_ROW = ("stamp", "state", "line")
 
 
 def read_cache(folder: SweepFolder) -> Cache:
@@ -120,16 +120,9 @@ def read_cache(folder: SweepFolder) -> Cache:
         return Cache()
     try:
         table = read_parquet(folder.cache)
-        about = json.loads(table.schema.metadata[_ABOUT])
-        values = {name: table.column(name).to_pylist() for name in (*_TEXTS, *_NUMBERS)}
-        names = ("fingerprint", "dataset", "method", "trial", "draw")
-        jobs = [
-            {**dict(zip(names, job, strict=True)), "run": json.loads(run)}
-            for *job, run in zip(*(values[name] for name in names), values["run"], strict=True)
-            if run
-        ]
-        kept = zip(*(values[name] for name in ("fingerprint", "stamp", "state", "line")), strict=True)
-        rows = {fingerprint: CachedRow(*row) for fingerprint, *row in kept if row[-1]}
+        about, entries = json.loads(table.schema.metadata[_ABOUT]), table.to_pylist()
+        jobs = [{**{k: e[k] for k in _JOB}, "run": json.loads(e["run"])} for e in entries if e["run"]]
+        rows = {e["fingerprint"]: CachedRow(*(e[k] for k in _ROW)) for e in entries if e["line"]}
         return Cache(jobs, about["key"], about["versions"], rows, about["columns"])
     except Exception:  # only a cache: pyarrow raises nearly anything on a damaged file
         return Cache()
@@ -140,16 +133,11 @@ def write_cache(folder: SweepFolder, cache: Cache) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    empty = {"trial": 0, "draw": 0, "dataset": "", "method": "", "run": ""}
-    listed = [{**job, "run": json.dumps(job["run"])} for job in cache.jobs]
-    planned = {job["fingerprint"] for job in listed}
-    listed += [{**empty, "fingerprint": name} for name in cache.rows if name not in planned]
-    left = dict(cache.rows)  # two jobs may rest on one run, whose row is kept once
-    none = CachedRow(0, "", "")
-    lines = [{**job, **vars(left.pop(job["fingerprint"], none))} for job in listed]
-    types = {**dict.fromkeys(_TEXTS, pa.string()), **dict.fromkeys(_NUMBERS, pa.int64())}
+    # A line for each job, and one for each row, which two jobs may share.
+    entries = [{**job, "run": json.dumps(job["run"])} for job in cache.jobs]
+    entries += [{"fingerprint": name, **vars(row)} for name, row in cache.rows.items()]
     about = {"key": cache.key, "versions": cache.versions, "columns": cache.columns}
-    schema = pa.schema(types, metadata={_ABOUT: json.dumps(about).encode()})
-    table = pa.table({name: pa.array([line[name] for line in lines], kind) for name, kind in types.items()}, schema)
+    types = {name: pa.int64() if name in ("trial", "draw", "stamp") else pa.string() for name in (*_JOB, *_ROW)}
+    table = pa.Table.from_pylist(entries, pa.schema(types, metadata={_ABOUT: json.dumps(about).encode()}))
     with contextlib.suppress(LongshiftError), replacing(folder.cache) as temporary:  # a read-only sweep can be read
         pq.write_table(table, temporary, compression="zstd", write_statistics=False)
