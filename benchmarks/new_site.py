@@ -8,7 +8,7 @@ them, without the new site. One row per site of each case: what predictions alon
 new site also appears with other class frequencies (`mix`): samples are left out until classes have long tails, until
 one of them dominates, or until few are left.
 With --keep, the outputs of the models are kept, and another run with the same folder computes only the rows again.
-`python -m results.docs_tables` makes the tables of docs/results/new-site.md from it.
+`python -m results.docs_tables` makes the tables of docs/results/measured.md from it.
 """
 
 from __future__ import annotations

@@ -1,33 +1,28 @@
-"""Numbers of the published runs as text: means, paired differences, correlations. `docs_tables.py` arranges them."""
+"""Numbers of the published runs as text: means, paired differences, correlations. `results.tables` arranges them."""
 
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
+from scipy import stats
 
 from longshift.analysis import rank_table
 from longshift.paper import overall_results
 from longshift.report import build_tables, method_title
-from longshift.sweep import averages, choose, read_runs, standard_error
+from longshift.sweep import averages, choose, read_runs
 from longshift.text import decimal
 
 RESULTS = Path(__file__).parent
 TUNED, LARGE, FROZEN = "pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pacs-frozen"
+CONFIRM, OTHERS, EFFICIENT = f"{TUNED}/style-confirm", f"{TUNED}/style-for-others", "pacs-efficientnet"
 TAIL, DUALITY, GINIDG = SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
 BOTH = (TAIL, DUALITY)
-CHOICE, FINALISTS, CONFIRM = f"{TUNED}/style-choice", f"{TUNED}/style-choice/finalists", f"{TUNED}/style-confirm"
-OTHERS, EFFICIENT = f"{TUNED}/style-for-others", "pacs-efficientnet"
 UNSTYLED = "NDCL-plus, no style"  # what NDCL-plus was before style mixing
-ACCURACY = ("target_accuracy", "target_few")
-SELECTING = ("validation_accuracy", *ACCURACY)
-FOUR = ("validation_accuracy", "target_accuracy", "target_many", "target_few")
+TARGET, FEW = "target_accuracy", "target_few"
 PAIR = ["setting", "target", "trial"]
-SERIES = {"600 steps, 160 px": TUNED, "300 steps, 224 px": LARGE, "frozen features": FROZEN}
-NO_CON = "NDCL, domain prior, no con"
 
 
 @functools.cache
@@ -37,16 +32,10 @@ def table(folder: str) -> pd.DataFrame:
 
 
 @functools.cache
-def chosen(folder: str, draws: int = 1) -> pd.DataFrame:
-    """The runs that count, selected by validation accuracy: by default those with default hyper-parameters."""
+def chosen(folder: str) -> pd.DataFrame:
+    """The runs with default hyper-parameters; validation selected their weights."""
     frame = table(folder)
-    return choose(frame[frame["draw"] < draws])
-
-
-@functools.cache
-def _averages(folder: str, draws: int) -> pd.DataFrame:
-    measures = [f"target_{group}" for group in ("accuracy", "many", "medium", "few")]
-    return averages(chosen(folder, draws), measures).set_index(["setting", "method"])
+    return choose(frame[frame["draw"] == 0])
 
 
 def methods(folder: str) -> list[str]:
@@ -65,50 +54,56 @@ def text(value: float, error: float = float("nan"), digits: int = 1, sign: bool 
     return number if pd.isna(error) else f"{number} ± {error:.{digits}f}"
 
 
-def mean(folder: str, method: str, setting: str, measure: str, draws: int = 1) -> str:
-    """Percent: averaged over targets in each trial, then mean and standard error over trials."""
-    found = _averages(folder, draws)
+@functools.cache
+def _averages(folder: str) -> pd.DataFrame:
+    return averages(chosen(folder), [TARGET, FEW]).set_index(["setting", "method"])
+
+
+def mean(folder: str, method: str, setting: str, measure: str = TARGET) -> str:
+    """Percent: averaged over targets in each trial, then mean and standard error over trials; `-` if not run."""
+    found = _averages(folder)
+    if (setting, method) not in found.index:
+        return "-"
     return text(100 * found[measure][setting, method], 100 * found[f"{measure}_stderr"][setting, method])
 
 
-def plain_mean(folder: str, method: str, setting: str, measure: str) -> str:
-    """Percent, mean over targets and trials."""
-    return text(100 * _averages(folder, 1)[measure][setting, method])
+def plain_mean(folder: str, method: str, setting: str, measure: str = TARGET) -> str:
+    """`mean` without the standard error."""
+    return mean(folder, method, setting, measure).split(" ")[0]
 
 
 @functools.cache
-def _by_method(folder: str, measure: str, draws: int) -> pd.DataFrame:
+def _by_method(folder: str, measure: str) -> pd.DataFrame:
     """Percent: a row per setting, target and trial, a column per method."""
-    values = chosen(folder, draws).set_index([*PAIR, "method"])[measure]
-    return 100 * values.unstack("method")
+    return 100 * chosen(folder).set_index([*PAIR, "method"])[measure].unstack("method")
 
 
 def gaps(
-    folder: str, method: str, other: str, measure: str, settings: Iterable[str] = BOTH, draws: int = 1
+    one: tuple[str, str], other: tuple[str, str], measure: str = TARGET, settings: Iterable[str] = BOTH
 ) -> pd.Series[float]:
-    """Points that a method is ahead of another, in each setting, target and trial that both have."""
-    return gaps_between((folder, method), (folder, other), measure, settings, draws)
-
-
-def gaps_between(
-    one: tuple[str, str], other: tuple[str, str], measure: str, settings: Iterable[str] = BOTH, draws: int = 1
-) -> pd.Series[float]:
-    """`gaps` of two methods, each given with the folder of its runs."""
-    first, second = (_by_method(folder, measure, draws)[method] for folder, method in (one, other))
+    """Points that a method is ahead of another in each setting, target and trial; both come with their folder."""
+    first, second = (_by_method(folder, measure)[method] for folder, method in (one, other))
     found = (first - second).dropna()
     return found[found.index.get_level_values("setting").isin(list(settings))]
 
 
-def gap(
-    folder: str, method: str, other: str, measure: str, settings: Iterable[str] = BOTH, draws: int = 1, digits: int = 1
-) -> str:
-    """Mean and standard error of `gaps`."""
-    return spread(gaps(folder, method, other, measure, settings, draws), digits)
+def interval(values: pd.Series[float], digits: int = 1) -> str:
+    """`+4.7 (+2.6 to +6.7)`: the mean of differences with its 95 % interval (Student's t); `-` if there are none."""
+    if values.empty:
+        return "-"
+    low, high = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
+    mean, lower, upper = (decimal(float(value), digits, True) for value in (values.mean(), low, high))
+    return f"{mean} ({lower} to {upper})"
 
 
-def spread(values: pd.Series[float], digits: int = 1) -> str:
-    """Mean and standard error of differences, with divisor n - 1 as in the tests of them."""
-    return text(float(values.mean()), standard_error(values, ddof=1), digits, sign=True)
+def gap(folder: str, method: str, other: str, measure: str = TARGET, settings: Iterable[str] = BOTH) -> str:
+    """The interval of the gaps of two methods of a folder."""
+    return interval(gaps((folder, method), (folder, other), measure, settings))
+
+
+def ahead(values: pd.Series[float]) -> str:
+    """`20 of 24`: in how many pairs a method is ahead."""
+    return f"{(values > 0).sum()} of {len(values)}"
 
 
 def pair_title(method: str, other: str) -> str:
@@ -117,46 +112,14 @@ def pair_title(method: str, other: str) -> str:
 
 
 def cases(folder: str, extra: Sequence[str] = (), index: Sequence[str] = ("setting", "target")) -> pd.DataFrame:
-    """Target accuracy of the 24 methods and of others: a row per setting and target, a column per method.
-
-    Only trials that all of them have count: methods with more trials would otherwise be compared on other seeds.
-    """
-    part = _common_trials(folder, [*published_methods(folder), *extra])
-    return part.pivot_table(index=list(index), columns="method", values="target_accuracy")
-
-
-def ranks(folder: str, extra: Sequence[str] = ()) -> pd.Series[float]:
-    """Average rank of the 24 methods, and of others, over settings and targets."""
-    return average_ranks(cases(folder, extra))
+    """Target accuracy of the 24 methods and of others: a row per setting and target, a column per method."""
+    part = chosen(folder)[lambda frame: frame["method"].isin([*published_methods(folder), *extra])]
+    return part.pivot_table(index=list(index), columns="method", values=TARGET)
 
 
 def average_ranks(scores: pd.DataFrame) -> pd.Series[float]:
     """Average rank of each column over the rows; means of equal accuracies tie, whatever their rounding errors."""
     return rank_table(scores).mean()
-
-
-def _common_trials(folder: str, names: Sequence[str]) -> pd.DataFrame:
-    frame = chosen(folder)
-    part = frame[frame["method"].isin(names)]
-    runs = part.groupby("trial").size()
-    return part[part["trial"].isin(runs[runs == runs.max()].index)]
-
-
-def order(folder: str, setting: str, target: str | None = None) -> pd.Series[float]:
-    """Target accuracy of the 24 methods in a setting, over the trials that all of them have."""
-    frame = _common_trials(folder, published_methods(folder))
-    part = frame[frame["setting"] == setting]
-    part = part if target is None else part[part["target"] == target]
-    # Means of equal accuracies are ties, whatever their rounding errors.
-    return part.groupby("method")["target_accuracy"].mean().round(9)
-
-
-def curves(folder: str, setting: str, method: str | None = None) -> pd.DataFrame:
-    """Validation accuracy in percent: a row per run, a column per step."""
-    frame = table(folder)
-    part = frame[(frame["setting"] == setting) & (frame["draw"] == 0) & ~frame["method"].str.contains("+", regex=False)]
-    part = part if method is None else part[part["method"] == method]
-    return 100 * pd.DataFrame([dict(json.loads(line)) for line in part["validation_curve"]])
 
 
 @functools.cache
@@ -171,39 +134,6 @@ def correlations(folder: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def bold_best(rows: Sequence[list[str]], columns: Iterable[int]) -> list[list[str]]:
-    """The rows with the best mean of each column in bold; numbers without a standard error do not take part."""
-    for column in columns:
-        there = [row for row in rows if "±" in row[column]]
-        best = max(float(row[column].split()[0]) for row in there)
-        for row in there:
-            if float(row[column].split()[0]) == best:
-                row[column] = f"**{row[column]}**"
-    return list(rows)
-
-
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; `|` does not occur in names."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def gap_to_erm(folder: str, method: str, setting: str) -> str:
-    """The paired difference from ERM in target accuracy, if the method was run."""
-    found = gaps(folder, method, "erm", "target_accuracy", (setting,))
-    return spread(found) if len(found) else "not run"
-
-
-def pairs_of_means(folder: str, method: str, settings: Iterable[str], draws: int = 1) -> list[str]:
-    """Target accuracy of all and of few-shot classes under each setting."""
-    return [mean(folder, method, setting, measure, draws) for setting in settings for measure in ACCURACY]
-
-
-def with_few(settings: Iterable[str]) -> list[str]:
-    """The heads of the columns of `pairs_of_means`."""
-    return [cell for setting in settings for cell in (setting, "few")]
-
-
 @functools.cache
 def published_means(setting: str) -> pd.Series[float]:
     """The paper's averages on PACS by method."""
@@ -213,6 +143,12 @@ def published_means(setting: str) -> pd.Series[float]:
 
 
 def paper_mean(method: str, setting: str) -> str:
-    """The paper's average of a method on PACS; "-" if it has none."""
+    """The paper's average of a method on PACS; `-` if it has none."""
     values = published_means(setting)
     return text(values[method]) if method in values.index else "-"
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; `|` does not occur in names."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

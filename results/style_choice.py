@@ -1,4 +1,4 @@
-"""The choice of NDCL-plus by its written rules (docs/results/protocol.md), again: `python -m results.style_choice`.
+"""The choice of NDCL-plus by its rules in results/pacs-mobilenetv2/README.md, again: `python -m results.style_choice`.
 
 Looks at validation accuracy only. Round 1 keeps the better half of the candidates, round 2 (with two more trials) the
 simplest within `TIE` points of the best.

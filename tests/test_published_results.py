@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 from longshift.io import read_toml
 from longshift.paper.published_tables import overall_results
 from longshift.report.titles import method_title
 from longshift.sweep import make_plan
-from results.docs_tables import TABLES, filled, names, pages
-from results.methods_page import PAGE, methods_page
+from results.docs_tables import filled, make_table, names, pages, table_names
+from results.methods_pages import methods_pages
 from results.style_choice import ROUNDS, survivors, validation, variants, winner
 from tests.data.trees import pacs
 
@@ -52,16 +54,17 @@ def test_tables_on_the_pages_are_those_of_the_runs() -> None:
     texts = {page: page.read_text(encoding="utf-8") for page in pages()}
     stale = [page.relative_to(ROOT).as_posix() for page, text in texts.items() if filled(text) != text]
     assert not stale, "run: make tables (or: python -m results.docs_tables)"
-    assert {name for text in texts.values() for name in names(text)} == set(TABLES)
+    assert sorted({name for text in texts.values() for name in names(text)}) == table_names()
 
 
-def test_the_methods_page_is_that_of_the_registry_and_the_runs() -> None:
-    assert PAGE.read_text(encoding="utf-8") == methods_page(), "run: make tables (or: python -m results.docs_tables)"
+def test_the_pages_of_methods_are_those_of_the_registry_and_the_runs() -> None:
+    stale = [page for page, text in methods_pages().items() if page.read_text(encoding="utf-8") != text]
+    assert not stale, "run: make tables (or: python -m results.docs_tables)"
 
 
 def rows(name: str) -> dict[str, list[str]]:
     """The cells of a table by the name of the row, without bold."""
-    lines = [line.strip("| ").replace("**", "").split(" | ") for line in TABLES[name]().splitlines()[2:]]
+    lines = [line.strip("| ").replace("**", "").split(" | ") for line in make_table(name).splitlines()[2:]]
     return {line[0]: line[1:] for line in lines}
 
 
@@ -70,50 +73,71 @@ def runs(folder: str) -> pd.DataFrame:
     return frame[frame.draw == 0].assign(method=frame.method.map(method_title))
 
 
-def assert_cell(cell: str, values: pd.Series[float], ddof: int) -> None:
-    """`53.3 ± 0.3`: percent or points, standard error with the divisor n - ddof; no standard error with one value."""
-    expected = [values.mean()] + ([values.std(ddof=ddof) / len(values) ** 0.5] if len(values) > 1 else [])
-    for text, value in zip(cell.split(" ± "), expected, strict=True):
-        assert float(text) == pytest.approx(100 * value, abs=0.51 * 10 ** -len(text.partition(".")[2]))
+def points(cell: str) -> list[float]:
+    """`+4.7 (+2.6 to +6.7)`: the mean and the ends of its interval."""
+    return [float(number) for number in re.findall(r"-?\d+\.\d+", cell)]
+
+
+def expected_interval(gaps: pd.Series[float]) -> list[float]:
+    """Mean and 95 % interval by Student's t, in points."""
+    half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std() / len(gaps) ** 0.5
+    return [100 * value for value in (gaps.mean(), gaps.mean() - half, gaps.mean() + half)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "folder", "columns"),
+    ("name", "folder", "place"),
     [
-        ("fine-tuned", "pacs-mobilenetv2", {"TotalHeavyTail": 0, "Duality": 3, "GINIDG": 6}),
-        ("frozen", "pacs-frozen", {"TotalHeavyTail": 0, "Duality": 2, "GINIDG": 4}),
-        ("large-images", "pacs-mobilenetv2/five-at-224px", {"TotalHeavyTail": 0, "Duality": 2}),
+        ("fine-tuned", "pacs-mobilenetv2", {"TotalHeavyTail": 0, "Duality": 2, "GINIDG": 4}),
+        ("networks", "pacs-efficientnet", {"TotalHeavyTail": 0, "Duality": 1, "GINIDG": 2}),
     ],
 )
-def test_means_by_another_route(name: str, folder: str, columns: dict[str, int]) -> None:
+def test_means_by_another_route(name: str, folder: str, place: dict[str, int]) -> None:
     frame = runs(folder)
-    for method, cells in rows(name).items():
-        for setting, place in columns.items():
+    found = {method: cells for method, cells in rows(name).items() if method in set(frame.method)}
+    assert len(found) >= 6
+    for method, cells in found.items():
+        for index, (setting, column) in enumerate(place.items()):
             part = frame[(frame.method == method) & (frame.setting == setting)].groupby("trial")
-            assert_cell(cells[place], part.target_accuracy.mean(), ddof=0)
-            assert_cell(cells[place + 1], part.target_few.mean(), ddof=0)
+            means = 100 * part.target_accuracy.mean()
+            expected = [means.mean(), means.std(ddof=0) / len(means) ** 0.5]
+            assert [float(text) for text in cells[column].split(" ± ")] == pytest.approx(expected, abs=0.051)
+            if name == "fine-tuned":
+                few = float(cells[6].split(" / ")[index])
+                assert few == pytest.approx(100 * part.target_few.mean().mean(), abs=0.051)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "folder", "measures"),
-    [
-        ("fine-tuned-pairs", "pacs-mobilenetv2", ("validation_accuracy", "target_accuracy", "target_few")),
-        ("large-images-pairs", "pacs-mobilenetv2/five-at-224px", ("validation_accuracy", "target_accuracy")),
-    ],
-)
-def test_paired_differences_by_another_route(name: str, folder: str, measures: tuple[str, ...]) -> None:
-    frame = runs(folder)
-    for title, (number, *cells) in rows(name).items():
+def test_leads_by_another_route() -> None:
+    series = [
+        ["pacs-mobilenetv2", "pacs-mobilenetv2/style-confirm"],
+        ["pacs-mobilenetv2/five-at-224px"],
+        ["pacs-frozen"],
+    ]
+    for title, (_, *cells) in rows("leads").items():
+        compared, _, setting = title.rpartition(": ")
+        for folders, cell in zip(series, cells, strict=True):
+            gaps = []
+            for frame in map(runs, folders):
+                part = frame[frame.setting == setting].set_index(PAIR)
+                one, two = (part[part.method == method].target_accuracy for method in compared.split(" - "))
+                gaps.append((one - two).dropna())
+            joined = pd.concat(gaps)
+            expected = expected_interval(joined) if len(joined) else []
+            assert points(cell) == pytest.approx(expected, abs=0.051)
+
+
+@pytest.mark.slow
+def test_the_confirmation_by_another_route() -> None:
+    frame = runs("pacs-mobilenetv2/style-confirm")
+    for title, (every, _, ahead, many, few) in rows("confirmation").items():
         compared, _, where = title.rpartition(": ")
-        settings = ("TotalHeavyTail", "Duality") if where == "both" else (where,)
-        part = frame[frame.setting.isin(settings)]
-        for cell, measure in zip(cells, measures, strict=False):
-            one, two = (part[part.method == method].set_index(PAIR)[measure] for method in compared.split(" - "))
-            gaps = (one - two).dropna()
-            assert len(gaps) == int(number)
-            assert_cell(cell, gaps, ddof=1)
+        part = frame[frame.setting.isin(where.split(" and "))].set_index(PAIR)
+        one, two = (part[part.method == method] for method in compared.split(" - "))
+        for cell, measure in ((every, "target_accuracy"), (many, "target_many"), (few, "target_few")):
+            assert points(cell) == pytest.approx(expected_interval(one[measure] - two[measure]), abs=0.051)
+        gaps = one.target_accuracy - two.target_accuracy
+        assert ahead == f"{(gaps > 0).sum()} of {len(gaps)}"
 
 
 def test_ranks_by_another_route() -> None:
@@ -121,7 +145,7 @@ def test_ranks_by_another_route() -> None:
     own = frame[~frame.method.str.contains(",")]
     cases = own.pivot_table(index="method", columns=["setting", "target"], values="target_accuracy")
     expected = cases.rank(ascending=False).mean(axis=1)
-    found = {method: cells[-1] for method, cells in rows("fine-tuned").items() if cells[-1] != "-"}
+    found = {method: cells[-1] for method, cells in rows("fine-tuned").items()}
     assert set(found) == set(expected.index)
     assert list(found) == sorted(found, key=lambda method: expected[method])
     for method, rank in found.items():

@@ -1,17 +1,18 @@
-"""The code blocks of docs/guides/extend.md by section."""
+"""The code blocks of docs/guides/extend.md and extend-more.md by section."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "guides" / "extend.md"
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 
 
 def sections() -> dict[str, str]:
     """The text of each section by its title, in lower case."""
-    parts = re.split(r"^## (.+)\n", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {title.lower(): text for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+    texts = [(GUIDES / name).read_text(encoding="utf-8") for name in ("extend.md", "extend-more.md")]
+    parts = [re.split(r"^## (.+)\n", text, flags=re.MULTILINE) for text in texts]
+    return {title.lower(): text for part in parts for title, text in zip(part[1::2], part[2::2], strict=True)}
 
 
 def blocks(language: str) -> dict[str, str]:
