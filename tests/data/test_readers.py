@@ -220,73 +220,6 @@ def test_absolute_paths_inside_the_folder_of_a_table_become_relative(tmp_path: P
     assert load_dataset(table).paths == ("x/1.png", "x/2.png")
 
 
-@pytest.mark.parametrize("path", ["../1.png", "/elsewhere/1.png", "x/../../1.png"])
-def test_paths_outside_the_folder_of_a_table_are_refused(tmp_path: Path, path: str) -> None:
-    table = write_csv(tmp_path / "t.csv", "path,label,domain", f"{path},a,d")
-    with pytest.raises(LongshiftError, match=r"1\.png"):
-        load_dataset(table)
-
-
-def test_missing_columns_are_named_with_what_was_found(tmp_path: Path) -> None:
-    table = write_csv(tmp_path / "t.csv", "path,class", "1.png,a")
-    with pytest.raises(LongshiftError, match="label, domain"):
-        load_dataset(table)
-
-
-def test_rows_with_empty_cells_are_named(tmp_path: Path) -> None:
-    table = write_csv(tmp_path / "t.csv", "path,label,domain", "1.png,a,d", "2.png,,d", "3.png,a,")
-    with pytest.raises(LongshiftError, match="rows 2, 3"):
-        load_dataset(table)
-
-
-def test_a_path_listed_twice_is_refused(tmp_path: Path) -> None:
-    table = write_csv(tmp_path / "t.csv", "path,label,domain", "1.png,a,d", "./1.png,b,d")
-    with pytest.raises(LongshiftError, match=r"1\.png"):
-        load_dataset(table)
-
-
-@pytest.mark.parametrize(
-    ("header", "row", "name"),
-    [
-        ("path,label,domain", "2.png,a,d,extra", "line 3"),
-        ("path,label,domain,split", "2.png,a, b,d,train", "line 3"),
-        ("path,label,domain,label", "2.png,a,d,b", "label"),
-        ("path,label,domain,Split,split", "2.png,a,d,,test", "split"),
-    ],
-)
-def test_rows_that_would_shift_and_columns_that_would_hide_are_refused(
-    tmp_path: Path, header: str, row: str, name: str
-) -> None:
-    good = "1.png,a,d,b,c"[: 2 * header.count(",") + 5]
-    with pytest.raises(LongshiftError, match=name):
-        load_dataset(write_csv(tmp_path / "t.csv", header, good, row))
-    if "line" in name:  # also if all rows have one field too many
-        with pytest.raises(LongshiftError, match="line 2"):
-            load_dataset(write_csv(tmp_path / "t.csv", header, row, row))
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"path,label,domain\n", b'path,label,domain\n"a'])
-def test_broken_tables_get_a_message(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "t.csv").write_bytes(content)
-    with pytest.raises(LongshiftError, match=r"t\.csv"):
-        load_dataset(tmp_path / "t.csv")
-    (tmp_path / "t.parquet").write_bytes(content)
-    with pytest.raises(LongshiftError, match=r"t\.parquet"):
-        load_dataset(tmp_path / "t.parquet")
-
-
-def test_an_empty_folder_says_what_was_expected(tmp_path: Path) -> None:
-    with pytest.raises(LongshiftError, match="domain/class/image"):
-        load_dataset(tmp_path)
-
-
-def test_images_at_another_depth_say_what_was_found(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "1.png").touch()
-    with pytest.raises(LongshiftError, match=r"a/1\.png"):
-        load_dataset(tmp_path)
-
-
 def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     make_tree(tmp_path / "data")
     odd = os.fsencode(tmp_path / "data" / "paint" / "cat") + b"/caf\xe9.png"
@@ -302,13 +235,6 @@ def test_a_link_to_a_parent_is_a_loop(tmp_path: Path) -> None:
     root = make_tree(tmp_path / "data")
     (root / "paint" / "again").symlink_to(root)
     with pytest.raises(LongshiftError, match="symlink loop"):
-        load_dataset(root)
-
-
-def test_a_link_to_itself_is_a_loop(tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "data")
-    (root / "paint" / "cat" / "me.png").symlink_to(root / "paint" / "cat" / "me.png")
-    with pytest.raises(LongshiftError, match="paint/cat"):
         load_dataset(root)
 
 
@@ -337,12 +263,6 @@ def test_zip_entries_given_twice_are_refused(tmp_path: Path) -> None:
         load_dataset(archive)
 
 
-def test_a_broken_zip_gets_a_message(tmp_path: Path) -> None:
-    (tmp_path / "data.zip").write_bytes(b"PK\x03\x04 not really")
-    with pytest.raises(LongshiftError, match=r"data\.zip"):
-        load_dataset(tmp_path / "data.zip")
-
-
 def test_hidden_and_macos_entries_of_a_zip_are_skipped(tmp_path: Path) -> None:
     archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip", "PACS/")
     with zipfile.ZipFile(archive, "a") as out:
@@ -366,12 +286,6 @@ def test_a_path_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=named):
         load_dataset(given)
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data.tar").touch()
-    with pytest.raises(LongshiftError, match=r"data\.tar"):
-        load_dataset(tmp_path / "data.tar")
 
 
 def test_indices_and_counts_agree_with_a_plain_loop(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import longshift
 from longshift.errors import UsageError
-from longshift.fitting.request import keep_arrays, make_request
+from longshift.fitting.request import keep_samples, make_request
 from tests.training.runs import CPU
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -58,7 +58,7 @@ def test_what_is_not_data(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="path"):
         longshift.fit("digits", Y)
     with pytest.raises(UsageError, match=r"\(59,\)"):
-        keep_arrays(X, Y[1:], D, tmp_path)
+        keep_samples(X, Y[1:], D, tmp_path)
 
 
 def test_a_request_reports_all_mistakes_and_knows_equal_paths() -> None:

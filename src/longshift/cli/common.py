@@ -22,7 +22,8 @@ from longshift.text import about, counted, duration, printable, printable_json
 DataArgument = Annotated[
     str,
     typer.Argument(
-        metavar="DATA", help="Folder domain/class/image, .zip, .csv, .parquet, .npz, `digits` or `pacs-features`."
+        metavar="DATA",
+        help="Folder domain/class/image, .zip, .csv, .parquet, .npz, hf://owner/name, `digits` or `pacs-features`.",
     ),
 ]
 ModelArgument = Annotated[

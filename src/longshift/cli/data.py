@@ -42,8 +42,9 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     help="Count, check and prepare the images of a dataset.\n\nA dataset is a folder `domain/class/image.jpg`, the "
-    "same in a `.zip`, a `.csv` or `.parquet` with columns path, label, domain, vectors (`.npz`, `.parquet`), or one "
-    "of the words `digits` and `pacs-features`, which name embedded data.\n\n"
+    "same in a `.zip`, a `.csv` or `.parquet` with columns path (or image), label, domain, a Hugging Face dataset "
+    "(a folder of save_to_disk, or `hf://owner/name`), vectors (`.npz`, `.parquet`), or one of the words `digits` and "
+    "`pacs-features`, which name embedded data.\n\n"
     "Example:\n\n    longshift data inspect digits",
 )
 

@@ -17,6 +17,7 @@ from .folder_layout import (
 )
 from .folders import list_folder as list_folder
 from .image_cache import Store as Store, open_pixels as open_pixels, open_store as open_store
+from .image_tables import ImageSamples as ImageSamples, keep_images as keep_images
 from .images import (
     MOST_BYTES as MOST_BYTES,
     BadImage as BadImage,

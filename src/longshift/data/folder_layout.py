@@ -118,7 +118,7 @@ def no_shared_class(manifest: Manifest) -> LayoutAdvice | None:
     for group in similar(manifest.classes):
         if len({domain_of[name] for name in group}) > 1:
             return LayoutAdvice("spellings", detail=differing(group))
-    is_table = manifest.given.lower().endswith((".csv", ".parquet"))
+    is_table = Path(manifest.given.partition("#")[0]).suffix.lower() in (".csv", ".parquet") or manifest.image_column
     if manifest.root is None or not manifest.root.is_dir() or is_table:
         return LayoutAdvice("mixed up")
     return _one_site(manifest.root, domains) or LayoutAdvice("site of classes", manifest.root, domains)

@@ -1,17 +1,20 @@
-"""The images of a dataset: where their bytes come from (a folder or a .zip), and from bytes to pixels."""
+"""The images of a dataset: where their bytes come from (a folder, a .zip or a table), and from bytes to pixels."""
 
 from __future__ import annotations
 
+import bisect
 import functools
 import io
+import itertools
 import os
 import threading
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +36,7 @@ MAGIC = (b"\xff\xd8\xff", b"\x89PNG", b"RIFF", b"BM", b"II*\0", b"MM\0*", b"GIF8
 BRIGHTEST = "brightest of 16 bits"  # in `info` of a decoded picture that had 16 bits
 EARLY_END = ("truncat", "end of file", "eof", "not enough")
 MOST_BYTES = 1 << 28  # of one image file
+KEPT_BYTES = 1 << 30  # of a table that are kept in memory
 SMALLEST = 16  # pixels that a network is given at least
 LOOKED_AT = 32  # images of a dataset
 
@@ -91,7 +95,7 @@ def decode(data: bytes) -> Image.Image:
         # Many threads decode, but only one at a time a picture that takes hundreds of megabytes.
         with _one_large if width * height > LARGE else nullcontext():
             image.load()
-            return _to_rgb(ImageOps.exif_transpose(image))
+            return to_rgb(ImageOps.exif_transpose(image))
     except Image.DecompressionBombError as error:
         raise BadImage("decompression bomb", str(error)) from error
     except UnidentifiedImageError as error:
@@ -118,7 +122,8 @@ def _shorter_than_stated(data: bytes) -> bool:
     return data.startswith(b"RIFF") and len(data) < 8 + int.from_bytes(data[4:8], "little")
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
+def to_rgb(image: Image.Image) -> Image.Image:
+    """An image in mode RGB, flattened on white."""
     if image.mode == "RGB":
         return image
     if image.mode == "F":
@@ -228,12 +233,70 @@ class ZipSource:
         return f"{entry.file_size} {entry.CRC:08x}"
 
 
+class TableSource:
+    """Images in a column of Parquet or Arrow files, each at file/row; a change shows in the file's size or time."""
+
+    def __init__(self, root: Path, column: str) -> None:
+        self.root, self.column = root, column
+        self.files = FolderSource(root)
+        self.lock = threading.Lock()
+        self.opened: dict[str, tuple[list[int], Callable[[int], Any]]] = {}  # first row of each block, and the blocks
+        self.kept: OrderedDict[tuple[str, int], Any] = OrderedDict()
+        self.stamps: dict[str, str] = {}
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a row."""
+        file, _, row = path.rpartition("/")
+        try:
+            with self.lock:
+                value = self._value(file, int(row))
+        except Exception as error:  # damaged files raise nearly anything
+            raise BadImage("unreadable", f"in the table: {error}") from error
+        data = value.get("bytes") if isinstance(value, dict) else value
+        if data is None:
+            raise BadImage("unreadable", "the table has no bytes of it")
+        return bytes(data)
+
+    def _value(self, file: str, row: int) -> Any:
+        if file not in self.opened:
+            self.opened[file] = self._open(os.path.join(self.root, file) if file else os.fspath(self.root))
+        starts, block_of = self.opened[file]
+        number = bisect.bisect(starts, row) - 1
+        key = (file, number)
+        if key not in self.kept:  # a Parquet file cannot be read row by row
+            self.kept[key] = block_of(number)
+            while len(self.kept) > 1 and sum(block.nbytes for block in self.kept.values()) > KEPT_BYTES:
+                self.kept.popitem(last=False)
+        self.kept.move_to_end(key)
+        return self.kept[key][row - starts[number]].as_py()
+
+    def _open(self, path: str) -> tuple[list[int], Callable[[int], Any]]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        if path.endswith(".arrow"):
+            chunks = pa.ipc.open_stream(pa.memory_map(path)).read_all().column(self.column).chunks
+            return [0, *itertools.accumulate(map(len, chunks))], chunks.__getitem__
+        file = parquet.ParquetFile(path)
+        counts = (file.metadata.row_group(number).num_rows for number in range(file.num_row_groups))
+        return [0, *itertools.accumulate(counts)], lambda k: file.read_row_group(k, columns=[self.column]).column(0)
+
+    def stamp(self, path: str) -> str:
+        """Size and times of the file."""
+        file = path.rpartition("/")[0]
+        if file not in self.stamps:
+            self.stamps[file] = self.files.stamp(file) if file else FolderSource(self.root.parent).stamp(self.root.name)
+        return self.stamps[file]
+
+
 @contextmanager
 def open_source(manifest: Manifest) -> Iterator[ImageSource]:
-    """Open the folder or archive of a manifest."""
+    """Open the folder, archive or table of a manifest."""
     if manifest.root is None:
         raise LongshiftError(f"the dataset {manifest.name} has no files")
-    if manifest.root.is_dir():
+    if manifest.image_column:
+        yield TableSource(manifest.root, manifest.image_column)
+    elif manifest.root.is_dir():
         yield FolderSource(manifest.root)
     else:
         with open_zip(manifest.root) as archive:

@@ -42,7 +42,7 @@ class Manifest:
 
     Attributes:
         name: Name of the dataset.
-        root: Folder, .zip or file of vectors that holds the samples; None for the embedded digits.
+        root: Folder, .zip or file of images or vectors that holds the samples; None for the embedded digits.
         paths: Paths from the root, with "/" on every system.
         labels: Classes (N,) as indices into `classes`.
         domains: Domains (N,) as indices into `domain_names`.
@@ -56,6 +56,7 @@ class Manifest:
         others: Images in formats that are not read, left out.
         vectors: Whether samples are vectors, and `paths` their ids.
         skipped_levels: Folders between domain and class that are the same everywhere, such as "images".
+        image_column: Column of the files of a table that holds the images, whose `paths` are file/row.
         given: What was given to `load_dataset`, for commands in messages.
 
     Example:
@@ -80,6 +81,7 @@ class Manifest:
     others: tuple[str, ...] = ()
     vectors: bool = False
     skipped_levels: tuple[str, ...] = ()
+    image_column: str = ""
     given: str = ""
 
     def __repr__(self) -> str:
@@ -101,6 +103,7 @@ class Manifest:
         misplaced: Iterable[str] = (),
         others: Iterable[str] = (),
         vectors: bool = False,
+        image_column: str = "",
     ) -> Manifest:
         """Sort the rows and number their classes and domains (in order of their names)."""
         ordered = sorted(rows)
@@ -123,6 +126,7 @@ class Manifest:
             misplaced=tuple(misplaced),
             others=tuple(others),
             vectors=vectors,
+            image_column=image_column,
         )
 
     @property

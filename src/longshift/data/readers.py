@@ -11,9 +11,19 @@ from longshift.data import digits
 from longshift.data.digits import DIGITS, EMBEDDED, PACS_FEATURES, vector_file
 from longshift.data.folder_layout import is_hidden
 from longshift.data.folders import read_tree
+from longshift.data.image_tables import (
+    HUB,
+    ImageSamples,
+    download,
+    holds_images,
+    keep_images,
+    read_image_table,
+    table_files,
+)
 from longshift.data.manifest import Manifest
-from longshift.data.tables import read_table
+from longshift.data.tables import Choices, read_table, split_choices
 from longshift.data.vectors import holds_vectors, read_embeddings
+from longshift.data.version import cache_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.io import require_regular
 from longshift.registry import Registry
@@ -53,23 +63,28 @@ def register_reader(suffix: str) -> Callable[[Reader], Reader]:
     return add
 
 
-def _read_parquet(path: Path, name: str) -> Manifest:
-    return read_embeddings(path, name) if holds_vectors(path) else read_table(path, name)
+def _read_parquet(path: Path, name: str, choices: Choices | None = None) -> Manifest:
+    if holds_images(path, choices or {}):
+        return read_image_table(path, [""], name, choices or {})
+    return read_embeddings(path, name) if not choices and holds_vectors(path) else read_table(path, name, choices)
 
 
-for _suffix, _reader in {
-    ".zip": read_tree, ".csv": read_table, ".parquet": _read_parquet, ".npz": read_embeddings,
-}.items():  # fmt: skip
-    register_reader(_suffix)(_reader)
+TABLES: dict[str, Callable[[Path, str, Choices], Manifest]] = {".csv": read_table, ".parquet": _read_parquet}
+register_reader(".zip")(read_tree)
+register_reader(".csv")(read_table)
+register_reader(".parquet")(_read_parquet)
+register_reader(".npz")(read_embeddings)
 
 
-def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
+def load_dataset(source: str | Path | ImageSamples, name: str | None = None) -> Manifest:
     """List the samples of a dataset.
 
     Args:
         source: A folder `domain/class/image`, the same in a .zip, a .csv or .parquet with the columns path, label and
-            domain, vectors in an .npz or .parquet (see `longshift.data.vectors`), a file of a registered format, or
-            "digits" or "pacs-features" for an embedded dataset.
+            domain, images in a .parquet, in a folder of Hugging Face's `save_to_disk` or on the hub ("hf://owner/name"),
+            vectors in an .npz or .parquet (see `longshift.data.vectors`), a file of a registered format, or
+            "digits" or "pacs-features" for an embedded dataset. Tables take "#label=COLUMN,site=COLUMN" behind the
+            path. Or a PyTorch `Dataset` of (image, label, domain); its images are kept in $LONGSHIFT_CACHE.
         name: Name of the dataset in reports; by default the name of the folder or file.
 
     Returns:
@@ -86,19 +101,32 @@ def load_dataset(source: str | Path, name: str | None = None) -> Manifest:
         return digits.manifest(name or DIGITS)
     if isinstance(source, str) and source == PACS_FEATURES:
         return replace(read_embeddings(vector_file(source), name or PACS_FEATURES), given=source)
-    return replace(_read(Path(source).expanduser(), name), given=str(source))
+    if not isinstance(source, (str, os.PathLike)):
+        return load_dataset(keep_images(source, cache_folder() / "datasets"), name or type(source).__name__)
+    place, choices = split_choices(source)
+    if place.startswith(HUB):
+        root = download(place)
+        files = sorted(file.relative_to(root).as_posix() for file in root.rglob("*.parquet"))
+        return replace(read_image_table(root, files, name or Path(place).name, choices), given=str(source))
+    return replace(_read(Path(place).expanduser(), name, choices), given=str(source))
 
 
 def require_dataset(source: str | Path) -> None:
     """Raise if there is nothing at the path of a dataset; reads nothing."""
-    path = Path(source).expanduser()
-    if source not in EMBEDDED and not os.path.lexists(path):
+    path = Path(split_choices(source)[0]).expanduser()
+    if source not in EMBEDDED and not str(source).startswith(HUB) and not os.path.lexists(path):
         raise UsageError(_nothing_at(path))
 
 
-def _read(path: Path, name: str | None) -> Manifest:
+def _read(path: Path, name: str | None, choices: Choices) -> Manifest:
     if not os.path.lexists(path):
         raise UsageError(_nothing_at(path))
+    if path.is_dir() and (files := table_files(path)):
+        return read_image_table(path, files, name or path.resolve().name, choices)
+    if choices:
+        if path.suffix.lower() not in TABLES:
+            raise UsageError(f"{path} is not a table, so its columns cannot be chosen.")
+        return TABLES[path.suffix.lower()](path, name or path.stem, choices)
     if path.is_dir():
         return read_tree(path, name or path.resolve().name)
     try:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from longshift.data.digits import vector_file
 from longshift.data.manifest import Manifest, Row
-from longshift.data.tables import read_parquet, refuse_bomb
+from longshift.data.tables import image_columns, read_parquet, refuse_bomb
 from longshift.errors import LongshiftError
 from longshift.io import require_regular
 from longshift.text import agree, counted, some
@@ -55,11 +55,12 @@ def holds_vectors(path: Path | str) -> bool:
     from pyarrow import parquet
 
     try:
-        names = set(parquet.read_schema(path).names)
-        lower = {name.strip().lower() for name in names}
+        schema = parquet.read_schema(path)
     except (OSError, ValueError):  # read_table will say what is wrong with it
         return False
-    return "path" not in lower and {"label", "domain"} <= names
+    names = set(schema.names)
+    lower = {name.strip().lower() for name in names}
+    return "path" not in lower and {"label", "domain"} <= names and not image_columns(schema)
 
 
 def read_embeddings(path: Path, name: str) -> Manifest:

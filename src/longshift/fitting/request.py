@@ -11,14 +11,17 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
 
-from longshift.data import Manifest, load_dataset, require_dataset
+from longshift.data import Manifest, keep_images, load_dataset, require_dataset
 from longshift.errors import ConfigError, UsageError, unknown_name
 from longshift.io import replacing
 from longshift.methods import StyleConfig, key_mistakes
 from longshift.settings import find_target
 from longshift.text import some
 
-EXPECTED = "a path (folder, .zip, table or vectors), or arrays: fit(X, y, domains) with X of shape (N, length)"
+EXPECTED = (
+    "a path (folder, .zip, table or vectors), a Dataset of (image, label, domain), or arrays: fit(X, y, domains) with "
+    "X of shape (N, length)"
+)
 LATER = ("compare", "what_if_labeled")  # what a later call for the same folder may add
 
 # Under which heading `longshift fit --help` lists a field.
@@ -39,7 +42,7 @@ class FitRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     data: str = Field(min_length=1)
-    """Folder site/class/image, .zip, .csv, .parquet, .npz, 'digits' or 'pacs-features'."""
+    """Folder site/class/image, .zip, .csv, .parquet, .npz, hf://owner/name, 'digits' or 'pacs-features'."""
     target: str | None = None
     """Hold out this site only; by default each in turn."""
     minutes: float | None = Field(default=None, gt=0)
@@ -81,9 +84,9 @@ class FitRequest(BaseModel):
     @classmethod
     def _plain_path(cls, value: Any) -> Any:
         """Paths with and without a slash at the end are one path."""
-        return (
-            os.path.normpath(value) if isinstance(value, os.PathLike) or (isinstance(value, str) and value) else value
-        )
+        if isinstance(value, str) and (not value or "://" in value):
+            return value
+        return os.path.normpath(value) if isinstance(value, (str, os.PathLike)) else value
 
     @field_serializer("style")
     def _stated_style(self, style: StyleConfig | None) -> dict[str, Any] | None:
@@ -135,12 +138,14 @@ def held_out_sites(manifest: Manifest, target: str | None) -> tuple[str, ...]:
         raise UsageError(f"--target: {hint}{more}") from error
 
 
-def keep_arrays(x: Any, y: Any, domains: Any, folder: Path) -> Path:
-    """Write arrays as a file of vectors in `folder`, so that a fit can resume and its model can be evaluated again.
+def keep_samples(x: Any, y: Any, domains: Any, folder: Path) -> Path:
+    """Write arrays or a PyTorch `Dataset` to a file in `folder`, so that a fit can resume and be evaluated again.
 
     Raises:
-        TypeError: They are no arrays.
+        TypeError: They are neither.
     """
+    if y is None and domains is None and hasattr(x, "__getitem__") and not hasattr(x, "__array__"):
+        return keep_images(x, folder)
     if y is None or domains is None or not hasattr(x, "__len__"):
         missing = "" if y is not None and domains is not None else " without y and domains"
         raise TypeError(f"Expected `data` to be {EXPECTED}, got {type(x).__name__}{missing}.")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from longshift.data import DataChanged, Manifest, what_changed
+from longshift.data import DataChanged, ImageSamples, Manifest, what_changed
 from longshift.errors import LongshiftError
 from longshift.fitting.card import write_card
 from longshift.fitting.data_summary import lines, named_lines, summarize_data
@@ -29,7 +29,7 @@ from longshift.fitting.facts import (
 )
 from longshift.fitting.page import write_report
 from longshift.fitting.plan import FitJob, FitPlan, earlier_plan, keep_plan, make_plan
-from longshift.fitting.request import EXPECTED, FitRequest, keep_arrays, make_request, open_data
+from longshift.fitting.request import EXPECTED, FitRequest, keep_samples, make_request, open_data
 from longshift.fitting.site_calibration import learn_new_sites
 from longshift.fitting.suggest import LabelCurve, simulate_labels
 from longshift.inference import PLAN_FILE, LoadedModel, keep_unseen, load_model, write_knowledge
@@ -84,7 +84,7 @@ class FitResult:
 
 
 def fit(
-    data: str | Path | npt.ArrayLike,
+    data: str | Path | npt.ArrayLike | ImageSamples,
     y: npt.ArrayLike | None = None,
     domains: npt.ArrayLike | None = None,
     *,
@@ -102,7 +102,8 @@ def fit(
 
     Args:
         data: What `load_dataset` takes: a folder site/class/image, an archive, a table, or a file of vectors.
-            Or an array of vectors (N, length); it is kept in the folder.
+            Or a PyTorch `Dataset` of (image, label, domain), or an array of vectors (N, length); both are kept in the
+            folder.
         y: The class of each row of an array.
         domains: The site of each row of an array.
         out: Folder to write; by default fits/NAME.
@@ -132,7 +133,7 @@ def fit(
         request = make_request(data, options)
     else:
         out = out or Path("fits") / "arrays"
-        request = make_request(keep_arrays(data, y, domains, Path(out)), options)
+        request = make_request(keep_samples(data, y, domains, Path(out)), options)
     return run_fit(request, open_data(request), out, runtime or Runtime(), bar, say, stop)
 
 
