@@ -17,11 +17,18 @@ import pytest
 from matplotlib.collections import PolyCollection
 from PIL import Image
 
-from longshift.report.figures.bars import SiteDots, class_bars, site_dots
-from longshift.report.figures.curves import Line, Points, line_chart, rank_diagram, scatter
-from longshift.report.figures.drawing import PALETTE, Drawing, short
-from longshift.report.figures.maps import confusion_map
-from longshift.report.figures.splits import SplitCounts, split_bars
+from longshift.report.drawing import PALETTE, Drawing, short
+from longshift.report.figures import (
+    Line,
+    SiteDots,
+    SplitCounts,
+    class_bars,
+    confusion_map,
+    line_chart,
+    rank_diagram,
+    site_dots,
+    split_bars,
+)
 
 WILD = "<script>\"&'</script>"
 
@@ -152,7 +159,6 @@ def test_site_dots_name_both_accuracies_and_the_range() -> None:
         confusion_map([WILD, "b"], [[1, 1], [0, 1]]),
         line_chart([Line(WILD, [0, 1], [0, 1])], WILD, WILD),
         rank_diagram({WILD: 1.0, "b": 2.0}, 0.5, [], 3),
-        scatter([Points(WILD, [0.1], [0.2], [WILD], 0)], WILD, WILD),
         site_dots([SiteDots(WILD, 0.5, 0.7)], (0.2, 0.9)),
         split_bars(SplitCounts(WILD, [WILD], [WILD], np.array([[3]]), ["few"])),
     ],

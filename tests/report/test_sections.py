@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from longshift.report.figures.curves import line_chart
+from longshift.report.figures import line_chart
 from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
 from longshift.report.kinds import ReportRuns, build_tables
 from longshift.report.runs import read_records, run_folders

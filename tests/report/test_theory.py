@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -13,18 +12,12 @@ import pytest
 from scipy import stats
 
 from longshift.analysis.correlation import pearson, relate, relate_within, with_freedom
-from longshift.paper.published_tables import paper_table
-from longshift.report.comparison import PublishedCorrelation, published
-from longshift.report.figures.curves import Points, scatter
 from longshift.report.formats import csv_tables, markdown_table
-from longshift.report.kinds import build_tables, omitted_tables
-from longshift.report.sections import theory_scatter, theory_section
 from longshift.report.table import Table, TableRow
-from longshift.report.theory import beside_published, theory_runs, theory_tables
+from longshift.report.theory import theory_runs, theory_tables
 from longshift.sweep import as_frame
 from longshift.sweep.selection import choose
 from tests.report.fake import row
-from tests.report.test_comparison import AVERAGES, WORST
 
 METHODS = ("erm", "bsoftmax", "boda", "ndcl", "mine")
 SETTINGS = ("TotalHeavyTail", "Duality")
@@ -199,24 +192,6 @@ def test_what_is_empty_or_flat_is_left_out_and_said() -> None:
     runs = made(**flat)
     runs = runs[~runs["method"].str.contains("+", regex=False)]
     assert theory_tables(choose(runs)) == []
-    assert list(omitted_tables([], ["average", "theory"])) == ["theory"]
-    assert omitted_tables(tables, ["theory"]) == {}
-
-
-def test_the_papers_correlations_stand_below_ours() -> None:
-    (one,) = paper_table("pearson").query("quantity == 'posterior'").to_dict("records")
-    there = {
-        "posterior_target": PublishedCorrelation(float(one["correlation"]), float(one["p_value"]), 12, "OfficeHome")
-    }
-    tables = build_tables(made(), ["average", "theory"])
-    shown = beside_published(tables, published("the paper", AVERAGES, WORST, correlations=there))
-    assert shown[:-1] == tables[:-1]  # the paper has the last of them only
-    found = shown[-1].rows[-1]
-    assert (found.name, found.title) == ("posterior_target: published", "the paper")
-    assert [found.cells[j].value for j in (0, 1, 4)] == [12, -0.889, 1.099e-4]
-    assert [found.cells[j].text for j in (0, 1, 4)] == ["12", "-0.889", "<0.001"]
-    assert "OfficeHome" in shown[-1].notes[-1]
-    assert beside_published(tables, published("the paper", AVERAGES, WORST)) == tables
 
 
 def test_small_p_values_survive_every_format() -> None:
@@ -225,32 +200,3 @@ def test_small_p_values_survive_every_format() -> None:
     lines = [line for line in csv_tables(tables).splitlines() if "pearson_p" in line and "within" in line]
     assert len(lines) == 3
     assert all(re.search(r",\d[.\d]*(e-\d+)?,,", line) for line in lines)
-
-
-@pytest.mark.slow
-def test_the_picture_has_a_point_a_run_and_a_shape_a_family() -> None:
-    runs = theory_runs(choose(made()))
-    drawing = theory_scatter(runs, "posterior_target")
-    root = ElementTree.fromstring(str(drawing.svg()))
-    points = [point for point in root.iter("use") if point.find("title") is not None]
-    assert len(points) == 60
-    lines = drawing.figure.axes[0].lines
-    assert len({str(line.get_color()) for line in lines}) == 5  # dg, imbalance, idg, NDCL, others
-    assert len({str(line.get_marker()) for line in lines}) == 5
-    assert any("NDCL, digits" in t for t in root.itertext())
-    section = theory_section(theory_tables(choose(made())), choose(made()))
-    assert section.body.count("<svg") == 2
-
-
-def test_points_lie_where_their_numbers_are() -> None:
-    made = scatter([Points("family", [0.0, 1.0, 0.5], [0.2, 0.6, 0.4], ["a", "b", "c"], 0)], "gap", "accuracy")
-    at = {}
-    for point in ElementTree.fromstring(str(made.svg())).iter("use"):
-        title = point.find("title")
-        if title is not None:
-            at[title.text] = (float(point.attrib["x"]), float(point.attrib["y"]))
-    a, b, c = at["a: gap 0, 20.0 %"], at["b: gap 1, 60.0 %"], at["c: gap 0.5, 40.0 %"]
-    assert a[0] < b[0]
-    assert a[1] > b[1]
-    assert c == pytest.approx(((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), abs=0.11)
-    assert not scatter([Points("f", [0.1] * 1501, [0.1] * 1501, ["a"] * 1501, 0)], "gap", "accuracy").tips

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,9 @@ import pytest
 from longshift.errors import LongshiftError
 from longshift.metrics import fit_temperature
 from longshift.report.runs import Record, class_accuracy, read_records, run_folders
-from longshift.report.sections import class_section
 from longshift.report.weak import (
     CorrectCount,
-    low_place,
     misclassified_samples,
-    needs_weights,
     share_interval,
     weak_classes,
     weak_domains,
@@ -83,67 +79,6 @@ def test_a_class_that_no_run_could_learn_is_not_called_weak() -> None:
     assert [weak.learned for weak in weak_classes([only])] == [False]
 
 
-@pytest.mark.parametrize(
-    ("row", "counts", "rare", "unsure"),
-    [
-        ([1, 0, 1], (90, 90, 90), False, True),
-        ([80, 0, 10], (90, 90, 9), True, False),
-        ([80, 0, 10], (9, 9, 8), True, False),
-        ([80, 0, 10], (2, 2, 2), False, False),
-        ([80, 0, 10], (4, 6, 9), False, False),  # the largest class, though small
-        ([80, 0, 10], (90, 90, 90), False, False),
-    ],
-)
-def test_why_a_class_may_be_weak(row: list[int], counts: tuple[int, ...], rare: bool, unsure: bool) -> None:
-    (weak,) = weak_classes([made_up("a", [[90, 0, 0], [0, 90, 0], row], counts=counts)])
-    assert (weak.count.name, weak.weak) == ("owl", True)
-    assert (weak.rare, weak.unsure, weak.low_at) == (rare, unsure, None)
-
-
-def test_where_a_class_is_weak() -> None:
-    (one,) = weak_classes(owls(sketch=0, art=5, photo=18))
-    (alike,) = weak_classes(owls(sketch=4, art=5, photo=6))
-    (unsure,) = weak_classes(owls(sketch=2, art=18, photo=20))
-    assert [weak.low_at and weak.low_at.name for weak in (one, alike, unsure)] == ["sketch", None, "sketch"]
-    assert [weak.unsure for weak in (one, alike, unsure)] == [False, False, True]
-
-
-@pytest.mark.parametrize(
-    ("run", "accuracy", "expected"),
-    [
-        ({"weights": None, "pretrained": False}, 0.59, True),
-        ({"weights": None, "pretrained": False}, 0.61, False),
-        ({"weights": "resnet18.safetensors", "pretrained": False}, 0.3, False),
-        ({"weights": None, "pretrained": True}, 0.3, False),
-        ({"weights": None, "pretrained": False, "data": "vectors.npz"}, 0.3, False),
-    ],
-)
-@pytest.mark.parametrize("part", ["test", "validation"])
-def test_a_network_without_weights_is_blamed_before_the_data(
-    run: dict[str, Any], accuracy: float, expected: bool, part: str
-) -> None:
-    """If the accuracy is low even on other samples of the training sites, below 60%."""
-    record = made_up("a", [[90, 0, 0], [0, 90, 0], [80, 0, 10]])
-    record.result["run"] |= run
-    record.result["selected"][part] = {"accuracy": accuracy}
-    assert needs_weights([record]) == expected
-
-
-def test_the_low_site_is_found_by_fishers_test() -> None:
-    def low(*places: tuple[str, int, int], trials: float = 1) -> str | None:
-        found = low_place([CorrectCount(*place) for place in places], trials)
-        return found.name if found else None
-
-    p = sum(math.comb(20, i) * math.comb(20, 19 - i) for i in range(7)) / math.comb(40, 19)
-    assert 0.025 < p < 0.05
-    assert low(("art", 6, 20), ("photo", 13, 20)) is None  # p times two sites is above 0.05
-    assert low(("art", 5, 20), ("photo", 13, 20)) == "art"
-    assert low(("art", 10, 40), ("photo", 26, 40), trials=2) == "art"
-    assert low(("art", 12, 40), ("photo", 26, 40), trials=2) is None  # the same 20 samples twice
-    assert low(("tiny", 0, 1), ("art", 20, 100), ("photo", 90, 100)) == "art"
-    assert low(("art", 0, 100)) is None
-
-
 def test_the_best_is_never_weak() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):
@@ -179,10 +114,9 @@ def test_domains() -> None:
 
 
 def test_the_words() -> None:
-    """Every kind of weak class and domain, with advice."""
+    """Every kind of weak class and domain."""
     cases = {
         "weak at one site": owls(sketch=0, art=5, photo=18),
-        "weak everywhere": owls(sketch=4, art=5, photo=6),
         "too few samples": owls(sketch=2, art=18, photo=20),
         "rare, one site": [made_up("a", [[90, 0, 0], [0, 90, 0], [80, 0, 10]], counts=(90, 90, 9))],
         "not learned": [
@@ -196,21 +130,9 @@ def test_the_words() -> None:
     }
     parts = []
     for name, records in cases.items():
-        section = weak_section(records, noun="site", most=1, advise=True)
+        section = weak_section(records, noun="site", most=1)
         parts.append(f"== {name}\n{section.intro}\n{words_of(section.body)}")
     check_golden("report-weak.txt", "\n\n".join(parts) + "\n")
-
-
-def test_the_bars_show_what_the_weak_points_say(tmp_path: Path) -> None:
-    write_run(tmp_path / "a", "ndcl", "sketch", classes=CLASSES)
-    write_run(tmp_path / "b", "ndcl", "photo", classes=CLASSES, skill=3.0)
-    records = records_in(tmp_path)
-    total = np.sum([record.chosen["target"]["confusion"] for record in records], axis=0)
-    shares = {name: float(total[k, k] / total[k].sum()) for k, name in enumerate(CLASSES)}
-    bars = class_section({"ndcl": records}).body
-    assert all(f"{name}: NDCL {100 * share:.1f} %" in bars for name, share in shares.items())
-    (weak,) = weak_classes(records)
-    assert (weak.count.name, weak.count.share) == (min(shares, key=lambda name: shares[name]), min(shares.values()))
 
 
 def test_sureness_is_calibrated_on_the_validation_set(tmp_path: Path) -> None:

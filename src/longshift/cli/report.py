@@ -20,7 +20,7 @@ from longshift.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from longshift.report import Published, PublishedCorrelation, Table
+    from longshift.report import Published, Table
 
 
 class Command(TyperCommand):
@@ -54,10 +54,7 @@ def report(
     ] = None,
     compare: Annotated[Literal["paper"] | None, typer.Option(help="Compare with the published numbers.")] = None,
     ranked: Annotated[
-        Literal["methods", "variants", "all"],
-        typer.Option(
-            help="Rows to rank on the page; variants: methods and variants; all: also averaged weights.",
-        ),
+        Literal["methods", "variants"], typer.Option(help="Rows to rank; variants: methods and variants.")
     ] = "variants",
     html: Annotated[Path | None, typer.Option(help="Write one self-contained page to this file.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write tables as Markdown, LaTeX and CSV to this folder.")] = None,
@@ -94,14 +91,12 @@ def report(
     from longshift.report import (
         ReportRuns,
         as_json as table_json,
-        beside_published,
         build_tables,
         compare as compare_tables,
         filter_runs,
         findings,
         join_runs,
         mixed_versions,
-        omitted_tables,
         report_facts,
         run_folders,
         save_tables,
@@ -130,24 +125,21 @@ def report(
     folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
     runs = ReportRuns(frame, selection, against, folders)
     tables, missing = build_tables(runs, kinds), runs.missing
-    omitted = omitted_tables(tables, kinds)
-    lines = [words("omitted", name=name, needs=needs) for name, needs in omitted.items()]
     agreement: list[Table] = []
     compared = None
     if compare:
         paper = _paper(frame)
         if any(one.kind in ("average", "worst") for one in tables):
             agreement, compared = compare_tables(tables, paper, sorted(set(frame["backbone"]) - {""}))
-        tables = beside_published(tables, paper)
     comparison = words("comparison", facts=compared) if compared else ""
     shown = [*tables, *agreement]
     if out:
-        save_tables(shown, frame, missing, out, lines)
+        save_tables(shown, frame, missing, out)
     if html:
         from longshift.report import report_page, write_page
 
         command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
-        page = report_page(runs, shown, html, compared if agreement else None, data, command, ranked, omitted)
+        page = report_page(runs, shown, html, compared if agreement else None, data, command, ranked)
         write_page(page, html)
     if as_json:
         print_json(
@@ -159,7 +151,6 @@ def report(
                 "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
                 "findings": findings(report_facts(runs, ranked)),
                 "comparison": comparison,
-                "left_out": omitted,
             }
         )
         return
@@ -169,8 +160,8 @@ def report(
             say("In short", "bold")
             say("\n".join(f"- {sentence}" for sentence in found) + "\n")
     if not html or format_ != "terminal":
-        _print(shown, format_, all_rows=len(kinds) == 1)
-    for line in filter(None, (comparison, *lines, *missing.notes())):
+        _print(shown, format_)
+    for line in filter(None, (comparison, *missing.notes())):
         tell(line)
     for written in filter(None, (html, out)):
         tell(f"written: {written}")
@@ -187,17 +178,15 @@ def _check_path(path: Path) -> None:
             )
 
 
-def _print(tables: Sequence[Table], format_: str, all_rows: bool = False) -> None:
-    """Print tables; `all_rows`: also long ones, which would hide the others on a terminal."""
+def _print(tables: Sequence[Table], format_: str) -> None:
     from longshift.report import csv_tables, latex_document, markdown_table, print_report
 
     if format_ == "terminal":
         # Notes under one table, such as a list of missing runs, are not repeated under the next.
         shown: set[str] = set()
         for one in tables:
-            if all_rows or not one.long:
-                print_report(replace(one, notes=tuple(note for note in one.notes if note not in shown)), console)
-                shown.update(one.notes)
+            print_report(replace(one, notes=tuple(note for note in one.notes if note not in shown)), console)
+            shown.update(one.notes)
     elif format_ == "markdown":
         typer.echo(printable("\n".join(map(markdown_table, tables))), nl=False)
     elif format_ == "latex":
@@ -231,24 +220,7 @@ def _paper(runs: pd.DataFrame) -> Published:
         "the paper",
         pd.concat(averages or [overall_results()], ignore_index=True),
         pd.concat(worst or [paper_table("worst_domain")], ignore_index=True),
-        correlations=_correlations(),
     )
-
-
-def _correlations() -> dict[str, PublishedCorrelation]:
-    """The paper's correlations of quantities that runs record, and the points behind them."""
-    from longshift.paper import paper_table
-    from longshift.report import PublishedCorrelation
-
-    over = paper_table("quantitative")
-    points = len(over[["method", "setting"]].drop_duplicates())
-    place = f"{' and '.join(sorted(set(over['dataset'])))} ({points} pairs of method and setting)"
-    measures = {"margin": "target_margin", "posterior": "posterior_target"}
-    return {
-        measures[row["quantity"]]: PublishedCorrelation(float(row["correlation"]), float(row["p_value"]), points, place)
-        for row in paper_table("pearson").to_dict("records")
-        if row["quantity"] in measures
-    }
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -16,10 +16,11 @@ from longshift.fitting.plan import NO_STYLE, FitJob, FitPlan
 from longshift.fitting.suggest import LabelCurve
 from longshift.inference import ENOUGH_SITES, LEVEL, UnseenAccuracy, one_more_site
 from longshift.metrics import mean_class_accuracy
-from longshift.report import LEARNED, share_interval, weak_below, weak_indices
+from longshift.report import share_interval, weak_below, weak_indices
 from longshift.settings import NO_TARGET
 from longshift.training import RunConfig
 
+LEARNED = 0.6  # accuracy at known sites; below it, a network without pretrained weights is blamed before the data
 WORTH = 0.005  # half a point: a smaller difference between methods does not count
 EQUAL = 1e-9  # differences of accuracies that differ by less are rounding errors
 TIE = 1e-6  # of accuracy: rounding errors of means are smaller, and four digits of percent show all that is larger

@@ -79,7 +79,7 @@ def fit_page(
     training: list[Section] = []
     if records:
         mistakes = [
-            weak_section(own, manifest, name="weak", noun="site", most=MOST, advise=True),
+            weak_section(own, manifest, name="weak", noun="site", most=MOST),
             class_section(groups, "classes", "site"),
             confusion_section(own, "confusions"),
             confusions_by_target(own, "site-confusions", "site"),

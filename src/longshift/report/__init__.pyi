@@ -1,35 +1,23 @@
 from .comparison import (
     Published as Published,
-    PublishedCorrelation as PublishedCorrelation,
     compare as compare,
     published as published,
 )
 
 # Used by the other packages of longshift; not public.
-from .figures.bars import (
+from .drawing import Drawing as Drawing
+from .figures import (
     ClassChange as ClassChange,
+    Line as Line,
     SiteDots as SiteDots,
+    SplitCounts as SplitCounts,
     class_changes as class_changes,
     confidence_histogram as confidence_histogram,
-    negative_bars as negative_bars,
-    site_dots as site_dots,
-)
-from .figures.curves import (
-    Line as Line,
-    class_curves as class_curves,
     line_chart as line_chart,
-    parameter_curves as parameter_curves,
     rank_diagram as rank_diagram,
+    site_dots as site_dots,
+    split_panels as split_panels,
 )
-from .figures.drawing import Drawing as Drawing
-from .figures.maps import (
-    Absorption as Absorption,
-    Misalignment as Misalignment,
-    absorption_panels as absorption_panels,
-    accuracy_grids as accuracy_grids,
-    misalignment_panels as misalignment_panels,
-)
-from .figures.splits import SplitCounts as SplitCounts, split_panels as split_panels
 from .formats import (
     LATEX_PACKAGES as LATEX_PACKAGES,
     as_json as as_json,
@@ -56,12 +44,21 @@ from .kinds import (
     average_tables as average_tables,
     build_tables as build_tables,
     cost_tables as cost_tables,
-    omitted_tables as omitted_tables,
     register_table as register_table,
     table_kinds as table_kinds,
     target_tables as target_tables,
     with_spread_note as with_spread_note,
     worst_tables as worst_tables,
+)
+from .paper_figures import (
+    Absorption as Absorption,
+    Misalignment as Misalignment,
+    absorption_panels as absorption_panels,
+    accuracy_grids as accuracy_grids,
+    class_curves as class_curves,
+    misalignment_panels as misalignment_panels,
+    negative_bars as negative_bars,
+    parameter_curves as parameter_curves,
 )
 from .ranking import common_trials as common_trials, rank_methods as rank_methods
 from .runs import (
@@ -95,7 +92,6 @@ from .table import (
     slug as slug,
     with_places as with_places,
 )
-from .theory import beside_published as beside_published
 from .titles import (
     GROUPS as GROUPS,
     RULES as RULES,
@@ -105,7 +101,6 @@ from .titles import (
     words as words,
 )
 from .weak import (
-    LEARNED as LEARNED,
     Captioned as Captioned,
     gallery as gallery,
     share_interval as share_interval,

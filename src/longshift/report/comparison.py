@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from scipy import stats
@@ -17,29 +17,15 @@ PublishedKey = tuple[str, str, str, str, str]  # kind, dataset, setting, target 
 
 
 @dataclass(frozen=True)
-class PublishedCorrelation:
-    """Pearson's r of a quantity with target accuracy, its p-value, and over how many points of what."""
-
-    r: float
-    p: float
-    points: int
-    place: str
-
-
-@dataclass(frozen=True)
 class Published:
     """Numbers from elsewhere. `source` names it; values are (mean, standard error or None) in percent."""
 
     source: str
     backbone: str  # that they were measured with
     values: Mapping[PublishedKey, tuple[float, float | None]]
-    correlations: Mapping[str, PublishedCorrelation] = field(default_factory=dict)  # by measure
 
 
-def published(
-    source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone: str = "ResNet-50",
-    correlations: Mapping[str, PublishedCorrelation] | None = None,
-) -> Published:  # fmt: skip
+def published(source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone: str = "ResNet-50") -> Published:
     """From frames with columns method, dataset, setting, group (or target), mean, stderr.
 
     Targets of `worst` must be spelled as the measured ones are.
@@ -50,7 +36,7 @@ def published(
         for dataset, setting, detail, method, mean, stderr in zip(*columns, strict=True):
             key = (kind, str(dataset), str(setting), str(detail), str(method))
             values[key] = (float(mean), None if pd.isna(stderr) else float(stderr))
-    return Published(source, backbone, values, correlations or {})
+    return Published(source, backbone, values)
 
 
 @dataclass(frozen=True)

@@ -242,15 +242,9 @@ def _csv(frame: pd.DataFrame) -> str:
     return frame.map(csv_cell).to_csv(index=False, lineterminator="\n")
 
 
-def save_tables(
-    tables: Sequence[Table], runs: pd.DataFrame, missing: MissingRuns, folder: Path, lines: Sequence[str] = ()
-) -> list[Path]:
-    """tables.md, tables.tex (a document), latex/NAME.tex (to include), KIND.csv, runs.csv, missing.csv.
-
-    `lines` stand at the end of the Markdown.
-    """
-    pages = [*map(markdown_table, tables), *(f"{line}\n" for line in lines)]
-    texts = {"tables.md": "\n".join(pages), "tables.tex": latex_document(tables)}
+def save_tables(tables: Sequence[Table], runs: pd.DataFrame, missing: MissingRuns, folder: Path) -> list[Path]:
+    """tables.md, tables.tex (a document), latex/NAME.tex (to include), KIND.csv, runs.csv, missing.csv."""
+    texts = {"tables.md": "\n".join(map(markdown_table, tables)), "tables.tex": latex_document(tables)}
     texts |= {f"latex/{table.name}.tex": LATEX_PACKAGES + latex_table(table) for table in tables}
     for kind in dict.fromkeys(table.kind for table in tables):
         texts[f"{kind}.csv"] = csv_tables(table for table in tables if table.kind == kind)

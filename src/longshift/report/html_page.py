@@ -24,7 +24,7 @@ from longshift.templates import render
 from longshift.text import counted
 
 if TYPE_CHECKING:
-    from longshift.report.figures.drawing import Drawing  # matplotlib takes a second to import
+    from longshift.report.drawing import Drawing  # matplotlib takes a second to import
     from longshift.report.runs import Record
 
 OPENED = 4  # tables of one kind

@@ -84,14 +84,13 @@ class TableKind:
     title: str
     intro: str
     default: bool
-    needs: str
 
 
 KINDS: Registry[TableKind] = Registry("kind of table")
 
 
 def register_table(
-    name: str, description: str, *, title: str = "", intro: str = "", default: bool = True, needs: str = ""
+    name: str, description: str, *, title: str = "", intro: str = "", default: bool = True
 ) -> Callable[[Build], Build]:
     """Register a function as a kind of table of `longshift report`.
 
@@ -101,7 +100,6 @@ def register_table(
         title: The heading of its section on the page; by default the name.
         intro: A sentence below the heading.
         default: Whether it is among the tables that are made when no kind is named.
-        needs: What runs lack for which the function returns no table; the report names it.
 
     Returns:
         A decorator that returns the function unchanged.
@@ -119,7 +117,7 @@ def register_table(
     """
 
     def register(build: Build) -> Build:
-        KINDS.add(name, TableKind(name, description, build, title or name.capitalize(), intro, default, needs))
+        KINDS.add(name, TableKind(name, description, build, title or name.capitalize(), intro, default))
         return build
 
     return register
@@ -138,13 +136,10 @@ def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> 
     if not states.get("done"):
         found = ", ".join(f"{n} {state}" for state, n in states.items()) or "none at all"
         raise LongshiftError(f"no finished run to report on; found {found}. See `longshift sweep status`.")
-    return [table for kind in wanted for table in kind.build(given)]
-
-
-def omitted_tables(tables: Sequence[Table], kinds: Sequence[str]) -> dict[str, str]:
-    """Return the kinds without a table for which these runs lack something, and what."""
-    empty = {*kinds} - {table.kind for table in tables}
-    return {kind.name: kind.needs for kind in table_kinds() if kind.needs and kind.name in empty}
+    tables = [table for kind in wanted for table in kind.build(given)]
+    if not tables:
+        raise LongshiftError(f"these runs have no numbers for a table of {', '.join(kind.name for kind in wanted)}")
+    return tables
 
 
 def average_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:
@@ -388,11 +383,11 @@ register_table(
 register_table("cost", "time and memory per training step", title="Training cost")(lambda runs: cost_tables(runs.frame))
 register_table(
     "theory", "correlation of margins and posterior discrepancies with target accuracy",
-    needs="margins or posterior discrepancies that vary",
+    intro="The theory bounds the risk on an unseen domain by terms that decrease with the margin and increase with the "
+    "posterior discrepancy: the Jensen-Shannon divergence between the mean predictions for a class in two domains.",
 )(lambda runs: theory_tables(runs.chosen))  # fmt: skip
 register_table(
     "length", "validation accuracy during training: were the runs long enough?", title="Run length",
-    needs="curves of validation accuracy (validation_curve)",
 )(lambda runs: length_tables(runs.frame))  # fmt: skip
 register_table(
     "bound", "terms of the generalization bound, for runs with kept predictions", title="Generalization bound",

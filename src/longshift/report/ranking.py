@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,8 @@ from longshift.sweep import per_target, standard_error
 SURE = 0.05
 ROUNDING = 1e-12  # differences of accuracies that only rounding errors make
 PLACE = ["dataset", "setting", "target"]
-RankedRows = Literal["methods", "variants", "all"]  # who is ranked: methods; and their variants; and averaged weights
+RankedRows = Literal["methods", "variants"]  # who is ranked: methods; and their variants
 NoTest = Literal["", "one method", "one case", "no common trial"]
-RANKED_ROWS: tuple[RankedRows, ...] = get_args(RankedRows)
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,6 @@ class Significance:
         """Methods whose rank is worse by more than the critical difference."""
         own = self.test.ranks[method]
         return [name for name, rank in self.test.ranks.items() if rank - own > self.critical_difference]
-
-
-@dataclass(frozen=True)
-class TrialGap:
-    """A trial that some ranked methods lack, in some or all of its cases."""
-
-    trial: int
-    lost: int
-    cases: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +76,7 @@ class Ranking:
     above: tuple[str, ...]  # methods with a mean above the first by more than a standard error
     significance: Significance | None
     no_test: NoTest  # why there is no test
-    trials_left_out: tuple[TrialGap, ...]  # trials that some ranked methods lack
+    trials_left_out: int  # trials of a case that some ranked methods lack
     runs: pd.DataFrame = field(repr=False, compare=False)  # the chosen runs that are ranked
 
     @property
@@ -112,15 +102,18 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
 
     A method with other trials than the rest would be compared on other splits, so that only trials that all ranked
     methods have count. Averaged weights are other weights of the same runs: ranked next to their own method, they would
-    push other methods down, so only `among="all"` ranks them.
+    push other methods down.
     """
-    chosen, unranked = split_unranked(chosen, among)
+    names = order_methods(str(name) for name in chosen["method"].unique())
+    unranked = tuple(name for name in names if is_averaged(name) or (among == "methods" and is_variant(name)))
+    kept = chosen[~chosen["method"].isin(unranked)]
+    chosen, unranked = (kept, unranked) if kept["target_accuracy"].notna().any() else (chosen, ())
     single = per_target(chosen, ["target_accuracy"])
     scores = single.set_index([*PLACE, "method"])["target_accuracy"].unstack("method")
     scores = scores.dropna(axis=1, how="all").dropna(axis=0, how="all")
     scores = scores[order_methods(str(name) for name in scores.columns)]
     complete = methods_first(scores)
-    shared, left_trials = common_trials(chosen, complete)
+    shared, lost = common_trials(chosen, complete)
     same = shared.shape[1] >= min(2, scores.shape[1]) and len(shared) > 0
     usable = shared.groupby(level=PLACE, sort=False).mean() if same else scores
     ranked = chosen[chosen["method"].isin(usable.columns)]
@@ -144,12 +137,12 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Ranking(
         tuple(order), mean, len(usable), same, left, unranked, len(scores) - len(usable),
-        known, level, above, found, why, left_trials if same else (), ranked,
+        known, level, above, found, why, lost if same else 0, ranked,
     )  # fmt: skip
 
 
-def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFrame, tuple[TrialGap, ...]]:
-    """Accuracy of methods in the trials that all have, and the trials that are left out.
+def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Accuracy of methods in the trials that all have, and how many are left out.
 
     A variant that lacks one of the methods' common trials is left out itself: it never costs the methods a trial.
 
@@ -158,7 +151,7 @@ def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFr
         scores: Cases x methods without gaps, which say what is compared.
 
     Returns:
-        A row per case and trial, a column per method; and the trials that some methods lack.
+        A row per case and trial, a column per method; and how many such rows some methods lack.
     """
     part = chosen[chosen["method"].isin(scores.columns)]
     part = part[pd.MultiIndex.from_frame(part[PLACE]).isin(scores.index)]
@@ -167,22 +160,7 @@ def common_trials(chosen: pd.DataFrame, scores: pd.DataFrame) -> tuple[pd.DataFr
     plain = [name for name in table.columns if not is_variant(str(name))]
     shared = table.dropna(subset=plain if len(plain) > 1 else list(table.columns))
     shared = shared.dropna(axis=1)
-    there = table[list(shared.columns)].dropna(how="all")
-    gaps = [
-        TrialGap(int(str(trial)), int((~rows.index.isin(shared.index)).sum()), len(rows))
-        for trial, rows in there.groupby(level="trial")
-    ]
-    return shared, tuple(gap for gap in gaps if gap.lost)
-
-
-def split_unranked(chosen: pd.DataFrame, among: RankedRows) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The runs of the rows that are ranked, and the names of the others; where none would be left, all are ranked."""
-    names = order_methods(str(name) for name in chosen["method"].unique())
-    unranked = tuple(
-        name for name in names if (among != "all" and is_averaged(name)) or (among == "methods" and is_variant(name))
-    )
-    kept = chosen[~chosen["method"].isin(unranked)]
-    return (kept, unranked) if kept["target_accuracy"].notna().any() else (chosen, ())
+    return shared, len(table[list(shared.columns)].dropna(how="all")) - len(shared)
 
 
 def methods_first(scores: pd.DataFrame) -> pd.DataFrame:

@@ -12,11 +12,15 @@ from markupsafe import Markup
 from longshift.array_types import FloatArray
 from longshift.metrics import margins
 from longshift.report.comparison import Comparison
-from longshift.report.figures.bars import class_bars
-from longshift.report.figures.curves import Line, Points, line_chart, rank_diagram, scatter
-from longshift.report.figures.drawing import Drawing
-from longshift.report.figures.maps import confusion_map
-from longshift.report.figures.splits import SplitCounts, split_bars
+from longshift.report.figures import (
+    Line,
+    SplitCounts,
+    class_bars,
+    confusion_map,
+    line_chart,
+    rank_diagram,
+    split_bars,
+)
 from longshift.report.formats import table_html
 from longshift.report.html_page import (
     Page,
@@ -42,11 +46,8 @@ from longshift.report.runs import (
 )
 from longshift.report.summary_facts import findings, report_facts
 from longshift.report.table import Table, float_or_none, slug
-from longshift.report.theory import ACCURACY, QUANTITIES, measured, theory_runs
 from longshift.report.titles import (
-    FAMILIES,
     RULES,
-    family,
     is_averaged,
     method_title,
     order_datasets,
@@ -56,7 +57,6 @@ from longshift.report.titles import (
 )
 from longshift.report.weak import weak_section
 from longshift.sweep import standard_error
-from longshift.text import counted
 
 OPENED = 4  # datasets and settings; where there are more, their figures are folded away
 BEST, BASELINE = 3, "erm"  # methods in the figures: the best few, and the baseline on top
@@ -64,7 +64,6 @@ MISTAKES = 3  # most frequent ones that are named
 NARROW = 20  # classes whose confusions fit into half the page
 POINTS = 101  # of a curve of margins
 SHOWN = 2  # training sets side by side; the others are folded away
-THEORY_DRAWN = ("posterior_target", "target_margin")
 
 
 def report_page(
@@ -75,7 +74,6 @@ def report_page(
     data: str | None = None,
     command: str = "",
     among: RankedRows = "variants",
-    omitted: Mapping[str, str] | None = None,
 ) -> Page:
     """Return the page of a report.
 
@@ -87,7 +85,6 @@ def report_page(
         data: Where the images are now, if not where they were during training.
         command: The command that makes the page.
         among: Which rows are ranked (see `rank_methods`).
-        omitted: Kinds without tables, and what the runs lack for them.
     """
     frame, chosen = runs.frame, runs.chosen
     ranking = rank_methods(chosen, among)
@@ -101,14 +98,10 @@ def report_page(
     sections = []
     for kind, (title, intro) in titles.items():
         own = [table for table in tables if table.kind == kind]
-        if own and kind == "theory":
-            sections.append(theory_section(own, chosen))
-        elif own and kind == "length":
+        if own and kind == "length":
             sections.append(length_section(own, frame))
         elif own:
             sections.append(table_section(title, own, intro, kind))
-        elif omitted and kind in omitted:
-            sections.append(Section(title, paragraphs(words("omitted", name=kind, needs=omitted[kind])), name=kind))
     sections.insert(1, rank_section(ranking))
     pairs = order_places(frame)
     for dataset, setting in pairs:
@@ -251,13 +244,12 @@ def validation_section(records: Mapping[str, Sequence[Record]], name: str = "") 
 
 
 def length_section(tables: Sequence[Table], runs: pd.DataFrame) -> Section:
-    """The curves of all settings and the tables of kind "length"; long tables are folded away."""
+    """The curves of all settings and the table of kind "length"."""
     groups = curve_groups(runs)
-    caption = words("length_figure_caption", runs=sum(len(g.runs) for g in groups))
-    lines = [_mean_line(group.title, {step: group.values(step) for step in group.steps}) for group in groups]
-    parts = [figure(line_chart(lines, "step", "validation accuracy"), caption)]
-    parts += [fold(table.title, table_html(table)) if table.long else table_html(table) for table in tables]
-    return Section("Run length", join_html(*parts), words("length_intro"), "length")
+    caption = words("length_figure_caption", runs=sum(len(g.accuracy) for g in groups))
+    lines = [_mean_line(g.title, dict(zip(g.steps, g.accuracy.T.tolist(), strict=True))) for g in groups]
+    chart = figure(line_chart(lines, "step", "validation accuracy"), caption)
+    return Section("Run length", join_html(chart, *map(table_html, tables)), words("length_intro"), "length")
 
 
 def rank_section(ranking: Ranking) -> Section:
@@ -278,34 +270,6 @@ def split_section(splits: Sequence[SplitCounts], name: str = "") -> Section:
     if len(drawn) > SHOWN:
         body = join_html(body, fold(f"{len(drawn) - SHOWN} more targets", _grid(drawn[SHOWN:])))
     return Section("Training data", body, words("split_intro"), name, wide=True)
-
-
-def theory_section(tables: Sequence[Table], chosen: pd.DataFrame) -> Section:
-    """The tables of kind "theory", and one point per run for the two quantities of the bound."""
-    runs = theory_runs(chosen)
-    pictures = [
-        figure(
-            theory_scatter(runs, name),
-            f"{QUANTITIES[name][0]} and target accuracy, {counted(int(runs[name].notna().sum()), 'run')}.",
-        )
-        for name in THEORY_DRAWN
-        if name in measured(runs)
-    ]
-    return Section("Theory", join_html(_grid(pictures), *map(table_html, tables)), words("theory_intro"), "theory")
-
-
-def theory_scatter(runs: pd.DataFrame, name: str) -> Drawing:
-    """A quantity against target accuracy, one point per run, colored by family of methods."""
-    known = runs[runs[name].notna()]
-    groups = []
-    for kind, (key, title) in enumerate(FAMILIES.items()):
-        part = known[known["method"].map(lambda method, key=key: family(str(method)) == key).astype(bool)]
-        names = [
-            f"{method_title(str(r['method']))}, {r['dataset']}, {r['setting']}, {r['target']}, trial {r['trial']}"
-            for r in part.to_dict("records")
-        ]
-        groups.append(Points(title, [*map(float, part[name])], [*map(float, part[ACCURACY])], names, kind))
-    return scatter(groups, QUANTITIES[name][0].casefold(), "target accuracy")
 
 
 def _grid(parts: Sequence[Markup]) -> Markup:

@@ -114,7 +114,6 @@ class Table:
         rule: How draws were chosen: validation, oracle or last; "" if nothing was chosen.
         notes: Remarks below the table.
         head: Title of the column of row titles.
-        long: Whether it is too long to stand among others on a terminal; the page folds it.
 
     Example:
         >>> row = TableRow("erm", "ERM", "", (Cell(62.14, 0.52),))
@@ -131,7 +130,6 @@ class Table:
     rule: str = ""
     notes: tuple[str, ...] = ()
     head: str = "Method"
-    long: bool = False
 
     @property
     def footnotes(self) -> dict[str, str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
 from longshift.analysis import Relation, relate, relate_within
 from longshift.array_types import FloatArray
-from longshift.report.comparison import Published
 from longshift.report.runs import each_once
 from longshift.report.table import Cell, Column, Table, TableRow, float_or_none, slug
 from longshift.report.titles import order_datasets, order_settings, words
@@ -84,46 +82,21 @@ def _rows(runs: pd.DataFrame, name: str) -> Iterator[TableRow]:
             yield _row(name, value, value, known[known[key] == value])
 
 
-def _row(name: str, scope: str, words: str, part: pd.DataFrame) -> TableRow:
-    return _relation_row(name, scope, words, relate(_values(part, name), _values(part, ACCURACY)), len(part))
+def _row(name: str, scope: str, title: str, part: pd.DataFrame) -> TableRow:
+    return _relation_row(name, scope, title, relate(_values(part, name), _values(part, ACCURACY)), len(part))
 
 
-def _relation_row(name: str, scope: str, words: str, found: Relation | None, points: int) -> TableRow:
-    if found is None:
-        cells = [Cell(points, digits=0, runs=points), *[Cell(note=FEW, runs=points)] * 6]
-    else:
+def _relation_row(name: str, scope: str, title: str, found: Relation | None, points: int) -> TableRow:
+    cells = [Cell(points, digits=0, runs=points), *[Cell(note=FEW, runs=points)] * 6]
+    if found is not None:
         one, other, n = found.pearson, found.spearman, found.pearson.n
         why = FLAT if np.isnan(one.r) else FEW
-        cells = [Cell(n, digits=0, runs=n), *(_coefficient(value, n, why) for value in (one.r, one.low, one.high))]
-        cells += [_p(one.p, n, why), _coefficient(other.r, n, why), _p(other.p, n, why)]
-    return TableRow(f"{name}: {scope}", words, "", tuple(cells))
-
-
-def _coefficient(value: float, n: int, why: str = FLAT) -> Cell:
-    return Cell(float_or_none(value), digits=3, signed=True, note=why if np.isnan(value) else "", runs=n)
-
-
-def _p(value: float, n: int, why: str = FLAT) -> Cell:
-    return Cell(float_or_none(value), digits=3, least=0.001, note=why if np.isnan(value) else "", runs=n)
+        cells = [Cell(n, digits=0, runs=n)]
+        for value, is_p in ((one.r, 0), (one.low, 0), (one.high, 0), (one.p, 1), (other.r, 0), (other.p, 1)):
+            note = why if np.isnan(value) else ""
+            cells.append(Cell(float_or_none(value), None, None, note, 3, not is_p, runs=n, least=0.001 * is_p))
+    return TableRow(f"{name}: {scope}", title, "", tuple(cells))
 
 
 def _values(frame: pd.DataFrame, name: str) -> FloatArray:
     return frame[name].to_numpy(dtype=np.float64)
-
-
-def beside_published(tables: Sequence[Table], against: Published) -> list[Table]:
-    """The tables, with a row of the published correlation at the end of those on theory that have one."""
-    shown = []
-    for table in tables:
-        name = table.rows[0].name.partition(":")[0] if table.kind == "theory" else ""
-        there = against.correlations.get(name)
-        if there is not None:
-            blank = Cell(note=f"not printed in {against.source}")
-            numbers = Cell(there.points, digits=0), _coefficient(there.r, 0), blank, blank, _p(there.p, 0), blank, blank
-            row = TableRow(f"{name}: published", against.source, against.source, numbers)
-            note = words(
-                "published_correlation_note", source=against.source, backbone=against.backbone, place=there.place
-            )
-            table = replace(table, rows=(*table.rows, row), notes=(*table.notes, note))
-        shown.append(table)
-    return shown

@@ -14,16 +14,7 @@ from markupsafe import Markup
 from PIL import Image
 from scipy import stats
 
-from longshift.data import (
-    MOST_BYTES,
-    BadImage,
-    Manifest,
-    decode,
-    holds_vectors,
-    load_dataset,
-    open_source,
-    open_store,
-)
+from longshift.data import MOST_BYTES, BadImage, Manifest, decode, load_dataset, open_source, open_store
 from longshift.errors import LongshiftError
 from longshift.inference import LEVEL
 from longshift.io import read_limited
@@ -35,9 +26,6 @@ from longshift.report.titles import words
 LOW = 0.5  # recognized less often than not
 BEHIND = 0.15  # this far below the mean of all classes
 MOST_CLASSES, MOST_DOMAINS, MOST_PICTURES = 3, 2, 8
-CLEARLY = 0.05  # p of the test whether a class is weaker at one place than at the others
-ENOUGH = 20  # training samples of a class; with fewer, more of them would help in any case
-LEARNED = 0.6  # accuracy at known domains; below it, a network without pretrained weights is blamed before the data
 SIDE = 96  # of a thumbnail
 
 
@@ -107,8 +95,6 @@ class WeakClass:
         places: Its samples at each target, the lowest share first.
         taken_for: The classes it is most often taken for, with the share of its samples.
         unsure: Whether its samples are too few to show that it is weak.
-        low_at: Where it is clearly weaker than at the other targets.
-        rare: Whether its training samples are few and fewer than usual, which may explain its accuracy.
     """
 
     count: CorrectCount
@@ -121,8 +107,6 @@ class WeakClass:
     places: tuple[CorrectCount, ...] = ()
     taken_for: tuple[tuple[str, float], ...] = ()
     unsure: bool = False
-    low_at: CorrectCount | None = None
-    rare: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,18 +151,16 @@ def weak_classes(records: Sequence[Record], most: int = MOST_CLASSES) -> list[We
     found = [WeakClass(CorrectCount(classes[k], 0, int(confusion[k].sum()))) for k in never[:most]]
     for k in (weak or lowest)[:most]:
         count = CorrectCount(classes[k], int(confusion[k, k]), int(confusion[k].sum()))
-        mean, places, wrong = float(trained[:, k].mean()), _by_target(records, k), confusion[k].copy()
+        wrong = confusion[k].copy()
         wrong[k] = 0
         taken = [int(j) for j in np.argsort(-wrong, kind="stable")[:3] if wrong[j]]
         found.append(
             WeakClass(
-                count, learned=True, weak=bool(weak), trials=trials, trained=mean, usual=usual, places=tuple(places),
+                count, learned=True, weak=bool(weak), trials=trials, usual=usual, trained=float(trained[:, k].mean()),
+                places=tuple(_by_target(records, k)),
                 interval=share_interval(count.share, count.samples) if trials == 1 else None,
                 taken_for=tuple((classes[j], float(wrong[j]) / count.samples) for j in taken),
                 unsure=bool(weak) and _within_noise(count.share, count.samples / trials, known),
-                low_at=low_place(places, trials),
-                # A shortage that the other classes share does not explain why this one is weak.
-                rare=mean < usual and mean < max(ENOUGH, usual / 2),
             )
         )  # fmt: skip
     return found
@@ -210,46 +192,11 @@ def weak_domains(records: Sequence[Record]) -> list[WeakDomain]:
     return found
 
 
-def needs_weights(records: Sequence[Record]) -> bool:
-    """Whether no run had pretrained weights and the accuracy is low even on other samples of the training domains.
-
-    In that case the network is to blame before the data. Without such samples, validation samples count.
-    """
-    runs = [record.result["run"] for record in records]
-    if any(run.get("weights") or run.get("pretrained") or holds_vectors(str(run["data"])) for run in runs):
-        return False
-    found = [record.chosen.get("test") or record.chosen.get("validation") or {} for record in records]
-    known = [float(part["accuracy"]) for part in found if "accuracy" in part]
-    return bool(known) and float(np.mean(known)) < LEARNED
-
-
 def learned_accuracy(records: Sequence[Record]) -> list[float | None]:
     """Accuracy of each class, None where no run that was measured on it had a sample of it to learn from."""
     tables = np.array([r.chosen["target"]["confusion"] for r in records])
     measured = (tables.sum(axis=2) * (_trained(records) > 0)).sum(axis=0)
     return [value if n else None for value, n in zip(class_accuracy(records), measured, strict=True)]
-
-
-def low_place(places: Sequence[CorrectCount], trials: float = 1) -> CorrectCount | None:
-    """Where a class is clearly weaker than at the other places together, by Fisher's exact test; None if nowhere.
-
-    The lowest p counts, times the number of places, because the place is not chosen in advance (Bonferroni).
-    `trials` of a place repeat the same samples, so their counts are divided by it.
-
-    >>> low_place([CorrectCount("sketch", 0, 20), CorrectCount("art", 5, 20), CorrectCount("photo", 18, 20)])
-    CorrectCount(name='sketch', right=0, samples=20)
-    >>> low_place([CorrectCount("art", 9, 20), CorrectCount("photo", 11, 20)])
-    """
-    if len(places) < 2:
-        return None
-    right, wrong = sum(place.right for place in places), sum(place.wrong for place in places)
-
-    def p_value(place: CorrectCount) -> float:
-        cells = [[place.right, place.wrong], [right - place.right, wrong - place.wrong]]
-        return float(stats.fisher_exact(np.rint(np.array(cells) / trials).astype(int), "less").pvalue)
-
-    p, lowest = min(((p_value(place), place) for place in places), key=lambda found: found[0])
-    return lowest if p * len(places) < CLEARLY else None
 
 
 def _within_noise(share: float, n: float, known: Sequence[float]) -> bool:
@@ -276,14 +223,11 @@ def weak_section(
     name: str = "",
     noun: str = "domain",
     most: int = MOST_CLASSES,
-    advise: bool = False,
 ) -> Section:
     """The classes and domains with the lowest accuracy of one method.
 
-    `data` says where the images are now, or is their manifest; `noun` says what a domain is; `advise` adds what its
-    owner could do.
+    `data` says where the images are now, or is their manifest; `noun` says what a domain is.
     """
-    classes, domains, weights = weak_classes(records, most), weak_domains(records), advise and needs_weights(records)
     manifest: Manifest | None = None
     samples: list[Misclassified] = []
     why = ""
@@ -297,12 +241,11 @@ def weak_section(
         return pictures(_varied(own), manifest) if manifest is not None else None
 
     body = fragment(
-        "weak.html.j2", classes=[(weak, examples(weak.count.name, True)) for weak in classes],
-        domains=[(weak, examples(weak.name, False)) for weak in domains], noun=noun, blame=advise and not weights,
-        advise=advise, why=why, level=LEVEL,
+        "weak.html.j2", classes=[(weak, examples(weak.count.name, True)) for weak in weak_classes(records, most)],
+        domains=[(weak, examples(weak.name, False)) for weak in weak_domains(records)], noun=noun, why=why, level=LEVEL,
     )  # fmt: skip
     intro = words(
-        "weak_intro", method=records[0].title, noun=noun, low=LOW, behind=BEHIND, weights=weights, most=most,
+        "weak_intro", method=records[0].title, noun=noun, low=LOW, behind=BEHIND, most=most,
         weak=len(weak_indices(learned_accuracy(records))), examples=bool(samples),
     )  # fmt: skip
     return Section(f"Lowest-scoring classes and {noun}s", body, intro, name, wide=True)

@@ -1,25 +1,21 @@
-"""Heat maps: confusions, accuracy over two parameters, distances between domains; and the two failure modes."""
+"""Figures of the paper: positives and negatives, quantities of classes, parameters, the two failure modes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from longshift.array_types import FloatArray
-from longshift.report.figures.drawing import (
+from longshift.array_types import FloatArray, IntArray
+from longshift.report.drawing import (
     BELOW,
     FAINT,
     INK,
-    LINE,
     PALETTE,
     PAPER,
     Drawing,
@@ -34,53 +30,97 @@ from longshift.report.figures.drawing import (
 )
 from longshift.report.table import DASH
 
-MOST_NUMBERS = 16  # classes; beyond, cells hold no numbers
 MAP = "cividis"  # even in gray and for every kind of color blindness
+MOST_NAMES = 30  # class names on an axis
 
 
 @draws
-def confusion_map(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Drawing:
-    """Draw `counts[true][predicted]` as shares of the true class, correct ones in one hue, mistakes in another."""
-    n = len(classes)
-    cell = max(9.0, min(34.0, 560.0 / n))
-    font = max(6.5, min(11.0, cell * 0.85))
-    edge = 16 + 0.62 * font * max(len(short(name)) for name in classes)
-    size = edge + cell * n
-    drawing = new_drawing(max(size + 8, 230), size + 26, f"Confusion matrix of {n} classes", int(min(size, 620)))
-    axes = drawing.figure.add_subplot(aspect="equal", xlim=(0, n), ylim=(n, 0))
-    plain(axes, "", "row: true class, column: predicted class", size=10.5)
-    axes.grid(visible=False)
-    axes.spines[:].set(visible=True, color=LINE)
-    names, middle = [short(name) for name in classes], np.arange(n) + 0.5
-    axes.set_yticks(middle, names, fontsize=font, color=INK)
-    up: dict[str, Any] = {"rotation": 90, "rotation_mode": "anchor", "ha": "left", "va": "center"}
-    axes.set_xticks(middle, names, fontsize=font, color=INK, **up)
-    axes.tick_params(top=False, labeltop=True, labelbottom=False, pad=3)
-    for labels in (axes.get_yticklabels(), axes.get_xticklabels()):
-        for text, name in zip(labels, classes, strict=True):
-            if name != short(name):
-                drawing.tip(text, name)
-    squares, fills, tips = [], [], []
-    gap = (0.5 if cell > 12 else 0.25) / cell
-    for i, row in enumerate(counts):
-        total = sum(row)
-        if not total:
-            axes.text(0.1, i + 0.5, "no sample", fontsize=font, color=FAINT, va="center")
-        for j, count in enumerate(row):
-            if not count:
-                continue
-            share = count / total
-            shade = max(0.08, share**0.5)  # a square root makes the rare confusions visible
-            low_x, high_x, low_y, high_y = j + gap, j + 1 - gap, i + gap, i + 1 - gap
-            squares.append([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)])
-            fills.append(to_rgba(PALETTE[0 if i == j else 1], shade))
-            tips.append(f"{classes[i]} classified as {classes[j]}: {count} of {total} ({100 * share:.1f} %)")
-            if n <= MOST_NUMBERS and share >= 0.005:
-                color = PAPER if shade > 0.62 else INK
-                axes.text(j + 0.5, i + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=10, color=color)
-    cells = PolyCollection(squares, facecolors=fills, linewidths=0, zorder=1, clip_on=False)
-    drawing.tip(axes.add_collection(cells), *tips)
+def negative_bars(classes: Sequence[str], positives: IntArray, negatives: IntArray, heading: str) -> Drawing:
+    """Draw two panels with one class axis: samples of each class, and samples of all other classes."""
+    width = max(470.0, min(860.0, 180 + 32 * len(classes)))
+    drawing = new_drawing(width, 330, heading)
+    upper, lower = drawing.figure.subplots(2, 1, sharex=True)
+    for axes, values, color, label in (
+        (upper, positives, PALETTE[0], "positives"), (lower, negatives, PALETTE[1], "negatives"),
+    ):  # fmt: skip
+        plain(axes, "", "classes, from most to fewest training samples" if axes is lower else "", label)
+        axes.bar(range(len(classes)), values, 0.82, color=color, zorder=3)
+        axes.set_ylim(0, float(values.max()) * 1.15)
+        if len(classes) <= 20:
+            for k, value in enumerate(values):
+                axes.annotate(
+                    str(value), (k, value), (0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=7.5
+                )  # fmt: skip
+    class_axis(lower, classes, width - 60)
+    headline(drawing.figure, heading)
     return drawing
+
+
+@draws
+def class_curves(
+    classes: Mapping[str, Sequence[str]],
+    panels: Mapping[str, Mapping[str, Mapping[str, FloatArray]]],
+    rows: Mapping[str, str],
+    heading: str,
+) -> Drawing:
+    """Draw `panels[quantity][setting][method]`, one number per class in the order of `classes[setting]`.
+
+    There is one row of panels per quantity (`rows` has its axis label) and one column per setting.
+    """
+    settings = list(classes)
+    drawing = new_drawing(460 * len(settings), 65 + 210 * len(panels), heading)
+    grid = drawing.figure.subplots(len(panels), len(settings), squeeze=False, sharey="row")
+    methods = list(dict.fromkeys(m for parts in panels.values() for found in parts.values() for m in found))
+    for i, (quantity, parts) in enumerate(panels.items()):
+        for j, setting in enumerate(settings):
+            axes, names, last = grid[i, j], classes[setting], i == len(panels) - 1
+            label = "classes, from most to fewest training samples" if last and len(names) > 1 else ""
+            plain(axes, setting if i == 0 else "", label, rows[quantity] if j == 0 else "")
+            for m, method in enumerate(methods):
+                if method in parts[setting]:
+                    # Many classes leave no room for marks.
+                    style = series_style(m) | ({} if len(names) <= MOST_NAMES else {"marker": ""})
+                    front = 5 if method == "NDCL" else 3
+                    axes.plot(range(len(names)), parts[setting][method], lw=1.5, ms=4, zorder=front, **style)
+            axes.axhline(0, color=FAINT, lw=0.8, zorder=1)
+            class_axis(axes, names, 400, MOST_NAMES, shown=last)
+    _finish(drawing, methods, heading)
+    return drawing
+
+
+@draws
+def parameter_curves(
+    x: Sequence[float], panels: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]], x_label: str, heading: str
+) -> Drawing:
+    """Draw one panel per setting; `panels[setting][group]` holds means and standard errors (NaN: none) over x."""
+    drawing = new_drawing(375 * len(panels), 260, heading)
+    grid = drawing.figure.subplots(1, len(panels), squeeze=False, sharey=True)
+    groups = list(dict.fromkeys(group for found in panels.values() for group in found))
+    for j, (setting, found) in enumerate(panels.items()):
+        axes = grid[0, j]
+        plain(axes, setting, x_label, "target accuracy (%)" if j == 0 else "")
+        for g, group in enumerate(groups):
+            if group not in found:
+                continue
+            mean, error = found[group]
+            style = series_style(g)
+            axes.plot(x, mean, lw=2.2 if group == "Average" else 1.4, ms=4.5, zorder=4, **style)
+            if np.isfinite(error).any():
+                spread = np.nan_to_num(error)
+                axes.fill_between(x, mean - spread, mean + spread, color=style["color"], alpha=0.13, lw=0, zorder=2)
+        if min(x) > 0 and max(x) / min(x) > 5:
+            axes.set_xscale("log")
+        axes.set_xticks(list(x), [f"{value:g}" for value in x])
+        axes.minorticks_off()
+        axes.set_ylim(bottom=0)
+    _finish(drawing, groups, heading)
+    return drawing
+
+
+def _finish(drawing: Drawing, names: Sequence[str], heading: str) -> None:
+    handles = [Line2D([], [], lw=1.6, ms=5, label=name, **series_style(i)) for i, name in enumerate(names)]
+    legend(drawing.figure, handles, 72 * drawing.figure.get_figwidth(), place=BELOW)
+    headline(drawing.figure, heading)
 
 
 @draws
@@ -120,9 +160,6 @@ def number_map(axes: Axes, values: FloatArray, form: str, limits: tuple[float, f
         text = form % value if np.isfinite(value) else DASH
         color = INK if not np.isfinite(value) or share > 0.55 else PAPER
         axes.text(j, i, text, ha="center", va="center", fontsize=6.5 if small else 8, color=color)
-
-
-MOST_CLASS_NAMES = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +205,7 @@ def misalignment_panels(rows: Mapping[str, Misalignment], classes: Sequence[str]
             left = np.arange(len(classes)) + (j - (len(domains) - 1) / 2) * width
             axes.bar(left, row.centroids[domain], width * 0.92, color=PALETTE[j], zorder=3)
         axes.set_ylim(0, widest * 1.08)
-        class_axis(axes, classes, 380, MOST_CLASS_NAMES, shown=last)
+        class_axis(axes, classes, 380, MOST_NAMES, shown=last)
     handles = [
         Line2D([], [], color=FAINT, lw=2.2, label="ROC, mean over classes"),
         Line2D([], [], color=FAINT, lw=0.7, label="ROC, one class"),
