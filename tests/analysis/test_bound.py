@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -12,10 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from longshift.analysis.bound import (
-    Bound,
-    Term,
     closest_mixture,
-    domain_hits,
+    domain_distance,
     generalization_bound,
     mixture_weights,
     posterior_at,
@@ -24,7 +21,7 @@ from longshift.analysis.bound import (
 )
 from longshift.analysis.domains import DomainOutputs, domain_outputs
 from longshift.array_types import FloatArray
-from longshift.errors import LongshiftError, UsageError
+from longshift.errors import LongshiftError
 
 BIAS = math.log(9)  # log odds of a prior of 0.9
 
@@ -57,41 +54,31 @@ def posterior_gap(prior_a: float, prior_b: float, prior_x: float) -> float:
     return float(quad(lambda t: density(t) * abs(p(prior_a, t) - p(prior_b, t)), -9, 9, limit=200)[0])
 
 
-def value(term: Term) -> float:
-    assert term.value is not None
-    assert term.low is not None
-    assert term.high is not None
-    assert term.low <= term.high
-    return term.value
-
-
 @pytest.mark.slow
 def test_the_papers_example_of_a_changed_prior() -> None:
     # Source 0.1 / 0.9, target 0.9 / 0.1, the same class-conditional Gaussians: every term has a closed form.
     source, target = two_gaussians("s", 0.9, 4000, 0), two_gaussians("t", 0.1, 4000, 1)
-    bound = generalization_bound([source], target, limit=4000, bootstrap=50)
+    bound = generalization_bound([source], target, limit=4000)
     assert bound.weights == {"s": 1.0}
-    assert value(bound.source_risk) == pytest.approx(risk(0.9), abs=0.012)
-    assert value(bound.target_risk) == pytest.approx(risk(0.1), abs=0.025)
-    assert value(bound.margin) == value(bound.source_risk)  # with delta = 0 a small margin is an error
+    assert bound.source_risk == pytest.approx(risk(0.9), abs=0.012)
+    assert bound.target_risk == pytest.approx(risk(0.1), abs=0.025)
+    assert bound.margin == bound.source_risk  # with delta = 0 a small margin is an error
     # P_S(X) - P_T(X) = 0.8 (N(1) - N(-1)): total variation 0.8 (2 Phi(1) - 1), reached on the half-space x_1 > 0.
-    assert value(bound.prior_out) == pytest.approx(0.8 * (2 * norm.cdf(1) - 1), abs=0.03)
-    assert value(bound.posterior_out) == pytest.approx(posterior_gap(0.9, 0.1, 0.1), abs=0.03)
-    assert value(bound.prior_in) == 0.0
-    assert value(bound.posterior_in) == 0.0
-    assert bound.ideal_risk.value is None
-    assert "not computable" in bound.ideal_risk.note
+    assert bound.prior_out == pytest.approx(0.8 * (2 * norm.cdf(1) - 1), abs=0.03)
+    assert bound.posterior_out == pytest.approx(posterior_gap(0.9, 0.1, 0.1), abs=0.03)
+    assert bound.prior_in == 0.0
+    assert bound.posterior_in == 0.0
     parts = (bound.source_risk, bound.margin, bound.prior_out, bound.posterior_out)
-    assert value(bound.total) == pytest.approx(sum(value(t) for t in parts))
-    assert value(bound.total) > value(bound.target_risk) > 3 * value(bound.source_risk)
+    assert bound.total == pytest.approx(sum(part or 0 for part in parts))
+    assert bound.total > bound.target_risk > 3 * bound.source_risk
 
 
 def test_nothing_changed_nothing_to_pay() -> None:
     source, target = two_gaussians("s", 0.5, 3000, 2, bias=0.0), two_gaussians("t", 0.5, 3000, 3, bias=0.0)
-    bound = generalization_bound([source], target, limit=3000, bootstrap=30)
-    assert value(bound.source_risk) == pytest.approx(float(norm.cdf(-1)), abs=0.02)
-    assert value(bound.prior_out) < 0.05
-    assert value(bound.posterior_out) < 0.05
+    bound = generalization_bound([source], target, limit=3000)
+    assert bound.source_risk == pytest.approx(float(norm.cdf(-1)), abs=0.02)
+    assert bound.prior_out == pytest.approx(0, abs=0.05)
+    assert bound.posterior_out == pytest.approx(0, abs=0.05)
     assert bound.hull_distance < 0.06
 
 
@@ -99,28 +86,14 @@ def test_several_sources_with_a_known_mixture() -> None:
     # P(Y=1) = 0.4 of the target is 1/6 of 0.9 and 5/6 of 0.3, exactly, as a joint distribution too.
     sources = [two_gaussians("a", 0.9, 2400, 4), two_gaussians("b", 0.3, 2400, 5)]
     target = two_gaussians("t", 0.4, 2400, 6)
-    bound = generalization_bound(sources, target, limit=2400, bootstrap=30)
+    bound = generalization_bound(sources, target, limit=2400)
     assert bound.weights["a"] == pytest.approx(1 / 6, abs=0.06)
     pi = bound.weights["a"]
-    assert value(bound.source_risk) == pytest.approx(pi * risk(0.9) + (1 - pi) * risk(0.3), abs=0.02)
-    assert value(bound.prior_in) == pytest.approx(0.6 * (2 * norm.cdf(1) - 1), abs=0.04)
-    assert value(bound.posterior_in) == pytest.approx(posterior_gap(0.9, 0.3, 0.4), abs=0.04)
-    assert value(bound.prior_out) < 0.06  # the target lies in the hull
+    assert bound.source_risk == pytest.approx(pi * risk(0.9) + (1 - pi) * risk(0.3), abs=0.02)
+    assert bound.prior_in == pytest.approx(0.6 * (2 * norm.cdf(1) - 1), abs=0.04)
+    assert bound.posterior_in == pytest.approx(posterior_gap(0.9, 0.3, 0.4), abs=0.04)
+    assert bound.prior_out == pytest.approx(0, abs=0.06)  # the target lies in the hull
     assert bound.hull_distance < 0.05
-
-
-def test_the_interval_covers_the_truth_and_narrows() -> None:
-    def width(n: int) -> float:
-        bound = generalization_bound([two_gaussians("s", 0.9, n, 7)], two_gaussians("t", 0.1, n, 8), bootstrap=100)
-        term = bound.target_risk
-        value(term)
-        assert term.low is not None
-        assert term.high is not None
-        assert term.low - 0.03 <= risk(0.1) <= term.high + 0.03
-        return term.high - term.low
-
-    # Four times the samples, half the width.
-    assert width(1000) == pytest.approx(width(250) / 2, rel=0.35)
 
 
 @pytest.mark.parametrize("goal", [0, 1, 2])
@@ -153,18 +126,16 @@ def test_two_points_by_hand() -> None:
     found = closest_mixture(points @ points.T)
     np.testing.assert_allclose(found.weights, [0.75, 0.25], atol=1e-9)
     assert found.distance == pytest.approx(2.0)
-    with pytest.raises(LongshiftError, match="matrix"):
-        closest_mixture(np.ones((1, 1)))
+    with pytest.raises(LongshiftError, match="embeddings"):
+        generalization_bound([domain_outputs("x", np.zeros((3, 2)), np.zeros(3, int))], two_gaussians("t", 0.5, 9, 0))
 
 
 def test_domain_classifier_on_known_total_variation() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=(2000, 3)), rng.normal(size=(2000, 3)) + np.array([1.0, 0.0, 0.0])])
-    side = np.repeat([0, 1], 2000).astype(np.int64)
-    hits = domain_hits(x, side, np.ones(4000))
-    assert hits is not None
-    assert hits[:2000].mean() + hits[2000:].mean() - 1 == pytest.approx(2 * norm.cdf(0.5) - 1, abs=0.04)
-    assert domain_hits(x[1999:], side[1999:], np.ones(2001)) is None  # one sample on a side
+    first, second = x[:2000], x[2000:]
+    assert domain_distance([first], second, np.ones(1)) == pytest.approx(2 * norm.cdf(0.5) - 1, abs=0.04)
+    assert domain_distance([first[:1]], second, np.ones(1)) is None  # one sample on a side
 
 
 def test_probe_posteriors() -> None:
@@ -203,30 +174,19 @@ def noisy(name: str, labels: list[int], seed: int, classes: int = 3) -> DomainOu
     return domain_outputs(name, logits, y, rng.normal(size=(len(y), 4)) + y[:, None])
 
 
-def check_json(bound: Bound) -> None:
-    text = json.dumps(bound.to_dict(), allow_nan=False)
-    assert json.loads(text)["ideal_risk"]["value"] is None
-
-
 def test_unhappy_domains() -> None:
     many = noisy("a", [0, 1, 2] * 20, 0)
-    lone_target = generalization_bound([many, noisy("b", [0, 1] * 20, 1)], noisy("t", [1], 2), bootstrap=5)
-    assert lone_target.prior_out.value is None
-    assert lone_target.posterior_out.value is None
-    assert "prior_out, posterior_out" in lone_target.total.note
-    assert lone_target.total.value is not None
-    check_json(lone_target)
-    lone_source = generalization_bound([many, noisy("b", [2], 1)], noisy("t", [0, 1, 1, 0] * 9, 2), bootstrap=5)
-    assert "'b'" in lone_source.prior_in.note
-    check_json(lone_source)
+    lone_target = generalization_bound([many, noisy("b", [0, 1] * 20, 1)], noisy("t", [1], 2))
+    assert lone_target.prior_out is lone_target.posterior_out is None
+    known = lone_target.source_risk + lone_target.margin + (lone_target.prior_in or 0) + lone_target.posterior_in
+    assert lone_target.total == pytest.approx(known)
+    lone_source = generalization_bound([many, noisy("b", [2], 1)], noisy("t", [0, 1, 1, 0] * 9, 2))
+    assert lone_source.prior_in is None
     # A class absent from the target, and sources that hold one class each.
-    absent = generalization_bound(
-        [noisy("a", [0] * 30, 3), noisy("b", [1] * 30, 4)], noisy("t", [1] * 30, 5), bootstrap=5
-    )
-    assert value(absent.posterior_in) == pytest.approx(1.0)
+    absent = generalization_bound([noisy("a", [0] * 30, 3), noisy("b", [1] * 30, 4)], noisy("t", [1] * 30, 5))
+    assert absent.posterior_in == pytest.approx(1.0)
     assert absent.weights["b"] > 0.95
-    assert value(absent.posterior_out) == pytest.approx(absent.weights["a"])  # the mass on a class it lacks
-    check_json(absent)
+    assert absent.posterior_out == pytest.approx(absent.weights["a"])  # the mass on a class it lacks
 
 
 def test_all_predictions_equal() -> None:
@@ -234,22 +194,13 @@ def test_all_predictions_equal() -> None:
         y = np.array([0, 1, 2] * 10)
         return domain_outputs(name, np.zeros((30, 3)), y, np.random.default_rng(seed).normal(size=(30, 2)))
 
-    bound = generalization_bound([flat("a", 0), flat("b", 1)], flat("t", 2), bootstrap=5)
-    assert value(bound.source_risk) == pytest.approx(2 / 3)  # the first class wins every tie
-    assert value(bound.margin) == pytest.approx(1.0)
-    check_json(bound)
-
-
-def test_refusals() -> None:
-    many = noisy("a", [0, 1, 2] * 5, 0)
-    with pytest.raises(UsageError, match="bootstrap"):
-        generalization_bound([many], many, bootstrap=0)
-    with pytest.raises(LongshiftError, match="embeddings"):
-        generalization_bound([domain_outputs("x", many.logits, many.labels)], many)
+    bound = generalization_bound([flat("a", 0), flat("b", 1)], flat("t", 2))
+    assert bound.source_risk == pytest.approx(2 / 3)  # the first class wins every tie
+    assert bound.margin == pytest.approx(1.0)
 
 
 def test_the_same_seed_gives_the_same_bound() -> None:
     sources, target = [noisy("a", [0, 1, 2] * 20, 0), noisy("b", [0, 1, 2] * 15, 1)], noisy("t", [0, 1, 2] * 9, 2)
-    first, again = (generalization_bound(sources, target, bootstrap=20, seed=4) for _ in range(2))
+    first, again = (generalization_bound(sources, target, seed=4) for _ in range(2))
     assert first == again
-    assert first.total != generalization_bound(sources, target, bootstrap=20, seed=5).total
+    assert first.total != generalization_bound(sources, target, seed=5).total

@@ -52,6 +52,8 @@ def test_unhappy_inputs() -> None:
     three = pearson(np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 3.0]))
     assert math.isnan(three.low)
     assert not math.isnan(three.p)
+    perfect = pearson(np.arange(5.0), np.arange(5.0))
+    assert (perfect.r, perfect.p, perfect.low, perfect.high) == (1, 0, 1, 1)
     frame = pd.DataFrame({"q": [1.0, 2.0, 3.0]}, index=["a", "b", "c"])
     with pytest.raises(LongshiftError, match="2 both"):
         correlate(frame, pd.Series([1.0, 2.0, 3.0], index=["a", "b", "x"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import ot
@@ -40,7 +41,6 @@ def test_margins_by_hand() -> None:
     assert summary.average == pytest.approx((0.5 - 0.3 - 0.25 + 0.0) / 4, abs=1e-6)
     assert summary.small == 0.5
     np.testing.assert_allclose(summary.per_class, [0.2 / 3, np.nan, -0.25], atol=1e-6)
-    np.testing.assert_allclose(summary.small_per_class, [1 / 3, np.nan, 1.0])
     assert margin_summary(np.log(p), np.array([0, 0, 2, 0]), delta=0.5 + 1e-12).small == 1.0
     assert margin_summary(torch.tensor(np.log(p)), torch.tensor([0, 0, 2, 0])).average == summary.average
 
@@ -66,13 +66,6 @@ def test_js_divergence_against_scipy(seed: int, k: int) -> None:
     assert 0 <= value <= math.log(2) + 1e-12
 
 
-def test_js_divergence_extremes() -> None:
-    one, other = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-    assert float(js_divergence(one, other)) == pytest.approx(math.log(2))
-    assert float(js_divergence(one, one)) == 0.0
-    assert math.isnan(float(js_divergence(one, np.array([np.nan, np.nan]))))
-
-
 def test_posterior_discrepancy_against_loops_and_scipy() -> None:
     sources = [outputs(1), outputs(2, absent=3), outputs(3)]
     target = outputs(4, absent=0)
@@ -93,14 +86,12 @@ def test_posterior_discrepancy_against_loops_and_scipy() -> None:
         per_class.append(float(np.mean(values)) if values else math.nan)
     np.testing.assert_allclose(found.per_class, per_class, atol=1e-12)
     assert found.average == pytest.approx(np.nanmean(per_class))
-    assert found.absent == (0,)  # a class absent from the target is named, not counted as zero
-    assert math.isnan(found.per_source[1, 3])
-    first, third = mean(sources[0], 3), mean(sources[2], 3)
-    assert first is not None
-    assert third is not None
-    pair = float(jensenshannon(first, third)) ** 2
-    assert found.between_sources_per_class[3] == pytest.approx(pair)
-    assert found.between_sources == pytest.approx(float(np.mean(found.between_sources_per_class)))
+    assert math.isnan(found.per_class[0])  # a class absent from the target is not counted as zero
+    between = []
+    for k in range(CLASSES):
+        rows = [row for row in (mean(d, k) for d in sources) if row is not None]
+        between.append(np.mean([float(jensenshannon(a, b)) ** 2 for a, b in combinations(rows, 2)]))
+    assert found.between_sources == pytest.approx(float(np.mean(between)))
 
 
 def test_one_source_has_no_pairs() -> None:
@@ -127,49 +118,27 @@ def test_exact_wasserstein_against_closed_form_gaussians() -> None:
     x, y = gaussian_sample(rng, m0, c0, 1200), gaussian_sample(rng, m1, c1, 1200)
     closed = float(ot.gaussian.bures_wasserstein_distance(m0, m1, c0, c1))
     found = wasserstein(x, y)
-    assert found.kind == "exact"
-    assert found.error == 0.0
-    assert found.value == pytest.approx(closed, rel=0.02)
+    assert found == pytest.approx(closed, rel=0.02)
     # Gelbrich: with these very moments no coupling can be cheaper than the Gaussian one.
-    assert found.value >= closed - 1e-9
+    assert found >= closed - 1e-9
 
 
 def test_a_shift_is_measured_to_the_digit() -> None:
     rng = np.random.default_rng(1)
     x, shift = rng.normal(size=(300, 8)), np.arange(8.0)
     length = float(np.linalg.norm(shift))
-    assert wasserstein(x, x + shift).value == pytest.approx(length, rel=1e-9)
+    assert wasserstein(x, x + shift) == pytest.approx(length, rel=1e-9)
     sliced = wasserstein(x, x + shift, "sliced", projections=4000, seed=3)
-    assert sliced.value == pytest.approx(length / math.sqrt(8), abs=4 * sliced.error)
-    assert sliced.error < 0.02 * sliced.value
+    assert sliced == pytest.approx(length / math.sqrt(8), rel=0.05)
+    assert wasserstein(x, x + shift, limit=299) == pytest.approx(sliced, rel=0.2)
 
 
 def test_exact_and_sliced_against_pot_itself() -> None:
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(120, 6)), 1.5 * rng.normal(size=(90, 6)) + 0.5
-    assert wasserstein(x, y).value == pytest.approx(ot.solve_sample(x, y).value ** 0.5, rel=1e-8)
-    ours = wasserstein(x, y, "sliced", projections=3000, seed=0)
+    assert wasserstein(x, y) == pytest.approx(ot.solve_sample(x, y).value ** 0.5, rel=1e-8)
     pots = float(ot.sliced_wasserstein_distance(x, y, n_projections=3000, seed=5))
-    assert ours.value == pytest.approx(pots, abs=5 * ours.error)
-
-
-def test_subsamples_and_seeds() -> None:
-    rng = np.random.default_rng(3)
-    x, y = rng.normal(size=(600, 3)), rng.normal(size=(500, 3)) + 1.0
-    assert wasserstein(x, y, limit=400).kind == "sliced"
-    part = wasserstein(x, y, "exact", limit=200, seed=1)
-    assert part.error > 0
-    assert part == wasserstein(x, y, "exact", limit=200, seed=1)
-    assert part != wasserstein(x, y, "exact", limit=200, seed=2)
-    assert part.value == pytest.approx(wasserstein(x, y).value, rel=0.1)
-
-
-def test_the_stated_error_of_slicing_is_honest() -> None:
-    rng = np.random.default_rng(4)
-    x, y = rng.normal(size=(80, 10)), rng.normal(size=(80, 10)) * 1.4 + 0.3
-    many = [wasserstein(x, y, "sliced", projections=100, seed=s) for s in range(60)]
-    spread = float(np.std([d.value for d in many], ddof=1))
-    assert float(np.mean([d.error for d in many])) == pytest.approx(spread, rel=0.35)
+    assert wasserstein(x, y, "sliced", projections=3000) == pytest.approx(pots, rel=0.03)
 
 
 def test_prior_discrepancy_of_shifted_copies() -> None:
@@ -183,11 +152,9 @@ def test_prior_discrepancy_of_shifted_copies() -> None:
     assert found.names == ("a", "b", "c", "t")
     assert found.source_source == pytest.approx((1 + 3 + 2) / 3)
     assert found.source_target == pytest.approx((6 + 5 + 3) / 3)
-    assert found.source_target_error == 0.0
     np.testing.assert_allclose(found.distances, found.distances.T)
     mixed = prior_discrepancy([copy("a", 0.0), outputs(2, n=90)], copy("t", 6.0), limit=70)
     assert mixed.kind == "sliced"  # one domain is too large: all pairs are sliced, so that they compare
-    assert mixed.source_target_error > 0
 
 
 def test_a_domain_with_one_sample() -> None:
@@ -196,7 +163,7 @@ def test_a_domain_with_one_sample() -> None:
     distance = np.sqrt(np.square(many.features() - alone.features()).sum(1).mean())
     assert prior_discrepancy([many], alone).source_target == pytest.approx(distance)
     found = posterior_discrepancy([many], alone)
-    assert len(found.absent) == CLASSES - 1
+    assert np.isnan(found.per_class).sum() == CLASSES - 1
     assert not math.isnan(found.average)
 
 

@@ -340,7 +340,7 @@ def test_terms_of_a_sweep_are_those_of_the_analysis(tmp_path: Path) -> None:
             )  # fmt: skip
         bound = generalization_bound(sources, target)
         for name in TERMS:
-            expected[name].append(100 * getattr(bound, name).value)
+            expected[name].append(100 * getattr(bound, name))
     assert {len(values) for values in expected.values()} == {2}
     assert found == {name: pytest.approx(np.mean(values)) for name, values in expected.items()}
 

@@ -28,27 +28,28 @@ class Correlation:
     n: int
 
 
-def pearson(x: FloatArray, y: FloatArray) -> Correlation:
-    """Compute r = cov(x, y) / (sd(x) sd(y)), with p from t = r sqrt((n-2) / (1-r^2)) and n-2 degrees of freedom.
+def pearson(x: FloatArray, y: FloatArray, freedom: int | None = None) -> Correlation:
+    """Compute r = cov(x, y) / (sd(x) sd(y)), with p from t = r sqrt(f / (1 - r^2)) and f degrees of freedom.
 
-    The interval is Fisher's: tanh(atanh r +- 1.96 / sqrt(n-3)); it is NaN for n < 4.
+    The interval is Fisher's: tanh(atanh r +- 1.96 / sqrt(f - 1)); it is NaN for f < 2. By default f = n - 2.
     """
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1:
         raise LongshiftError(f"expected as many values of the quantity as accuracies, found {x.shape} and {y.shape}")
-    if len(x) < 3:
-        raise LongshiftError(f"no correlation is possible: it needs at least 3 runs, found {len(x)}")
+    if len(x) < LEAST:
+        raise LongshiftError(f"no correlation is possible: it needs at least {LEAST} runs, found {len(x)}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise LongshiftError("no correlation is possible: a quantity or an accuracy is not a finite number")
     nan = float("nan")
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(nan, nan, nan, nan, len(x))
-    result = stats.pearsonr(x, y)
-    low, high = (nan, nan)
-    if len(x) >= 4:
-        interval = result.confidence_interval(0.95)
-        low, high = float(interval.low), float(interval.high)
-    return Correlation(float(result.statistic), float(result.pvalue), low, high, len(x))
+    freedom = len(x) - 2 if freedom is None else freedom
+    r = float(stats.pearsonr(x, y).statistic)
+    with np.errstate(divide="ignore"):
+        t = r * np.sqrt(freedom / np.float64(max(0.0, 1 - r * r)))
+        half = float(stats.norm.ppf(0.975)) / np.sqrt(freedom - 1) if freedom > 1 else nan
+        low, high = (float(np.tanh(np.arctanh(np.float64(r)) + sign * half)) for sign in (-1, 1))
+    return Correlation(r, float(2 * stats.t.sf(abs(t), freedom)), low, high, len(x))
 
 
 def correlate(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFrame:
@@ -59,11 +60,9 @@ def correlate(quantities: pd.DataFrame, accuracy: pd.Series[float]) -> pd.DataFr
             f"{len(set(quantities.index) & set(accuracy.index))} both"
         )
     y = np.asarray(accuracy.loc[quantities.index], dtype=np.float64)
-    rows = {str(c): pearson(np.asarray(quantities[c], dtype=np.float64), y) for c in quantities.columns}
-    return pd.DataFrame(
-        [{"quantity": q, "correlation": c.r, "p_value": c.p, "low": c.low, "high": c.high, "n": c.n}
-         for q, c in rows.items()]
-    )  # fmt: skip
+    found = [vars(pearson(np.asarray(quantities[c], dtype=np.float64), y)) for c in quantities.columns]
+    names = {"r": "correlation", "p": "p_value"}
+    return pd.DataFrame(found).rename(columns=names).assign(quantity=list(map(str, quantities.columns)))
 
 
 @dataclass(frozen=True)
@@ -100,31 +99,9 @@ def relate_within(x: FloatArray, y: FloatArray, cells: Sequence[Hashable]) -> tu
 
 
 def _relate(x: FloatArray, y: FloatArray, freedom: int) -> Relation:
-    ranks = stats.rankdata(x), stats.rankdata(y)
-    return Relation(with_freedom(pearson(x, y), freedom), _rank_test(with_freedom(pearson(*ranks), freedom), freedom))
-
-
-def _rank_test(found: Correlation, freedom: int) -> Correlation:
-    """Spearman's rho with a p that so few ranks can have; NaN where r would have no interval either.
-
-    The t distribution is far off for few points: for rho = 1 it gives p = 0, but one of the n! orders of n points
-    agrees with the other side by chance, and one is its reverse, so that p is at least 2 / n!.
-    """
-    if np.isnan(found.r) or freedom < 2:
-        return replace(found, p=float("nan"))
-    return replace(found, p=max(found.p, 2 / math.factorial(min(found.n, 100))))
-
-
-def with_freedom(found: Correlation, freedom: int) -> Correlation:
-    """The same coefficient with p and interval for `freedom` degrees of freedom (n - 2 without any cells).
-
-    p: two-sided, from t = r sqrt(freedom / (1 - r^2)). Interval: tanh(atanh r +- 1.96 / sqrt(freedom - 1)).
-    """
-    r, nan = found.r, float("nan")
-    if np.isnan(r):
-        return found
-    with np.errstate(divide="ignore"):
-        t = r * np.sqrt(freedom / np.float64(max(0.0, 1 - r * r)))
-        half = float(stats.norm.ppf(0.975)) / np.sqrt(freedom - 1) if freedom > 1 else nan
-        low, high = (float(np.tanh(np.arctanh(np.float64(r)) + sign * half)) for sign in (-1, 1))
-    return replace(found, p=float(2 * stats.t.sf(abs(t), freedom)), low=low, high=high)
+    ranked = pearson(stats.rankdata(x), stats.rankdata(y), freedom)
+    # The t distribution is far off for few points: for rho = 1 it gives p = 0, but one of the n! orders of n points
+    # agrees with the other side by chance, and one is its reverse, so that p is at least 2 / n!.
+    least = 2 / math.factorial(min(ranked.n, 100))
+    p = float("nan") if np.isnan(ranked.r) or freedom < 2 else max(ranked.p, least)
+    return Relation(pearson(x, y, freedom), replace(ranked, p=p))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,6 @@ import numpy.typing as npt
 from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
 from longshift.metrics import Array, finite_rows, indices
-
-Seed: TypeAlias = int | Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)

@@ -203,8 +203,8 @@ def misalignment(results: Results, fingerprint: str, counts: Mirrored) -> Misali
     return Misalignment(
         {d.name: class_rates(d, order) for d in pair},
         {d.name: centroid_distances(d.features(), d.labels, len(classes))[order] for d in pair},
-        wasserstein(pair[0].features(), pair[1].features()).value,
-        wasserstein(heads[0], heads[1]).value,
+        wasserstein(pair[0].features(), pair[1].features()),
+        wasserstein(heads[0], heads[1]),
     )
 
 

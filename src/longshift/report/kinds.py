@@ -332,8 +332,8 @@ def bound_tables(runs: ReportRuns) -> list[Table]:
         arrays = record.predictions()
         if arrays is not None and "target_features" in arrays:
             sources, target = domain_predictions(arrays, record.folder.name)
-            bound = generalization_bound(sources, target, bootstrap=1)  # no intervals: draws would take minutes
-            found[str(record.folder)] = [getattr(bound, name).value for name in BOUND_TERMS]
+            bound = generalization_bound(sources, target)
+            found[str(record.folder)] = [getattr(bound, name) for name in BOUND_TERMS]
     if not found:
         raise LongshiftError(f"--table bound: expected runs with kept predictions, got none; {KEEP_PREDICTIONS}")
     none = [None] * len(BOUND_TERMS)
