@@ -102,9 +102,17 @@ def test_progress_counts_the_samples(fitted: Path, tmp_path: Path) -> None:
     assert shown == [("reading", 120)]
 
 
-def test_classes_that_the_model_does_not_know_are_named(fitted: Path, tmp_path: Path) -> None:
-    with pytest.raises(LongshiftError, match="x in new"):
-        evaluate_site(fitted, vectors(tmp_path / "new.npz", {"east": 0.0, "far": 1.0}, names="abx"), device="cpu")
+def test_classes_that_the_model_does_not_know_are_left_out(fitted: Path, tmp_path: Path) -> None:
+    known = vectors(tmp_path / "known.npz", {"east": 0.0, "far": 1.0})
+    extra = vectors(tmp_path / "extra.npz", {"east": 0.0, "far": 1.0}, names="abx")
+    for found, whole in zip(*(evaluate_site(fitted, data, device="cpu") for data in (extra, known)), strict=True):
+        assert (found.unknown, whole.unknown) == ({"x": 20}, {})
+        np.testing.assert_array_equal(found.found.confusion[:2], whole.found.confusion[:2])
+        assert sum(found.found.confusion[2]) == 0
+    shown = runner.invoke(app, ["evaluate", str(fitted), str(extra), "--device", "cpu", "-q", "--json"])
+    assert [row["unknown_classes"] for row in json.loads(shown.stdout)] == [{"x": 20}] * 2
+    with pytest.raises(LongshiftError, match="east"):
+        evaluate_site(fitted, vectors(tmp_path / "none.npz", {"east": 0.0}, names="xyz"), device="cpu")
 
 
 def test_a_folder_of_classes_is_one_site(fitted: Path, tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def test_evaluate() -> None:
     texts = [
         run,
         *(
-            render("longshift.inference", "evaluate_seen.txt.j2", results=part, held_out=HELD_OUT)
-            for part in (results, results[:1], [replace(results[0], seen="")])
+            render("longshift.inference", "evaluate_warnings.txt.j2", results=part, held_out=HELD_OUT)
+            for part in (results, results[:1], [replace(results[0], seen="", unknown={"owl": 2, "fox": 1})])
         ),
         UnseenAccuracy(0.3, 3, 4).warning(),
         UnseenAccuracy(0.25, 1, 4).warning(),

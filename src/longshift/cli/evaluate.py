@@ -116,7 +116,7 @@ def _evaluate_data(
     loaded = load_model(model, weights, device)
     results = evaluate_site(loaded, data, cache=cache, bar=lambda label, n: progress(label, n, quiet))
     held_out = loaded.knowledge.held_out if loaded.knowledge else ()
-    seen = render("longshift.inference", "evaluate_seen.txt.j2", results=results, held_out=held_out)
+    seen = render("longshift.inference", "evaluate_warnings.txt.j2", results=results, held_out=held_out)
     if as_json:
         for line in seen.splitlines():
             caution(line)

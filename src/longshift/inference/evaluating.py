@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -146,6 +147,7 @@ class SiteResult:
     ece: float  # of the calibrated probabilities
     expected: SiteEstimate | None
     seen: Seen = ""  # "site": the model was trained on a site of this name; "data": on these very data
+    unknown: Mapping[str, int] = field(default_factory=dict)  # samples of classes that the model lacks, left out
 
     @property
     def inside(self) -> bool | None:
@@ -161,7 +163,7 @@ class SiteResult:
         return {
             "site": self.site, **self.found.to_dict(), "balanced_accuracy": self.found.balanced_accuracy,
             "calibrated_ece": self.ece, "expected": expected, "inside_interval": self.inside,
-            "seen_in_training": self.seen,
+            "seen_in_training": self.seen, "unknown_classes": dict(self.unknown),
         }  # fmt: skip
 
 
@@ -175,6 +177,8 @@ def evaluate_site(
 ) -> list[SiteResult]:
     """Measure a model on labeled data: accuracy, classes, confusion, calibration, and promised against found.
 
+    Samples of classes that the model does not know are left out and counted (`SiteResult.unknown`).
+
     Args:
         model: A loaded model, or the folder of a run or fit.
         data: A folder class/image of one site, or what `load_dataset` takes (site/class/image, a table, vectors).
@@ -187,7 +191,7 @@ def evaluate_site(
         One result per site.
 
     Raises:
-        LongshiftError: If the data have no labels or classes that the model does not know, or cannot be read.
+        LongshiftError: If the data have no labels, a site has no class that the model knows, or they cannot be read.
 
     Example:
         >>> for result in evaluate_site("fits/hospitals", "labeled_site/"):  # doctest: +SKIP
@@ -195,12 +199,14 @@ def evaluate_site(
     """
     loaded = model if isinstance(model, LoadedModel) else load_model(model, weights, device)
     manifest = labeled_data(loaded, data)
-    unknown = [name for name in manifest.classes if name not in loaded.classes]
-    if unknown:
-        raise LongshiftError(
-            f"Expected the classes of the model ({some(loaded.classes)}), got {some(unknown)} in {manifest.name}. "
-            "Rename or remove them."
-        )
+    place = np.array([_index(loaded.classes, name) for name in manifest.classes], dtype=np.int64)
+    labels = place[manifest.labels]
+    for d, site in enumerate(manifest.domain_names):
+        if (labels[manifest.domains == d] < 0).all():
+            raise LongshiftError(
+                f"Expected the classes of the model ({some(loaded.classes)}), got only {some(manifest.classes)} at "
+                f"{site}. Rename or remove them."
+            )
     if manifest.vectors != loaded.info.vectors:
         takes, has = ("vectors", "images") if loaded.info.vectors else ("images", "vectors")
         raise LongshiftError(f"The model takes {takes}; {manifest.name} has {has}")
@@ -208,16 +214,21 @@ def evaluate_site(
         store = open_store(manifest, loaded.size, cache, tick)
     if manifest.vectors and store.inputs.shape[1] != loaded.info.input_dim:
         raise LongshiftError(f"Expected vectors of length {loaded.info.input_dim}, got {store.inputs.shape[1]}")
-    place = np.array([loaded.classes.index(name) for name in manifest.classes], dtype=np.int64)
-    labels = place[manifest.labels]
     seen: Seen = "data" if store.version and store.version == _training_version(loaded) else "site"
     results = []
     for d, site in enumerate(manifest.domain_names):
-        rows = np.flatnonzero(manifest.domains == d)
+        rows = np.flatnonzero((manifest.domains == d) & (labels >= 0))
         names = tuple(manifest.paths[i] for i in rows.tolist())
         outputs = Outputs(names, *row_outputs(loaded, store.inputs, rows, features=True), ())
-        results.append(_result(loaded, site, outputs, labels[rows], seen if site in loaded.info.sources else ""))
+        left_out = manifest.labels[(manifest.domains == d) & (labels < 0)]
+        unknown = Counter(manifest.classes[k] for k in left_out.tolist())
+        known_site: Seen = seen if site in loaded.info.sources else ""
+        results.append(replace(_result(loaded, site, outputs, labels[rows], known_site), unknown=unknown))
     return results
+
+
+def _index(classes: Sequence[str], name: str) -> int:
+    return classes.index(name) if name in classes else -1
 
 
 def _result(model: LoadedModel, site: str, outputs: Outputs, labels: IntArray, seen: Seen) -> SiteResult:
