@@ -180,6 +180,9 @@ def test_weights_that_do_not_fit_are_explained(tmp_path: Path) -> None:
     (tmp_path / "bad.safetensors").write_bytes(b"nonsense")
     with pytest.raises(LongshiftError, match=r"bad\.safetensors"):
         make_backbone("resnet18", weights=tmp_path / "bad.safetensors")
+    save_file({"x": torch.zeros(1)}, tmp_path / "w.safetensors", {"arch": "timm mobilenetv2_100 pad_type=same"})
+    with pytest.raises(LongshiftError, match=r"mobilenetv2_100.*resnet18"):
+        make_backbone("resnet18", weights=tmp_path / "w.safetensors")
 
 
 def test_frozen_batch_norm_keeps_its_statistics_and_can_be_unfrozen() -> None:

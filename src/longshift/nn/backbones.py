@@ -127,9 +127,13 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
         known = "resnet50" if name == RESNET50_V1 else name
         module: Any = timm.create_model(known, pretrained=pretrained, **options)
     except Exception as error:
-        if not pretrained:
-            raise
-        raise no_weights(name, error) from error
+        if pretrained:
+            raise no_weights(name, error) from error
+        if header.pad_type and isinstance(error, TypeError):  # an option that this network does not have
+            raise LongshiftError(
+                f"{weights} has the weights of {header.name or 'another network'}, not of {name}"
+            ) from error
+        raise
     if name == RESNET50_V1:  # the stride is in the 1x1 convolution, in v1.5 in the 3x3
         for stage in (module.layer2, module.layer3, module.layer4):
             stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
