@@ -1,23 +1,18 @@
-"""Numbers that docs/explanation/theory.md quotes follow from the published tables."""
+"""Numbers that docs/results/paper.md quotes follow from the published tables."""
 
 from __future__ import annotations
 
 import pytest
-from scipy.stats import norm
 
-from longshift.analysis import correlate, friedman, nemenyi_critical_difference, rank_groups
+from longshift.analysis import correlate, friedman, nemenyi_critical_difference
 from longshift.paper.published_tables import overall_results, paper_table
 
 
 def test_quoted_ranks_and_critical_differences() -> None:
-    assert 0.8 * (2 * norm.cdf(1) - 1) == pytest.approx(0.546, abs=5e-4)
     overall = overall_results()
-    groups = overall[overall["group"] != "average"]
-    shots = groups.pivot_table(index=["dataset", "setting", "group"], columns="method", values="mean")
-    assert friedman(shots).ranks["ndcl"] == pytest.approx(5.56, abs=0.005)
     whole = overall.pivot_table(index=["dataset", "setting", "group"], columns="method", values="mean")
-    first = rank_groups(friedman(whole).ranks, nemenyi_critical_difference(24, 32))[0]
-    assert len(first) > 2
+    ranks = friedman(whole).ranks
+    assert sorted(ranks, key=lambda name: ranks[name])[:2] == ["ndcl", "pgrad"]
     assert nemenyi_critical_difference(24, 32) == pytest.approx(6.43, abs=0.005)
     assert nemenyi_critical_difference(24, 96) == pytest.approx(3.71, abs=0.005)
 
