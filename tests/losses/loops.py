@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -97,3 +98,65 @@ def mined_pairs(p: Tensor, y: list[int], shares: dict[int, int]) -> list[tuple[i
         every = [(k, a, b) for b in high for a in low]
         pairs += [every[t % len(every)] for t in range(shares[k])]
     return pairs
+
+
+def released_mix(
+    x: Tensor,
+    p: Tensor,
+    y: list[int],
+    shares: dict[int, int],
+    lam: float,
+    redraw: Callable[[int], float],
+    shuffle: Callable[[int, int], tuple[Sequence[int], Sequence[int]]],
+) -> list[Tensor]:
+    """The mined samples of the authors' code, classes in ascending order.
+
+    `redraw` gives a new coefficient for the round that begins at a place, `shuffle` two orders of the negatives for a
+    round of a number.
+    """
+    values: Any = p.tolist()
+    made: list[Tensor] = []
+    for k, wanted in sorted(shares.items()):
+        positive = sorted((i for i in range(len(y)) if y[i] == k), key=lambda i: (values[i][k], i))
+        negative = sorted((i for i in range(len(y)) if y[i] != k), key=lambda i: (-values[i][k], i))
+        sure, likely = (sum(values[i][k] >= bound / p.shape[1] for i in negative) for bound in (2, 1))
+        begin = len(made)
+        if len(positive) == 1:
+            third, half = math.ceil(wanted / 3), len(negative) // 2
+            if third <= sure:
+                size = min(sure, half) if third <= half else sure
+            elif third <= half:
+                size = half
+            else:
+                size = likely if third <= likely else len(negative)
+            now = lam
+            while len(made) < begin + wanted:
+                made += [now * x[positive[0]] + (1 - now) * x[i] for i in negative[:size]]
+                now = redraw(len(made))
+        else:
+            size, repeats = 0, False
+            for part in (0.25, 0.5, 0.75):
+                lows = math.ceil(len(positive) * part)
+                if lows == 1:
+                    continue
+                if wanted <= lows * sure:
+                    size = sure
+                elif wanted <= lows * likely:
+                    size = likely
+                else:
+                    size, repeats = sure or likely, True
+                if size:
+                    break
+            size = size or min(len(negative), math.ceil(wanted / lows))
+            turn = 0
+            while len(made) < begin + wanted:
+                others = [x[i] for i in negative[:size]]
+                if turn:
+                    assert repeats
+                    inner = redraw(len(made))
+                    first, second = shuffle(turn, size)
+                    others = [inner * others[a] + (1 - inner) * others[b] for a, b in zip(first, second, strict=True)]
+                made += [lam * x[i] + (1 - lam) * other for i in positive[:lows] for other in others]
+                turn += 1
+        del made[begin + wanted :]
+    return made

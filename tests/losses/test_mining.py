@@ -90,7 +90,7 @@ def test_inverse_shares_of_a_known_batch() -> None:
 def test_pairs_are_those_of_plain_loops(seed: int, size: int, classes: int, share: Share) -> None:
     p, y, counts = make(seed, size, classes)
     mined = mine(p, y, counts, share=share)
-    assert [len(part) for part in mined] == [size] * 3
+    assert len(mined.low) == len(mined.high) == len(mined.cls) == size
     if len(set(y.tolist())) == 1:
         assert mined.cls.tolist() == [-1] * size
         return
@@ -132,6 +132,36 @@ def test_hard_negatives_start_over_where_there_are_too_few() -> None:
     p = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.4, 0.6]])
     mined = mine(p, y, torch.tensor([1, 1]), share="uniform")
     assert triples(mined) == [(0, 1, 3), (0, 1, 3), (1, 3, 1), (1, 3, 2)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(seeds, sizes, class_numbers, st.sampled_from([1.0, 1.5]), st.sampled_from([0.3, 1.0, 3.0]))
+def test_released_pairs_are_those_of_plain_loops(
+    seed: int, size: int, classes: int, scaler: float, confidence: float
+) -> None:
+    p, y, _ = make(seed, size, classes)
+    p = (p.log() * confidence).softmax(1)  # from nearly uniform, where nothing passes a threshold, to confident
+    if len(set(y.tolist())) == 1:
+        return
+    total = int(size * scaler)
+    x, lam = torch.randn(size, 3, dtype=torch.float64), torch.rand(1 + total, dtype=torch.float64)
+    mined = mine(p, y, share="released", pairs="released", total=total)
+    shares = {k: n for k, n in enumerate(torch.bincount(mined.cls).tolist()) if n}
+    expected = loops.released_mix(
+        x, p, y.tolist(), shares, lam[0].item(), lambda start: lam[1 + min(start, total - 1)].item(),
+        lambda turn, n: (range(n), [(i + turn) % n for i in range(n)]),
+    )  # fmt: skip
+    torch.testing.assert_close(mix(x, mined, lam), torch.stack(expected), rtol=1e-12, atol=1e-12)
+
+
+def test_more_samples_than_the_batch_has_can_be_mined() -> None:
+    p, y, counts = make(0, 12, 4)
+    shares: tuple[Share, ...] = ("inverse", "uniform", "released")
+    for share in shares:
+        mined = mine(p, y, counts, share=share, total=18)
+        assert len(mined.low) == 18
+        found = {k: n for k, n in enumerate(torch.bincount(mined.cls, minlength=4).tolist()) if n}
+        assert triples(mined) == loops.mined_pairs(p, y.tolist(), found)
 
 
 def test_mix() -> None:

@@ -33,6 +33,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"normalized": True, "prior": "domain", "lambda_max_half": True},
     {"normalized": True, "contrast": "supcon_nd", "reduction": "class", "prior": "global"},
     {"reduction": "sum", "share": "uniform", "weights": "class", "divisor": "all"},
+    {"pairs": "released", "aug_scaler": 1.5, "factors": "global", "weight_gradient": True},
 ]
 
 
@@ -108,7 +109,7 @@ def test_the_call_is_the_sum_of_its_parts() -> None:
     ndcl = NDCLLoss(COUNTS, alpha=0.3, beta=0.7)
     loss = ndcl(watched, x, y, d, lam)
     logits = model(x)
-    low, high, cls = mine(logits.softmax(1), y, COUNTS.sum(0))
+    low, high, cls, _ = mine(logits.softmax(1), y, COUNTS.sum(0))
     x_hat = lam[:, None] * x[low] + (1 - lam[:, None]) * x[high]
     assert len(seen) == 2
     torch.testing.assert_close(seen[1], x_hat)
@@ -158,6 +159,38 @@ def test_prior_has_the_precision_of_the_logits(prior: str) -> None:
         torch.testing.assert_close(found, expected, rtol=1e-14, atol=0)
 
 
+@pytest.mark.parametrize("factors", ["none", "domain", "global"])
+@pytest.mark.parametrize("weight_gradient", [False, True])
+def test_factors_multiply_the_weights_of_eq_ce(factors: str, weight_gradient: bool) -> None:
+    """A plain loop over classes; 1 / count of each domain or of all, with a sum of K."""
+    y, d = EDGES["single-sample class"]
+    logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    expected = torch.zeros(())
+    for k in set(y.tolist()):
+        losses = cross_entropy(logits[y == k], y[y == k], reduction="none")
+        weights = losses.exp() / losses.exp().sum()
+        for loss, weight, domain in zip(losses, weights, d[y == k].tolist(), strict=True):
+            row = COUNTS[domain] if factors == "domain" else COUNTS.sum(0)
+            inverse = [1 / max(n, 1) for n in row.tolist()]
+            factor = 1.0 if factors == "none" else 4 * inverse[k] / sum(inverse)
+            expected = expected + factor * (weight if weight_gradient else weight.detach()) * loss / 3
+    ndcl = NDCLLoss(COUNTS, alpha=0, beta=0, factors=factors, weight_gradient=weight_gradient)
+    found = ndcl.objective(logits, y, d).total
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(value, logits)[0] for value in (found, expected)))
+
+
+def test_more_samples_than_the_batch_has_are_mined() -> None:
+    y, d = EDGES["single-sample class"]
+    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    ndcl = NDCLLoss(COUNTS, aug_scaler=1.5)
+    x_hat, cls = ndcl.mined_inputs(x, x, y, ndcl.draw_lambda(9))
+    assert len(x_hat) == len(cls) == 13
+    assert torch.isfinite(ndcl(constant, x, y, d))
+    with pytest.raises(ValueError, match="`aug_scaler`"):
+        NDCLLoss(COUNTS, aug_scaler=0.5)
+
+
 def test_weights_of_zero_leave_terms_out() -> None:
     y, d = EDGES["single-sample class"]
     logits = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
@@ -172,6 +205,8 @@ def test_mistakes_are_named() -> None:
         NDCLLoss(COUNTS.sum(0), prior="domain")
     with pytest.raises(ValueError, match="None"):
         NDCLLoss(prior="global")
+    with pytest.raises(ValueError, match="factors='domain'"):
+        NDCLLoss(COUNTS.sum(0), factors="domain")
     with pytest.raises(ValueError, match="`share`"):
         NDCLLoss(COUNTS, share="equal")
     with pytest.raises(ValueError, match="supcon"):
@@ -187,7 +222,7 @@ def test_mistakes_are_named() -> None:
 
 
 def test_nothing_is_added_to_a_checkpoint() -> None:
-    assert NDCLLoss(COUNTS, prior="domain", factors=torch.ones(3, 4)).state_dict() == {}
+    assert NDCLLoss(COUNTS, prior="domain", factors="domain").state_dict() == {}
 
 
 def test_same_seed_same_loss() -> None:
@@ -212,8 +247,8 @@ def test_one_graph_without_reading_tensors_on_the_host(classes: int, options: di
     """`fullgraph` fails on anything that depends on data: .item(), nonzero, boolean indexing."""
     y, d = EDGES["single-sample class"]
     g = torch.Generator().manual_seed(0)
-    x, lam = torch.randn(9, classes, generator=g), torch.rand(9, generator=g)
-    lam = lam[:1] if options.get("shared_lambda") else lam
+    x = torch.randn(9, classes, generator=g)
+    lam = torch.rand(NDCLRecipe(**options).n_lambdas(9), generator=g)
     ndcl = NDCLLoss(torch.randint(0, 50, (3, classes), generator=g), **options)
 
     def loss(x: Tensor, y: Tensor, d: Tensor, lam: Tensor) -> Tensor:

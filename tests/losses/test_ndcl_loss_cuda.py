@@ -17,14 +17,14 @@ pytestmark = pytest.mark.gpu
 def inputs(seed: int, classes: int, device: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     g = torch.Generator().manual_seed(seed)
     x = torch.randn(96, classes, generator=g)
-    y, lam = torch.randint(classes, (96,), generator=g), torch.rand(96, generator=g)
+    y, lam = torch.randint(classes, (96,), generator=g), torch.rand(192, generator=g)
     return x.to(device), y.to(device), torch.arange(3).repeat_interleave(32).to(device), lam.to(device)
 
 
 def loss_and_gradient(ndcl: NDCLLoss, given: tuple[Tensor, Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     x, y, d, lam = given
     scale = torch.ones_like(x[0]).requires_grad_()
-    loss = ndcl(lambda v: scale * v, x, y, d, lam)
+    loss = ndcl(lambda v: scale * v, x, y, d, lam[: ndcl.recipe.n_lambdas(len(x))])
     return loss.detach(), torch.autograd.grad(loss, scale)[0]
 
 

@@ -101,7 +101,7 @@ def test_a_given_value_wins_over_the_preset_also_where_it_is_the_default(name: s
 @pytest.mark.parametrize("values", [{}, {"preset": "released"}, {"prior": "domain", "negatives": "both"}])
 def test_loss_is_that_of_the_module_on_the_same_draws(values: dict[str, Any]) -> None:
     method, given = make(**values), samples()
-    lam = torch.rand(1 if values.get("preset") else 12, generator=torch.Generator().manual_seed(0))
+    lam = torch.rand(method.config.recipe().n_lambdas(12), generator=torch.Generator().manual_seed(0))
     method.draws = GivenDraws({"beta": [lam]}, torch.float32)
     terms = method.loss(given)
     assert method.draws.left == {"beta": 0}

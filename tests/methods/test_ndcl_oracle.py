@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from longshift.methods.base import Batch
 from longshift.methods.ndcl import NDCL
 from tests.given_draws import GivenDraws
+from tests.losses import loops
 from tests.methods.oracle import Replay, batch, cases, check_linear, close, make_method, tensor
 
 REPLAY = Replay("ndcl", "NDCL_released_update", {"mixup": "rho"}, extra_config=lambda case: {"preset": "released"})
@@ -19,9 +22,7 @@ NAMES = {"loss": "loss", "loss_cls": "ce", "loss_margin": "con", "loss_align": "
 def released_ndcl(problem: dict[str, Any], case: dict[str, Any]) -> NDCL:
     method = make_method(REPLAY, problem, case)
     assert isinstance(method, NDCL)
-    weights = tensor(case["weights_per_env"])
-    if not torch.equal(weights, torch.ones_like(weights)):  # ones are what the preset assumes: leave them out
-        method.ndcl.factors = weights
+    method.ndcl.factors = tensor(case["weights_per_env"])
     method.start(GivenDraws({}))
     method.train()
     return method
@@ -62,3 +63,42 @@ def test_released_shares_are_those_of_the_update() -> None:
             assert len(cls) == len(samples)
             assert ours.sum() == len(samples)
             assert (theirs - ours).abs().max() <= 1
+
+
+def looped(samples: Batch, predictions: Tensor, given: dict[str, Any]) -> Tensor:
+    """The mined samples of one update by plain loops, with all of its draws."""
+    lams, orders = iter(given["lam"]), iter(given["permutations"])
+    shares = Counter(int(k) for k in given["aug_y"])
+    made = loops.released_mix(
+        samples.x,
+        predictions,
+        samples.y.tolist(),
+        shares,
+        next(lams),
+        lambda start: float(next(lams)),
+        lambda turn, size: (next(orders), next(orders)),
+    )
+    assert not [*lams, *orders]
+    return torch.stack(made)
+
+
+def test_plain_loops_give_the_mined_samples_of_the_update() -> None:
+    """The loops of `tests/losses/test_mining.py` are those of the authors' code."""
+    for problem, case in cases(REPLAY):
+        method = released_ndcl(problem, case)
+        for index, given in enumerate(case["given"]["per_step"]):
+            method.before_step(index)
+            samples, cls_hat = batch(problem, index), tensor(given["aug_y"], torch.int64)
+            logits = method.network(samples.x)
+            close(looped(samples, logits.softmax(1), given), given["aug_x"], f"{case['name']}, step {index}")
+            method.minimize(method.objective(samples, logits, tensor(given["aug_x"]), cls_hat).total)
+
+
+def test_the_preset_weighs_samples_as_reweight_does() -> None:
+    """`weights_per_env` of the authors' ReWeight: 1 / count in each domain, with a sum of K."""
+    problem, case = next(iter(cases(REPLAY)))
+    method = make_method(REPLAY, problem, case)
+    assert isinstance(method, NDCL)
+    assert method.ndcl.factors is not None
+    rows = [[1 / n for n in row] for row in problem["env_labels"]]
+    close(method.ndcl.factors, [[len(row) * value / sum(row) for value in row] for row in rows], "factors")

@@ -46,7 +46,7 @@ from .kernels import (
     mmd as mmd,
     pairwise_mmd as pairwise_mmd,
 )
-from .mining import SHARES as SHARES, mine as mine, mix as mix
+from .mining import PAIRS as PAIRS, SHARES as SHARES, mine as mine, mix as mix
 from .ndcl_loss import (
     PRIORS as PRIORS,
     RELEASED as RELEASED,

@@ -16,8 +16,8 @@ from longshift.losses import contrastive as contrast
 from longshift.losses.alignment import ALIGNMENTS, Alignment, prototype_alignment
 from longshift.losses.common import check, full_precision
 from longshift.losses.contrastive import CONTRASTS, NEGATIVES, REDUCTIONS, Contrast, Negatives, Reduction
-from longshift.losses.imbalance import log_prior, shift_logits
-from longshift.losses.mining import SHARES, Mined, Share, mine, mix
+from longshift.losses.imbalance import inverse_frequency, log_prior, shift_logits
+from longshift.losses.mining import PAIRS, SHARES, Mined, Pairs, Share, mine, mix
 from longshift.losses.reweighted_ce import DIVISORS, WEIGHTS, Divisor, Weights, reweighted_cross_entropy
 from longshift.rng import Draws, HostDraws
 
@@ -44,7 +44,12 @@ class NDCLRecipe:
         alignment: Form of eq. align: "paper" or "released".
         weights: Sample weights in eq. ce: "adaptive", "class" or "none".
         divisor: Classes that eq. ce divides by: "present" or "all".
+        factors: Factors on the weights of eq. ce, inverse to the training counts of each "domain" or of all ("global"),
+            with a sum of K; "none" by default.
+        weight_gradient: Whether the gradient also flows through the adaptive weights of eq. ce.
         share: How mined samples are distributed over classes: "inverse", "uniform" or "released".
+        pairs: Which samples are mixed: "paper", or "released" for the thresholds of the authors' code.
+        aug_scaler: Mined samples per sample of the batch, at least 1.
         shared_lambda: Whether the whole batch has one mixing coefficient.
         lambda_max_half: Whether mixing coefficients are at most 1/2: a mined sample is never mostly its positive.
         normalized: Whether eq. con uses means over positives and negatives instead of sums.
@@ -65,7 +70,11 @@ class NDCLRecipe:
     alignment: Alignment = "paper"
     weights: Weights = "adaptive"
     divisor: Divisor = "present"
+    factors: Prior = "none"
+    weight_gradient: bool = False
     share: Share = "inverse"
+    pairs: Pairs = "paper"
+    aug_scaler: float = 1.0
     shared_lambda: bool = False
     lambda_max_half: bool = False
     normalized: bool = False
@@ -79,12 +88,16 @@ class NDCLRecipe:
         check("alignment", self.alignment, ALIGNMENTS)
         check("weights", self.weights, WEIGHTS)
         check("divisor", self.divisor, DIVISORS)
+        check("factors", self.factors, PRIORS)
         check("share", self.share, SHARES)
+        check("pairs", self.pairs, PAIRS)
         check("prior", self.prior, PRIORS)
         if self.alpha < 0 or self.beta < 0:
             raise ValueError(f"Expected `alpha` and `beta` to be at least 0, but got {self.alpha} and {self.beta}.")
         if not self.rho > 0:
             raise ValueError(f"Expected `rho` to be above 0, but got {self.rho}.")
+        if self.aug_scaler < 1:
+            raise ValueError(f"Expected `aug_scaler` to be at least 1, but got {self.aug_scaler}.")
         if self.similarity != "default" and self.contrast not in ("infonce", "supcon"):
             raise ValueError(
                 f"Expected `similarity` to be default with contrast={self.contrast!r} (only infonce and supcon have "
@@ -96,17 +109,25 @@ class NDCLRecipe:
         """Whether a mined batch, and thus a second forward pass, is needed."""
         return self.alpha > 0 and self.negatives != "batch"
 
+    def n_mined(self, batch: int) -> int:
+        """Return the number of mined samples for a batch of this size."""
+        return int(batch * self.aug_scaler)
+
     def n_lambdas(self, batch: int) -> int:
         """Return the number of mixing coefficients for a batch of this size."""
-        return 1 if self.shared_lambda else batch
+        mined = self.n_mined(batch)
+        return (1 if self.shared_lambda else mined) + (mined if self.pairs == "released" else 0)
 
 
-# The options that differ from the paper in the authors' code.
+# The options that differ from the paper in the authors' code. It multiplies the weights of eq. ce by an attribute
+# `weights_per_env` that only its ReWeight defines. Its `aug_scaler` of 1.5 has no effect: it is overwritten by 1.
 RELEASED: dict[str, str | bool] = {
     "contrast": "released",
     "reduction": "class",
     "alignment": "released",
+    "factors": "domain",
     "share": "released",
+    "pairs": "released",
     "shared_lambda": True,
 }
 
@@ -139,7 +160,6 @@ class NDCLLoss(nn.Module):
     Args:
         class_counts: Training samples, (classes,) or (domains, classes). By default, mining uses those of the batch.
         recipe: All options as one `NDCLRecipe`.
-        factors: Factors (domains, classes) on the weights of eq. ce; ones by default.
         draws: Source of random numbers; NumPy with `seed` by default.
         seed: Seed of the default `draws`.
         **options: Fields of `NDCLRecipe`, instead of `recipe`: `NDCLLoss(counts, alpha=0.3, negatives="both")`.
@@ -168,7 +188,6 @@ class NDCLLoss(nn.Module):
         class_counts: Tensor | Sequence[Any] | npt.NDArray[Any] | None = None,
         *,
         recipe: NDCLRecipe | None = None,
-        factors: Tensor | None = None,
         draws: Draws | None = None,
         seed: int = 0,
         **options: Any,
@@ -187,30 +206,31 @@ class NDCLLoss(nn.Module):
         per_class = None if class_counts is None else class_counts.reshape(-1, class_counts.shape[-1]).sum(0)
         # Not persistent, because they follow from the options.
         self.register_buffer("class_counts", per_class, persistent=False)
-        self.register_buffer("prior_counts", self._prior_counts(class_counts), persistent=False)
-        # Factors (domains, classes) on the weights of eq. ce: undefined in the authors' code, ones by default.
+        self.register_buffer("prior_counts", self._rows("prior", class_counts), persistent=False)
+        rows = self._rows("factors", class_counts)
+        factors = None if rows is None else inverse_frequency(rows.to(torch.get_default_dtype()))
         self.register_buffer("factors", factors, persistent=False)
 
-    def _prior_counts(self, counts: Tensor | None) -> Tensor | None:
-        """Return the counts of the prior, (rows, classes): one row per domain, or one row for all domains."""
-        if self.recipe.prior == "none":
+    def _rows(self, option: str, counts: Tensor | None) -> Tensor | None:
+        """Return the counts that an option asks for, (rows, classes): one row per domain, or one for all domains."""
+        chosen = getattr(self.recipe, option)
+        if chosen == "none":
             return None
-        needed = 2 if self.recipe.prior == "domain" else 1
+        needed = 2 if chosen == "domain" else 1
         if counts is None or counts.dim() < needed:
             found = "None" if counts is None else f"shape {tuple(counts.shape)}"
             shape = "(domains, classes)" if needed == 2 else "(classes,) or (domains, classes)"
-            raise ValueError(
-                f"Expected `class_counts` of shape {shape} with prior={self.recipe.prior!r}, but got {found}."
-            )
+            raise ValueError(f"Expected `class_counts` of shape {shape} with {option}={chosen!r}, but got {found}.")
         values = counts.reshape(-1, counts.shape[-1])
-        return values.sum(0, keepdim=True) if self.recipe.prior == "global" else values
+        return values.sum(0, keepdim=True) if chosen == "global" else values
 
     def mine(self, logits: Tensor, y: Tensor) -> Mined:
         """Choose the samples to mix from the logits of the first forward pass."""
-        return mine(logits.detach().softmax(1), y, self.class_counts, share=self.recipe.share)
+        recipe, p = self.recipe, logits.detach().softmax(1)
+        return mine(p, y, self.class_counts, share=recipe.share, pairs=recipe.pairs, total=recipe.n_mined(len(y)))
 
     def mined_inputs(self, x: Tensor, logits: Tensor, y: Tensor, lam: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mined batch (as large as x) and the class that each sample was mined for."""
+        """Return the mined batch and the class that each sample was mined for."""
         mined = self.mine(logits, y)
         return mix(x, mined, lam, lambda_max_half=self.recipe.lambda_max_half), mined.cls
 
@@ -272,8 +292,10 @@ def _objective(
             )
         # Counts are exact in any precision; their logarithms use that of the logits.
         shifted = shift_logits(logits, log_prior(ndcl.prior_counts.to(logits.dtype)), d)
-    factor = None if ndcl.factors is None else ndcl.factors[d, y]
-    ce = reweighted_cross_entropy(shifted, y, weights=recipe.weights, divisor=recipe.divisor, factor=factor)
+    factor = None if ndcl.factors is None else ndcl.factors[d if len(ndcl.factors) > 1 else 0, y]
+    ce = reweighted_cross_entropy(
+        shifted, y, weights=recipe.weights, divisor=recipe.divisor, detach=not recipe.weight_gradient, factor=factor
+    )
     total, con, const = ce, None, None
     predictions = logits.softmax(1) if recipe.alpha > 0 or recipe.beta > 0 else logits
     if recipe.alpha > 0:

@@ -13,6 +13,7 @@ from longshift.losses import (
     CONTRASTS,
     DIVISORS,
     NEGATIVES,
+    PAIRS,
     PRIORS,
     REDUCTIONS,
     RELEASED,
@@ -55,7 +56,11 @@ class NDCLConfig(MethodConfig):
         "adaptive", fixed(), "sample weights in eq. ce: by loss, equal within a class, or equal", options=WEIGHTS
     )
     divisor: str = hp("present", fixed(), "eq. ce divides by the classes in the batch or by all", options=DIVISORS)
+    factors: str = hp("none", fixed(), "factors on these weights, inverse to the training counts", options=PRIORS)
+    weight_gradient: bool = hp(False, fixed(), "gradient also through the weights of eq. ce")
     share: str = hp("inverse", fixed(), "how mined samples are distributed over classes", options=SHARES)
+    pairs: str = hp("paper", fixed(), "which samples are mixed; released: the thresholds of the code", options=PAIRS)
+    aug_scaler: float = hp(1.0, fixed(), "mined samples per sample of the batch", at_least=1.0)
     shared_lambda: bool = hp(False, fixed(), "one mixing coefficient for the whole batch")
     lambda_max_half: bool = hp(False, fixed(), "mixing coefficients at most 1/2")
     normalized: bool = hp(False, fixed(), "means over positives and negatives in the ratio of eq. con")
