@@ -85,8 +85,8 @@ def test_a_job_that_somebody_else_finished_is_not_counted_as_ours(tmp_path: Path
 def test_cancel_reaches_running_commands_and_no_later_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "POLL_SECONDS", -1.0)
     folder = small_plan(tmp_path).folder
-    running = CancelWatch(folder)
+    running = CancelWatch(folder.cancel)
     assert not running()
     ask_to_cancel(folder)
     assert running()
-    assert not CancelWatch(folder)()
+    assert not CancelWatch(folder.cancel)()

@@ -144,5 +144,6 @@ def test_runtime_keys_are_those_of_a_run(tmp_path: Path) -> None:
 
 def test_weights_are_meant_from_the_file(tmp_path: Path) -> None:
     variants = [{"name": "v", "method": "erm", "weights": "b.pt"}]
-    sweep = read_sweep(write_sweep(tmp_path, overrides={"erm": {"weights": "a.pt"}}, variants=variants))
+    overrides = {"erm": {"weights": "a.pt", "backbone": "small_conv"}}
+    sweep = read_sweep(write_sweep(tmp_path, overrides=overrides, variants=variants))
     assert [case.config.weights for case in sweep.cases[:2]] == [str(tmp_path / "a.pt"), str(tmp_path / "b.pt")]

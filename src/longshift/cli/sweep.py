@@ -150,7 +150,10 @@ def run(
         tell(opening(job_queue.total, "job", len(job_queue.waiting), [slot.device for slot in slots]))
     if job_queue.in_table and not as_json:
         say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} finished already in {made.folder.table}")
-    cancelled, end = CancelWatch(made.folder), time.monotonic() + 60 * (math.inf if stop_after is None else stop_after)
+    cancelled, end = (
+        CancelWatch(made.folder.cancel),
+        time.monotonic() + 60 * (math.inf if stop_after is None else stop_after),
+    )
     with progress(f"sweep {directory.name}", job_queue.total, quiet) as tick, graceful_stop(announce_stop) as asked:
         shown = [0]
 

@@ -10,6 +10,7 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from longshift.errors import LongshiftError
 from longshift.io import require_inside, write_text
@@ -168,10 +169,10 @@ def make_queue(plan: Plan, listener: Callable[[JobQueue], None] = lambda job_que
 
 
 class CancelWatch:
-    """Notices that `cancel` was called since it was made."""
+    """Notices that a file has changed since it was made; `sweep cancel` writes such a file."""
 
-    def __init__(self, folder: SweepFolder) -> None:
-        self._path = folder.cancel
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._before = self._read()
         self._polled, self._asked = time.monotonic(), False
 
@@ -182,7 +183,7 @@ class CancelWatch:
             return ""
 
     def __call__(self) -> bool:
-        """Whether `cancel` was called."""
+        """Whether to stop."""
         if not self._asked and time.monotonic() - self._polled > POLL_SECONDS:
             self._polled = time.monotonic()
             self._asked = self._read() not in ("", self._before)

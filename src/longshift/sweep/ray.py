@@ -7,7 +7,7 @@ from its checkpoint.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import functools
 import importlib
 import logging
 import os
@@ -16,15 +16,18 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from longshift.data import cores
 from longshift.errors import LongshiftError, UsageError
+from longshift.io import write_text
 from longshift.registry import VARIABLE, plugin_files
 from longshift.sweep.jobs import Job
-from longshift.sweep.launch import Launch, SweepStopped
+from longshift.sweep.launch import CancelWatch, Launch, SweepStopped
 from longshift.sweep.state import Outcome, write_failure
 from longshift.sweep.sweep_folder import StoreFolder
 from longshift.sweep.worker import execute
@@ -33,29 +36,43 @@ from longshift.training import Runtime, TaskCache, TrackerKind
 MOST_LOSSES = 10  # of workers of one job; more than on one machine, because nodes come and go
 MOST_IN_A_ROW = 6  # lost workers of several jobs; more than a few nodes lose at once
 POLL_SECONDS = 0.2
-FIRST_WITH_TOKENS = (2, 52)  # the first version with token authentication
 CLUSTER_GONE = "the Ray cluster does not run jobs any more; start it again"
 
 
 def run_ray(launch: Launch) -> None:
     """Run all jobs of the queue on a cluster; return when none is left, when asked to stop, or in trouble."""
     with _connected(launch.options.address or os.environ.get("RAY_ADDRESS")) as ray:
+        driver = Driver(ray, launch)
         try:
-            Driver(ray, launch).run(launch.stop)
+            driver.run()
         except (ray.exceptions.RayError, ConnectionError) as error:  # a call of Ray itself: the cluster is gone
-            launch.queue.trouble = f"{CLUSTER_GONE} ({type(error).__name__}: {str(error).splitlines()[0]})"
+            launch.queue.trouble = f"{CLUSTER_GONE} ({_why(error)})"
+        finally:
+            driver.flag.unlink(missing_ok=True)
+
+
+def _why(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
 
 @contextlib.contextmanager
 def _connected(address: str | None) -> Iterator[Any]:
     """Ray, connected to the cluster at an address or else to one that is started on this machine."""
-    _check_address(address)
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        try:  # an error at once if nothing listens there: Ray itself waits for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except OSError as error:
+            raise LongshiftError(f"no Ray cluster at {address}: {error}") from error
     # Ray reads these when it is imported. Without a token, any user of the network could run code in the cluster.
     os.environ.setdefault("RAY_AUTH_MODE", "token")
     if address is None:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # on any system: listen on 127.0.0.1 only
-    ray = import_ray()
+    try:
+        ray = importlib.import_module("ray")
+    except ImportError as error:
+        raise UsageError("the ray launcher needs Ray, which is not installed; pip install -e '.[ray]'") from error
     if ray.is_initialized():
         yield ray
         return
@@ -79,87 +96,56 @@ def _connected(address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def import_ray() -> Any:
-    """Import Ray, or raise an error with the command that installs it."""
-    try:
-        ray = importlib.import_module("ray")
-    except ImportError as error:
-        raise UsageError("the ray launcher needs Ray, which is not installed; pip install -e '.[ray]'") from error
-    if tuple(map(int, ray.__version__.split(".")[:2])) < FIRST_WITH_TOKENS:
-        raise UsageError(f"the ray launcher needs Ray 2.52 or later, got {ray.__version__}; pip install -e '.[ray]'")
-    return ray
-
-
-def _check_address(address: str | None) -> None:
-    """Raise an error at once if nothing listens there: Ray itself waits for minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-        except OSError as error:
-            raise LongshiftError(f"no Ray cluster at {address}: {error}") from error
-
-
 class Driver:
     """Gives jobs to the cluster and collects their outcomes."""
 
     def __init__(self, ray: Any, launch: Launch) -> None:
-        self.ray, self.job_queue, self.options, self.track = ray, launch.queue, launch.options, launch.track
-        self.runtime = dataclasses.replace(launch.runtime, device="cpu" if self.options.device == "cpu" else "auto")
-        # The flag lives where this command runs: if that node is lost, so is the command.
-        strategies = importlib.import_module("ray.util.scheduling_strategies")
-        here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self.flag = ray.remote(num_cpus=0, scheduling_strategy=here)(StopFlag).remote()
+        self.ray, self.launch, self.queue = ray, launch, launch.queue
+        self.runtime = replace(launch.runtime, device="cpu" if launch.options.device == "cpu" else "auto")
+        self.store = StoreFolder(launch.queue.store.path.resolve())
+        self.flag = self.store.path / f".stop-{uuid.uuid4().hex}"  # which running jobs look for
         self.pending: dict[Any, Job] = {}
         self.losses: list[str] = []  # jobs whose workers were lost since the last job that ended
 
-    def run(self, stop: Callable[[], bool]) -> None:
-        """Run until no job is left or `stop` is true."""
+    def run(self) -> None:
+        """Run until no job is left, or the user asks to stop."""
         stopping = False
-        while self.pending or (self.job_queue.open and not stopping):
-            if not stopping and (stop() or self.job_queue.trouble):
+        while self.pending or (self.queue.open and not stopping):
+            if not stopping and (self.launch.stop() or self.queue.trouble):
                 stopping = True
-                self.flag.ask.remote()
+                write_text(self.flag, "stop\n")
             if not stopping:
-                self._launch()
-            self.job_queue.tell()
-            ready, _ = self.ray.wait(list(self.pending), timeout=POLL_SECONDS) if self.pending else ([], [])
+                self._submit()
+            self.queue.tell()
             if not self.pending:
                 time.sleep(POLL_SECONDS)  # what is left runs elsewhere
-            for task in ready:
+                continue
+            for task in self.ray.wait(list(self.pending), timeout=POLL_SECONDS)[0]:
                 self._collect(task)
-        self.job_queue.tell()
+        self.queue.tell()
 
-    def _room(self) -> int:
-        """How many jobs the cluster takes now; one more than fits keeps it busy."""
-        resources: Mapping[str, float] = self.ray.cluster_resources()
-        fits = int(resources.get("CPU", 1) // self.options.threads)
-        if self._gpu_share(resources):
-            fits = min(fits, int(resources["GPU"] * self.options.jobs_per_gpu))
-        most = max(fits, 1) + 1
-        return min(most, self.options.workers or most)
-
-    def _gpu_share(self, resources: Mapping[str, float]) -> float:
-        on_gpu = self.options.device != "cpu" and resources.get("GPU", 0) > 0
-        return 1 / self.options.jobs_per_gpu if on_gpu else 0.0
-
-    def _launch(self) -> None:
-        store, threads = StoreFolder(self.job_queue.store.path.resolve()), self.options.threads
-        while len(self.pending) < self._room() and (job := self.job_queue.next_job()) is not None:
-            share = self._gpu_share(self.ray.cluster_resources())
-            # Retries are ours: only we know whether the job was finished before its worker was lost.
-            task = self.ray.remote(num_cpus=threads, num_gpus=share, max_retries=0)(run_task)
-            self.pending[task.remote(job, store, self.runtime, threads, self.flag, self.track)] = job
+    def _submit(self) -> None:
+        """Give the cluster as many jobs as it takes now; one more than fits keeps it busy."""
+        options, resources = self.launch.options, self.ray.cluster_resources()
+        fits, share = int(resources.get("CPU", 1) // options.threads), 0.0
+        if options.device != "cpu" and resources.get("GPU", 0) > 0:
+            fits, share = min(fits, int(resources["GPU"] * options.jobs_per_gpu)), 1 / options.jobs_per_gpu
+        most = min(max(fits, 1) + 1, options.workers or max(fits, 1) + 1)
+        # Retries are ours: only we know whether the job was finished before its worker was lost.
+        remote = self.ray.remote(num_cpus=options.threads, num_gpus=share, max_retries=0)(run_task)
+        while len(self.pending) < most and (job := self.queue.next_job()) is not None:
+            task = remote.remote(job, self.store, self.runtime, options.threads, self.flag, self.launch.track)
+            self.pending[task] = job
 
     def _collect(self, task: Any) -> None:
         job = self.pending.pop(task)
         try:
-            self.job_queue.finish(job, self.ray.get(task))
+            self.queue.finish(job, self.ray.get(task))
             self.losses.clear()
         except self.ray.exceptions.RayTaskError as error:  # an error outside the job itself, e.g. on import
-            text = str(error).strip()
-            write_failure(self.job_queue.store, job.fingerprint, text.splitlines()[-1] if text else "no message", text)
-            self.job_queue.finish(job, Outcome("failed", text))
+            text = str(error).strip() or "no message"
+            write_failure(self.store, job.fingerprint, text.splitlines()[-1], text)
+            self.queue.finish(job, Outcome("failed", text))
         except self.ray.exceptions.RayError as error:
             self._lost(job, error)
 
@@ -169,58 +155,29 @@ class Driver:
         Only a worker that died by itself counts against its job. When several jobs are lost one after the other and
         none ends, the cluster is gone and no job is to blame: the sweep stops and can be resumed.
         """
-        why = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         self.losses.append(job.fingerprint)
-        exceptions = self.ray.exceptions
-        crashed = isinstance(error, (exceptions.WorkerCrashedError, exceptions.OutOfMemoryError))
+        known = self.ray.exceptions
+        crashed = isinstance(error, (known.WorkerCrashedError, known.OutOfMemoryError))
         if len(self.losses) >= MOST_IN_A_ROW and (len(set(self.losses)) > 1 or not crashed):
-            self.job_queue.trouble = self.job_queue.trouble or f"{CLUSTER_GONE} ({why})"
-        if crashed and not self.job_queue.trouble:
-            self.job_queue.died(job, why, MOST_LOSSES)
+            self.queue.trouble = self.queue.trouble or f"{CLUSTER_GONE} ({_why(error)})"
+        if crashed and not self.queue.trouble:
+            self.queue.died(job, _why(error), MOST_LOSSES)
         else:
-            self.job_queue.finish(job, Outcome("stopped", why))
+            self.queue.finish(job, Outcome("stopped", _why(error)))
             time.sleep(POLL_SECONDS)  # a node that comes back takes a moment
 
 
-class StopFlag:
-    """Lives on the cluster; running jobs ask it whether to stop."""
-
-    def __init__(self) -> None:
-        self._asked = False
-
-    def ask(self) -> None:
-        """Ask all jobs to stop."""
-        self._asked = True
-
-    def asked(self) -> bool:
-        """Whether jobs should stop."""
-        return self._asked
-
-
-_tasks: dict[tuple[Path | None, str], TaskCache] = {}  # one per worker process: Ray uses it for many jobs
+_tasks = functools.cache(TaskCache)  # Ray uses a worker process for many jobs
 
 
 def run_task(
-    job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Any, track: TrackerKind | None
+    job: Job, store: StoreFolder, runtime: Runtime, threads: int, flag: Path, track: TrackerKind | None
 ) -> Outcome:
     """Run a job on a node."""
     import torch
 
     torch.set_num_threads(threads)
-    ended, stop = threading.Event(), threading.Event()
-    ray = import_ray()
-
-    def watch() -> None:
-        while not ended.wait(1.0) and not stop.is_set():
-            # Without an answer the job continues: Ray itself ends the tasks of a command that is gone.
-            with contextlib.suppress(Exception):
-                if ray.get(flag.asked.remote(), timeout=30):
-                    stop.set()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        tasks = _tasks.setdefault((runtime.cache, runtime.device), TaskCache(runtime))
-        return execute(job, store, runtime, tasks, stop.is_set, track)
-    finally:
-        ended.set()
+    stop = CancelWatch(flag)
+    if flag.exists():
+        return Outcome("stopped", "before it began")
+    return execute(job, store, runtime, _tasks(runtime), stop, track)
