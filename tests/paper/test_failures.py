@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from longshift.data import get_benchmark
 from longshift.data.digits import manifest
 from longshift.paper.failures import PAPER_SIZES, absorbed_counts, mirrored_counts
 from longshift.paper.recipe import Impossible
@@ -28,6 +29,8 @@ def test_mirrored_tails_fit_the_data_and_run_against_each_other(totals: dict[str
     head = found.uneven["a"][found.classes[0]]
     assert head == found.uneven["b"][found.classes[-1]]
     assert found.ratio == min(400, head)
+    room = {d: {k: n - found.validation - 1 for k, n in row.items()} for d, row in totals.items()}
+    assert head == max(min(room["a"][x], room["b"][y]) for x in room["a"] for y in room["b"] if x != y)
     # What each class would have without a cap falls; a class that holds less may only have less.
     ideal = [head * found.ratio ** (-i / (len(found.classes) - 1)) for i in range(len(found.classes))]
     assert all(found.uneven["a"][k] <= max(1, round(n)) for k, n in zip(found.classes, ideal, strict=True))
@@ -45,6 +48,17 @@ def test_mirrored_ratio_is_the_papers_where_the_data_allow_it() -> None:
     assert first[0] / first[-1] == pytest.approx(400, rel=0.3)  # 979 / 2 after rounding
     mean = sum(first) / 7
     assert set(found.level["art"].values()) == {round(mean)}
+
+
+def test_mirrored_tails_of_pacs_are_the_papers() -> None:
+    """Person leads in art painting and elephant in cartoon: 400:1, as in the paper, is possible."""
+    pacs = get_benchmark("PACS")
+    totals = {pacs.domains[letter]: pacs.totals[letter] for letter in "ACP"}
+    found = mirrored_counts(totals, [pacs.domains[letter] for letter in "ACP"])
+    assert (found.first, found.second, found.ratio) == ("art_painting", "cartoon", 400)
+    assert (found.classes[0], found.classes[-1]) == ("person", "elephant")
+    first, second = found.uneven["art_painting"], found.uneven["cartoon"]
+    assert (first["person"], first["elephant"]) == (second["elephant"], second["person"]) == (428, 1)
 
 
 def test_absorbed_sizes_are_the_papers_or_scaled_alike() -> None:

@@ -98,16 +98,19 @@ class Mirrored:
 def mirrored_counts(totals: Totals, sources: Sequence[str], wanted: float = PAPER_RATIO) -> Mirrored:
     """The first domain falls geometrically from its largest class to 1 / ratio of it, the second rises alike.
 
-    The ratio is the wanted one or, where the data hold less, the number of samples that the two largest classes can
-    give, so that the smallest keeps one.
+    The two leading classes are those that can give most. The ratio is the wanted one or, where they give less, their
+    number of samples, so that the smallest class keeps one.
     """
     first, second = sources[:2]
     names = _shared(totals, (first, second))
     validation = study_validation(totals, (first, second), 20)
     room = {d: {k: totals[d][k] - validation - LEFT for k in names} for d in (first, second)}
-    # The class of which the first domain has most, next to the second, leads there; and the other way round.
+    # From the class of which the first domain has most, next to the second, to the other way round.
     order = sorted(names, key=lambda k: (room[second][k] - room[first][k], k))
-    head = min(room[first][order[0]], room[second][order[-1]])
+    pairs = ((a, b) for a in order for b in reversed(order) if a != b)
+    leader, last = max(pairs, key=lambda pair: min(room[first][pair[0]], room[second][pair[1]]))
+    head = min(room[first][leader], room[second][last])
+    order = [leader, *(k for k in order if k not in (leader, last)), last]
     if head < 2:
         raise Impossible(f"no long tail is possible: the largest class of {first} or {second} can give {head} samples")
     ratio = min(float(wanted), float(head))
