@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from longshift.cli.demo import BeforeAfter, DemoFacts, demo_facts, demo_page, demo_sweep
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
-from longshift.report import ClassChange, ReportRuns, run_folders, write_page
+from longshift.report import ReportRuns, run_folders, write_page
 from longshift.sweep import collect, make_plan
 from tests.golden import check_golden
 from tests.report.folders import write_run
@@ -60,10 +60,10 @@ def test_the_sweep_is_complete(data: str, jobs: int, tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    classes = [ClassChange("dog", 900, 0.9, 0.8), ClassChange("owl", 4, 0.1, 0.5), ClassChange("cat", 40, 0.5, 0.52)]
+    classes = {"dog": BeforeAfter(90, 80), "owl": BeforeAfter(10, 50), "cat": BeforeAfter(50, 52)}
     gain = DemoFacts("ndcl_plus", BeforeAfter(10, 50), BeforeAfter(90, 80), BeforeAfter(50, 61), classes)
-    loss = DemoFacts("ndcl", BeforeAfter(50, 40), BeforeAfter(80, 80), BeforeAfter(61, 60), classes[:1])
-    lines = [*gain.words("finding"), *loss.words("finding"), *gain.words("caption")]
+    loss = DemoFacts("ndcl", BeforeAfter(50, 40), BeforeAfter(80, 80), BeforeAfter(61, 60), {"dog": classes["dog"]})
+    lines = [*gain.words("finding"), *loss.words("finding")]
     lines += [line for data in ("digits", "pacs-features") for line in gain.words("look", data)]
     check_golden("demo.txt", "\n\n".join(lines) + "\n")
 
@@ -82,11 +82,11 @@ def test_the_page_begins_with_the_finding_and_the_picture(tmp_path: Path) -> Non
     records = [r for r in found.records if r.method == "erm"]
     right = sum(r.chosen["target"]["confusion"][2][2] for r in records)
     every = sum(sum(r.chosen["target"]["confusion"][2]) for r in records)
-    assert found.classes[2].before == pytest.approx(right / every)
+    assert found.classes["owl"].before == pytest.approx(100 * right / every)
     page = demo_page(runs, found, tmp_path / "index.html", "pacs-features")
     write_page(page, tmp_path / "index.html")
     head, _, rest = (tmp_path / "index.html").read_text(encoding="utf-8").partition("<main>")
     assert "<dl" not in head
     first, picture, summary = rest.index(found.words("finding")[0]), rest.index("<svg "), rest.index('id="summary"')
     assert first < picture < summary
-    assert all(setting in rest[picture:summary] for setting in ("TotalHeavyTail", "Duality"))
+    assert all(setting in rest[first:summary] for setting in ("TotalHeavyTail", "Duality"))

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,7 +14,7 @@ from longshift.report.figures import line_chart
 from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
 from longshift.report.kinds import ReportRuns, build_tables
 from longshift.report.runs import read_records, run_folders
-from longshift.report.sections import margin_section, report_page
+from longshift.report.sections import report_page
 from longshift.sweep import as_frame, choose, collect
 from longshift.training import Runtime, Trainer, make_task, parse_run_config
 from tests.golden import check_golden
@@ -134,17 +133,6 @@ def test_the_words_of_the_page(tmp_path: Path) -> None:
     text = re.sub(r"Made by longshift \S+", "Made by longshift", words_of(render_page(page)))
     check_golden("report-page.txt", text + "\n")
     assert len(page.summary) <= 6
-
-
-def test_margin_curves_are_the_distribution_of_margins() -> None:
-    section = margin_section({"A": np.array([-0.5, 0.0, 0.5, 1.0]), "B": None})
-    tips = dict(re.findall(r"<title>A: margin δ (\S+), ([^%]+) %</title>", section.body))
-    assert tips["-0.52"] == "0"
-    assert tips["-0.5"] == "25"
-    assert tips["0.98"] == "75"
-    assert tips["1"] == "100"
-    assert "A 0.250" in section.body
-    assert "--save-predictions" in margin_section({"A": None}).body
 
 
 @pytest.mark.slow

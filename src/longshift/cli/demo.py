@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from longshift.cli.common import QuietFlag, console, say, tell
-from longshift.data import DIGITS, PACS_FEATURES
+from longshift.data import PACS_FEATURES
 from longshift.errors import LongshiftError
 
 if TYPE_CHECKING:
-    from longshift.report import ClassChange, Page, Record, ReportRuns
+    from longshift.report import Page, Record, ReportRuns
 
 BASELINE = "erm"
 MEASURES = {"few": "target_few", "many": "target_many", "every": "target_accuracy"}
@@ -95,7 +95,7 @@ class DemoFacts:
     few: BeforeAfter
     many: BeforeAfter
     every: BeforeAfter
-    classes: Sequence[ClassChange]
+    classes: Mapping[str, BeforeAfter]
     records: Sequence[Record] = ()
 
     def words(self, part: str, data: str = "") -> list[str]:
@@ -103,8 +103,9 @@ class DemoFacts:
         from longshift.report import method_title
         from longshift.templates import render
 
-        most = sorted(self.classes, key=lambda c: -c.gain)[:3]
-        facts = {**vars(self), "method": method_title(self.method), "gained": [c for c in most if c.gain >= 5]}
+        most = sorted(self.classes.items(), key=lambda item: -item[1].gain)[:3]
+        gained = {name: change for name, change in most if change.gain >= 5}
+        facts = {**vars(self), "method": method_title(self.method), "gained": gained}
         text = render("longshift.cli", "demo.txt.j2", part=part, data=data, **facts)
         return [" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip()]
 
@@ -123,20 +124,16 @@ def demo_facts(runs: ReportRuns) -> DemoFacts:
     return DemoFacts(method, classes=class_gains(records, method), records=records, **pairs)
 
 
-def class_gains(records: Sequence[Record], method: str) -> list[ClassChange]:
+def class_gains(records: Sequence[Record], method: str) -> dict[str, BeforeAfter]:
     """The accuracy of each class with the baseline and with a method, over the samples of all runs."""
-    import numpy as np
+    from longshift.report import class_accuracy
 
-    from longshift.report import ClassChange, class_accuracy
-
-    runs = {name: [record for record in records if record.method == name] for name in (BASELINE, method)}
-    before, after = (class_accuracy(some) for some in runs.values())
-    counts = np.mean([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in runs[method]], axis=0)
-    return [
-        ClassChange(name, round(n), first, second)
-        for name, n, first, second in zip(runs[method][0].classes, counts.tolist(), before, after, strict=True)
+    before, after = (class_accuracy([r for r in records if r.method == name]) for name in (BASELINE, method))
+    return {
+        name: BeforeAfter(100 * first, 100 * second)
+        for name, first, second in zip(records[0].classes, before, after, strict=True)
         if first is not None and second is not None
-    ]
+    }
 
 
 def demo_page(runs: ReportRuns, facts: DemoFacts, page: Path, data: str) -> Page:
@@ -144,8 +141,7 @@ def demo_page(runs: ReportRuns, facts: DemoFacts, page: Path, data: str) -> Page
     from longshift.report import (
         Section,
         build_tables,
-        class_changes,
-        figure,
+        class_section,
         join_html,
         method_title,
         order_methods,
@@ -156,18 +152,12 @@ def demo_page(runs: ReportRuns, facts: DemoFacts, page: Path, data: str) -> Page
 
     command = "longshift demo" if data == PACS_FEATURES else f"longshift demo --data {data}"
     made = report_page(runs, build_tables(runs, ("average", "target", "worst", "cost")), page, command=command)
-    changes = {
-        f"{setting}: {SETTINGS[setting]}": class_gains([r for r in facts.records if r.setting == setting], facts.method)
-        for setting in order_settings([record.setting for record in facts.records])
-    }
-    drawing = class_changes(changes, method_title(BASELINE), method_title(facts.method))
-    lead = join_html(paragraphs(*facts.words("finding")), figure(drawing, facts.words("caption")[0]))
+    lead = [paragraphs(*facts.words("finding"))]
+    for setting in order_settings([record.setting for record in facts.records]):
+        here = [record for record in facts.records if record.setting == setting]
+        shown = {m: [record for record in here if record.method == m] for m in (BASELINE, facts.method)}
+        lead += [paragraphs(f"{setting}: {SETTINGS[setting]}"), class_section(shown).body]
     look = Section("What to look at", paragraphs(*facts.words("look", data)), name="look")
-    # Margins need predictions of single samples, which the short runs on features do not keep.
-    sections = [
-        replace(s, parts=[p for p in s.parts if data == DIGITS or not p.anchor.startswith("margins-")])
-        for s in made.sections
-    ]
     names = [method_title(name) for name in order_methods(runs.chosen["method"].unique())]
     title = f"Rare classes in unseen domains: {', '.join(names[:-1])} and {names[-1]}"
-    return replace(made, title=title, lead=lead, facts=(), sections=[look, *sections])
+    return replace(made, title=title, lead=join_html(*lead), facts=(), sections=[look, *made.sections])

@@ -32,7 +32,6 @@ from longshift.report import (
     TableRow,
     class_section,
     confusion_section,
-    confusions_by_target,
     figure,
     join_html,
     line_chart,
@@ -82,7 +81,6 @@ def fit_page(
             weak_section(own, manifest, name="weak", noun="site", most=MOST),
             class_section(groups, "classes", "site"),
             confusion_section(own, "confusions"),
-            confusions_by_target(own, "site-confusions", "site"),
             *calibration_sections(own),
         ]
         training = [validation_section(groups, "training"), run_section(records, path, len(records))]

@@ -7,11 +7,9 @@ from .comparison import (
 # Used by the other packages of longshift; not public.
 from .drawing import Drawing as Drawing
 from .figures import (
-    ClassChange as ClassChange,
     Line as Line,
     SiteDots as SiteDots,
     SplitCounts as SplitCounts,
-    class_changes as class_changes,
     confidence_histogram as confidence_histogram,
     line_chart as line_chart,
     rank_diagram as rank_diagram,
@@ -76,7 +74,6 @@ from .runs import (
 from .sections import (
     class_section as class_section,
     confusion_section as confusion_section,
-    confusions_by_target as confusions_by_target,
     report_page as report_page,
     split_section as split_section,
     validation_section as validation_section,

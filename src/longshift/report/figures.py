@@ -38,13 +38,11 @@ from longshift.report.drawing import (
     short,
 )
 from longshift.settings import SHOTS, SplitRecipe, ratios
-from longshift.text import counted, decimal
+from longshift.text import counted
 
-BARS_WIDTH, ARROWS_WIDTH, DOTS_WIDTH, BINS = 520.0, 900.0, 620.0, 20
-GAIN, LOSS = PALETTE[0], PALETTE[1]
+BARS_WIDTH, DOTS_WIDTH, BINS = 520.0, 620.0, 20
 WIDTH, HEIGHT = 560.0, 310.0
 MOST_TIPS = 60  # points of a curve that show their value on hover
-APART = 0.06  # distance between names, in heights of the axes
 MOST_SHARES = 16  # classes of a confusion matrix; beyond, cells hold no numbers
 MOST_BARS = 400  # of a training set; beyond, and with more sources than colors, a panel is a map
 MOST_NAMES = 40  # class names on an axis
@@ -107,8 +105,8 @@ def class_bars(
     return drawing
 
 
-def _percent_axis(axes: Axes, heading: str = "") -> None:
-    plain(axes, heading, size=12)
+def _percent_axis(axes: Axes) -> None:
+    plain(axes, size=12)
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color=LINE, lw=0.8)
     axes.set_xlim(0, 100)
@@ -119,67 +117,6 @@ def _mark(index: int) -> dict[str, Any]:
     """A shape of its own for each method."""
     color = PALETTE[index % len(PALETTE)]
     return {"marker": MARKS[(index - 1) % len(MARKS)], "color": color, "ms": 8, "mec": PAPER, "mew": 1, "linestyle": ""}
-
-
-@dataclass(frozen=True)
-class ClassChange:
-    """A class: its mean number of training images, and the accuracy with the first and with the second method."""
-
-    name: str
-    samples: int
-    before: float
-    after: float
-
-    @property
-    def gain(self) -> float:
-        """The change in points."""
-        return 100 * (self.after - self.before)
-
-
-@draws
-def class_changes(panels: Mapping[str, Sequence[ClassChange]], before: str, after: str) -> Drawing:
-    """Draw an arrow for each class from the accuracy with `before` to that with `after`; one panel per title.
-
-    Classes with the fewest training images stand last.
-    """
-    rows = max(map(len, panels.values()))
-    label = f"Accuracy of each class with {before} and with {after}: {', '.join(panels)}"
-    drawing = new_drawing(ARROWS_WIDTH, 30.0 * rows + 90, label, least=620)
-    drawn = drawing.figure.subplots(1, len(panels), squeeze=False)[0]
-    for axes, (title, changes) in zip(drawn, panels.items(), strict=True):
-        _arrows(drawing, axes, title, sorted(changes, key=lambda change: (-change.samples, change.name)), before, after)
-    marks = [
-        Line2D([], [], label=before, marker="o", color=FAINT, mfc=PAPER, ms=9, linestyle=""),
-        Line2D([], [], label=f"{after}, higher than {before}", marker="o", color=GAIN, ms=9, linestyle="-", lw=2.5),
-        Line2D([], [], label=f"{after}, lower", marker="s", color=LOSS, ms=8, linestyle="-", lw=2.5),
-    ]
-    legend(drawing.figure, marks, ARROWS_WIDTH, 12)
-    return drawing
-
-
-def _arrows(drawing: Drawing, axes: Axes, title: str, changes: Sequence[ClassChange], before: str, after: str) -> None:
-    _percent_axis(axes, title)
-    axes.set_ylim(len(changes) - 0.5, -0.6)
-    axes.set_yticks(
-        range(len(changes)), [f"{short(change.name)}  ({change.samples:,})" for change in changes], color=INK
-    )
-    beside = blended_transform_factory(axes.transAxes, axes.transData)
-    for y, change in enumerate(changes):
-        color, mark = (GAIN, "o") if change.gain >= 0 else (LOSS, "s")
-        tip = (
-            f"{change.name}, {change.samples:,} training images: {before} {100 * change.before:.1f} %, "
-            f"{after} {100 * change.after:.1f} % ({decimal(change.gain, signed=True)} points)"
-        )
-        ends = (100 * change.before, 100 * change.after)
-        (line,) = axes.plot(ends, (y, y), color=color, lw=2.5, zorder=2, clip_on=False)
-        (start,) = axes.plot(ends[0], y, "o", ms=9, color=FAINT, mfc=PAPER, mew=1.6, zorder=3, clip_on=False)
-        (end,) = axes.plot(ends[1], y, mark, ms=9, color=color, zorder=4, clip_on=False)
-        for artist in (line, start, end):
-            drawing.tip(artist, tip)
-        axes.text(
-            1.03, y, decimal(change.gain, 0, signed=True), transform=beside, fontsize=12, color=color, va="center",
-            fontweight="bold",
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -255,7 +192,7 @@ class Line:
 def line_chart(
     lines: Sequence[Line], x_label: str, y_label: str, y_range: tuple[float, float] | None = None
 ) -> Drawing:
-    """Draw curves with their names at their ends; y is a share of one, shown in percent."""
+    """Draw curves; y is a share of one, shown in percent."""
     drawn = [line for line in lines if len(line.x)]
     drawing = new_drawing(WIDTH, HEIGHT, f"{y_label} over {x_label} for {', '.join(line.name for line in drawn)}")
     axes = drawing.figure.add_subplot()
@@ -274,8 +211,13 @@ def line_chart(
     axes.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
     for i, line in enumerate(drawn):
         _curve(drawing, axes, line, i, x_label)
-    _names(axes, drawn, [(line.y[-1] - low) / ((high - low) or 1) for line in drawn])
+    handles = [Line2D([], [], lw=2, label=line.name, **_curve_style(i)) for i, line in enumerate(drawn)]
+    legend(drawing.figure, handles, WIDTH, 12, BELOW)
     return drawing
+
+
+def _curve_style(index: int) -> dict[str, Any]:
+    return series_style(index) | {"marker": ""}
 
 
 def _limits(lines: Sequence[Line]) -> tuple[float, float]:
@@ -289,7 +231,7 @@ def _limits(lines: Sequence[Line]) -> tuple[float, float]:
 
 
 def _curve(drawing: Drawing, axes: Axes, line: Line, index: int, x_label: str) -> None:
-    style, y = series_style(index) | {"marker": ""}, 100 * np.asarray(line.y, dtype=float)
+    style, y = _curve_style(index), 100 * np.asarray(line.y, dtype=float)
     if line.spread:
         reach = 100 * np.asarray(line.spread, dtype=float)
         axes.fill_between(line.x, y - reach, y + reach, color=style["color"], alpha=0.13, lw=0)
@@ -298,20 +240,6 @@ def _curve(drawing: Drawing, axes: Axes, line: Line, index: int, x_label: str) -
     points = list(zip(line.x, y, strict=True))[::every]
     (spots,) = axes.plot([a for a, _ in points], [b for _, b in points], "o", ms=12, alpha=0, clip_on=False)
     drawing.tip(spots, *(f"{line.name}: {x_label} {a:g}, {b:.3g} %" for a, b in points))
-
-
-def _names(axes: Axes, lines: Sequence[Line], heights: Sequence[float]) -> None:
-    """Write names at the ends of the curves, pushed apart where they would overlap."""
-    order = sorted(range(len(lines)), key=lambda i: -heights[i])
-    wanted = [heights[i] for i in order]
-    for k in range(1, len(wanted)):
-        wanted[k] = min(wanted[k], wanted[k - 1] - APART)
-    below = min(0.0, wanted[-1])
-    for k, i in enumerate(order):
-        y = wanted[k] - below
-        style = series_style(i) | {"marker": ""}
-        axes.plot([1.012, 1.045], [y, y], transform=axes.transAxes, clip_on=False, lw=2, **style)
-        axes.text(1.06, y, lines[i].name, transform=axes.transAxes, va="center", fontsize=12.5, color=INK)
 
 
 RANK_AXIS, RANK_SIDE, RANK_ROW, RANK_BAR = 420.0, 130.0, 16.0, 7.0  # points

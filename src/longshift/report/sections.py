@@ -9,8 +9,6 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from longshift.array_types import FloatArray
-from longshift.metrics import margins
 from longshift.report.comparison import Comparison
 from longshift.report.figures import (
     Line,
@@ -27,7 +25,6 @@ from longshift.report.html_page import (
     Section,
     figure,
     fold,
-    fragment,
     join_html,
     paragraphs,
     run_section,
@@ -37,7 +34,6 @@ from longshift.report.kinds import ReportRuns, table_kinds
 from longshift.report.ranking import RankedRows, Ranking, rank_methods
 from longshift.report.run_lengths import curve_groups
 from longshift.report.runs import (
-    KEEP_PREDICTIONS,
     Record,
     class_accuracy,
     each_once,
@@ -60,9 +56,7 @@ from longshift.sweep import standard_error
 
 OPENED = 4  # datasets and settings; where there are more, their figures are folded away
 BEST, BASELINE = 3, "erm"  # methods in the figures: the best few, and the baseline on top
-MISTAKES = 3  # most frequent ones that are named
 NARROW = 20  # classes whose confusions fit into half the page
-POINTS = 101  # of a curve of margins
 SHOWN = 2  # training sets side by side; the others are folded away
 
 
@@ -145,7 +139,6 @@ def setting_section(
     ]
     parts = [
         class_section(groups, f"classes-{name}"),
-        margin_section({method_title(m): target_margins(runs) for m, runs in groups.items()}, f"margins-{name}"),
         validation_section(groups, f"training-{name}"),
         confusion_section(best, f"confusions-{name}"),
         weak_section(best, data, f"weak-{name}"),
@@ -178,45 +171,6 @@ def confusion_section(records: Sequence[Record], name: str = "") -> Section:
     caption = words("confusion_caption", method=records[0].title, runs=len(records))
     wide = len(records[0].classes) > NARROW
     return Section("Confusion matrix", figure(drawing, caption), name=name, wide=wide)
-
-
-def confusions_by_target(records: Sequence[Record], name: str = "", noun: str = "domain") -> Section:
-    """The most frequent mistakes at each target, with the confusion matrix of each folded away."""
-    classes = records[0].classes
-    parts = []
-    for target in dict.fromkeys(record.target for record in records):
-        found = sum_confusion([record for record in records if record.target == target])
-        wrong, totals = found.copy(), found.sum(axis=1)
-        np.fill_diagonal(wrong, 0)
-        cells = [divmod(int(at), len(classes)) for at in np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES]]
-        mistakes = [(classes[i], classes[k], int(wrong[i, k]), int(totals[i])) for i, k in cells if wrong[i, k]]
-        drawing = confusion_map(classes, [[int(m) for m in row] for row in found])
-        matrix = figure(drawing, "Percent of the true class.")
-        values = {"right": int(np.trace(found)), "samples": int(found.sum()), "mistakes": mistakes}
-        parts.append(fragment("confusions.html.j2", target=target, matrix=matrix, **values))
-    return Section(f"Confusion at each {noun}", join_html(*parts), name=name)
-
-
-def target_margins(records: Sequence[Record]) -> FloatArray | None:
-    """The margins p_y - max_{k != y} p_k of all kept predictions on the target; None if no run kept any."""
-    found = [record.predictions() for record in records]
-    parts = [margins(f["target_logits"], f["target_labels"]) for f in found if f and "target_logits" in f]
-    return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts]) if parts else None
-
-
-def margin_section(given: Mapping[str, FloatArray | None], name: str = "") -> Section:
-    """Pr[margin <= delta] over delta, by method; a lower curve means larger margins."""
-    known = {method: values for method, values in given.items() if values is not None}
-    if not known:
-        return Section("Margins", paragraphs(words("no_margins", keep=KEEP_PREDICTIONS)), name=name)
-    at = np.linspace(-1, 1, POINTS)
-    lines = []
-    for method, values in known.items():
-        below = np.searchsorted(np.sort(values), at, side="right") / len(values)
-        lines.append(Line(method, [float(x) for x in at.round(2)], [float(y) for y in below]))
-    drawing = line_chart(lines, "margin δ", "samples with a margin of at most δ", y_range=(0.0, 1.0))
-    caption = words("margin_caption", means={method: float(values.mean()) for method, values in known.items()})
-    return Section("Margins", figure(drawing, caption), name=name)
 
 
 def _mean_line(name: str, values: Mapping[int, Sequence[float]]) -> Line:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -74,147 +75,98 @@ class CorrectCount:
         """The accuracy."""
         return self.right / self.samples
 
-    @property
-    def wrong(self) -> int:
-        """How many are wrong."""
-        return self.samples - self.right
-
 
 @dataclass(frozen=True)
-class WeakClass:
-    """A class with a low accuracy.
+class WeakGroup:
+    """A class or a target with a low accuracy.
 
     Attributes:
-        count: Its samples on the targets.
-        learned: Whether a run that was measured on it had a sample of it to learn from.
+        count: Its samples.
         weak: Whether it counts as weak; otherwise it is only the lowest.
-        interval: Of its accuracy, by the number of samples; None where several trials repeat them.
-        trials: How many runs have the same target, on average.
-        trained: Training samples of it in a run, on average.
+        samples: How many of its samples differ: trials repeat them.
+        interval: Of its accuracy, by the number of these samples.
+        unsure: Whether these are too few to show that it is weak.
+        parts: A class at each target, or the classes at a target; the most mistakes first.
+        taken_for: The classes that a class is most often taken for, with the share of its samples.
+        trained: Training samples of a class in a run, on average.
         usual: The same of the median class.
-        places: Its samples at each target, the lowest share first.
-        taken_for: The classes it is most often taken for, with the share of its samples.
-        unsure: Whether its samples are too few to show that it is weak.
     """
 
     count: CorrectCount
-    learned: bool = False
-    weak: bool = False
-    interval: tuple[float, float] | None = None
-    trials: float = 1.0
+    weak: bool
+    samples: int
+    interval: tuple[float, float]
+    unsure: bool
+    parts: tuple[CorrectCount, ...]
+    taken_for: tuple[tuple[str, float], ...] = ()
     trained: float = 0.0
     usual: float = 0.0
-    places: tuple[CorrectCount, ...] = ()
-    taken_for: tuple[tuple[str, float], ...] = ()
-    unsure: bool = False
 
 
-@dataclass(frozen=True)
-class WeakDomain:
-    """A target with a low accuracy.
-
-    Attributes:
-        name: Its name.
-        accuracy: Mean accuracy of its runs.
-        kind: "hard", or "lowest" if none is hard, or "only" if there is no other.
-        runs: How many runs it is the target of.
-        count: Its samples in all of them.
-        interval: Of its accuracy, by the number of samples; None with several runs.
-        mistakes: The classes with the most mistakes there.
-        unsure: Whether its samples are too few to show that it is hard.
-    """
-
-    name: str
-    accuracy: float
-    kind: str
-    runs: int
-    count: CorrectCount
-    interval: tuple[float, float] | None
-    mistakes: tuple[CorrectCount, ...]
-    unsure: bool
-
-
-def weak_classes(records: Sequence[Record], most: int = MOST_CLASSES) -> list[WeakClass]:
+def weak_classes(records: Sequence[Record], most: int = MOST_CLASSES) -> list[WeakGroup]:
     """Classes that score low on the target (or, if none does, the lowest one): how low, how sure that is, and where.
 
-    Classes that no run could learn, because none of its training samples was of them, come first.
+    A class that no run could learn, because no training sample was of it, is left out.
     """
-    classes, confusion = records[0].classes, sum_confusion(records)
-    accuracy, trained = learned_accuracy(records), _trained(records)
-    never = [k for k, value in enumerate(accuracy) if value is None and confusion[k].sum()]
-    known = [value for value in accuracy if value is not None]
-    weak = weak_indices(accuracy)
-    lowest = [k for k, value in enumerate(accuracy) if known and value == min(known) < max(known)][:1]
-    usual = float(np.median(trained.mean(axis=0)))
-    # The same samples in several runs say no more than once.
-    trials = len(records) / len({record.target for record in records})
-    found = [WeakClass(CorrectCount(classes[k], 0, int(confusion[k].sum()))) for k in never[:most]]
-    for k in (weak or lowest)[:most]:
-        count = CorrectCount(classes[k], int(confusion[k, k]), int(confusion[k].sum()))
-        wrong = confusion[k].copy()
+    classes, total, targets = records[0].classes, sum_confusion(records), by_target(records)
+    trained = np.mean([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records], axis=0)
+    learned = [k for k, value in enumerate(learned_accuracy(records)) if value is not None]
+    found = []
+    for at, group in _weakest([_count(classes[k], total, k) for k in learned], len(records) / len(targets), most):
+        k = learned[at]
+        parts = [_count(name, confusion, k) for name, confusion in targets.items() if confusion[k].sum()]
+        wrong = total[k].copy()
         wrong[k] = 0
         taken = [int(j) for j in np.argsort(-wrong, kind="stable")[:3] if wrong[j]]
-        found.append(
-            WeakClass(
-                count, learned=True, weak=bool(weak), trials=trials, usual=usual, trained=float(trained[:, k].mean()),
-                places=tuple(_by_target(records, k)),
-                interval=share_interval(count.share, count.samples) if trials == 1 else None,
-                taken_for=tuple((classes[j], float(wrong[j]) / count.samples) for j in taken),
-                unsure=bool(weak) and _within_noise(count.share, count.samples / trials, known),
-            )
-        )  # fmt: skip
+        shares = tuple((classes[j], float(wrong[j] / group.count.samples)) for j in taken)
+        order = tuple(sorted(parts, key=lambda count: (count.share, count.name)))
+        usual = float(np.median(trained))
+        found.append(replace(group, parts=order, taken_for=shares, trained=float(trained[k]), usual=usual))
     return found
 
 
-def weak_domains(records: Sequence[Record]) -> list[WeakDomain]:
+def weak_domains(records: Sequence[Record]) -> list[WeakGroup]:
     """The targets that score low (if none does, the lowest one): how much is right there, what is lowest there."""
-    targets: dict[str, list[Record]] = {}
-    for record in records:
-        targets.setdefault(record.target, []).append(record)
-    names = list(targets)
-    shares = [float(np.mean([r.chosen["target"]["accuracy"] for r in targets[name]])) for name in names]
-    hard = weak_indices(shares)[:MOST_DOMAINS]
-    lowest = [k for k, value in enumerate(shares) if value == min(shares) < max(shares)][:1]
-    only = [0] if len(names) == 1 else []
+    targets = by_target(records)
+    counts = [CorrectCount(name, int(np.trace(n)), int(n.sum())) for name, n in targets.items()]
     found = []
-    for k in only or hard or lowest:
-        runs, confusion = targets[names[k]], sum_confusion(targets[names[k]])
-        count = CorrectCount(names[k], int(np.trace(confusion)), int(confusion.sum()))
-        rows = [CorrectCount(runs[0].classes[j], int(r[j]), int(r.sum())) for j, r in enumerate(confusion) if r.sum()]
-        mistakes = sorted((row for row in rows if row.wrong), key=lambda row: (-row.wrong, row.name))
-        found.append(
-            WeakDomain(
-                names[k], shares[k], "only" if only else "hard" if hard else "lowest", len(runs), count,
-                share_interval(count.share, count.samples) if len(runs) == 1 else None, tuple(mistakes[:3]),
-                bool(hard) and _within_noise(shares[k], round(count.samples / len(runs)), shares),
-            )
-        )  # fmt: skip
+    for _, group in _weakest(counts, len(records) / len(targets), MOST_DOMAINS):
+        here = targets[group.count.name]
+        parts = [_count(name, here, k) for k, name in enumerate(records[0].classes) if here[k].sum()]
+        wrong = [count for count in parts if count.right < count.samples]
+        order = sorted(wrong, key=lambda count: (count.right - count.samples, count.name))
+        found.append(replace(group, parts=tuple(order[:3])))
     return found
+
+
+def _weakest(counts: Sequence[CorrectCount], trials: float, most: int) -> Iterator[tuple[int, WeakGroup]]:
+    """The weak ones among some counts, or the lowest, with their positions."""
+    shares = [count.share for count in counts]
+    weak = weak_indices(shares)
+    lowest = [shares.index(min(shares))] if len(set(shares)) > 1 else []
+    for k in (weak or lowest)[:most]:
+        samples = round(counts[k].samples / trials)
+        interval = share_interval(shares[k], samples)
+        unsure = bool(weak) and interval[1] >= weak_below(shares)
+        yield k, WeakGroup(counts[k], bool(weak), samples, interval, unsure, ())
+
+
+def _count(name: str, confusion: npt.NDArray[np.int64], k: int) -> CorrectCount:
+    return CorrectCount(name, int(confusion[k, k]), int(confusion[k].sum()))
+
+
+def by_target(records: Sequence[Record]) -> dict[str, npt.NDArray[np.int64]]:
+    """The confusion matrices of the runs of each target, added up."""
+    targets = dict.fromkeys(record.target for record in records)
+    return {name: sum_confusion([record for record in records if record.target == name]) for name in targets}
 
 
 def learned_accuracy(records: Sequence[Record]) -> list[float | None]:
     """Accuracy of each class, None where no run that was measured on it had a sample of it to learn from."""
     tables = np.array([r.chosen["target"]["confusion"] for r in records])
-    measured = (tables.sum(axis=2) * (_trained(records) > 0)).sum(axis=0)
+    trained = np.array([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records])
+    measured = (tables.sum(axis=2) * (trained > 0)).sum(axis=0)
     return [value if n else None for value, n in zip(class_accuracy(records), measured, strict=True)]
-
-
-def _within_noise(share: float, n: float, known: Sequence[float]) -> bool:
-    """Whether n samples cannot show that a share is low among the known ones."""
-    return share_interval(share, n)[1] >= weak_below(known)
-
-
-def _trained(records: Sequence[Record]) -> npt.NDArray[np.int64]:
-    """Training samples of each class in each run."""
-    return np.array([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records])
-
-
-def _by_target(records: Sequence[Record], k: int) -> list[CorrectCount]:
-    """A class at each target, the lowest share first; runs of one target together."""
-    targets = {record.target for record in records}
-    rows = {name: sum_confusion([r for r in records if r.target == name])[k] for name in targets}
-    found = [CorrectCount(name, int(row[k]), int(row.sum())) for name, row in rows.items() if row.sum()]
-    return sorted(found, key=lambda count: (count.share, count.name))
 
 
 def weak_section(
@@ -242,7 +194,8 @@ def weak_section(
 
     body = fragment(
         "weak.html.j2", classes=[(weak, examples(weak.count.name, True)) for weak in weak_classes(records, most)],
-        domains=[(weak, examples(weak.name, False)) for weak in weak_domains(records)], noun=noun, why=why, level=LEVEL,
+        domains=[(weak, examples(weak.count.name, False)) for weak in weak_domains(records)], noun=noun, why=why,
+        level=LEVEL,
     )  # fmt: skip
     intro = words(
         "weak_intro", method=records[0].title, noun=noun, low=LOW, behind=BEHIND, most=most,
@@ -319,14 +272,12 @@ def pictures(samples: Sequence[Misclassified], manifest: Manifest) -> list[tuple
 
 def _varied(samples: Sequence[Misclassified]) -> list[Misclassified]:
     """The surest mistakes, but not eight times the same: each pair of classes twice at most while others remain."""
-    seen: dict[tuple[str, str], int] = {}
-    first: list[Misclassified] = []
-    rest: list[Misclassified] = []
+    seen: Counter[tuple[str, str]] = Counter()
+    ranks = []
     for sample in samples:
-        pair = (sample.true, sample.predicted)
-        seen[pair] = seen.get(pair, 0) + 1
-        (first if seen[pair] <= 2 else rest).append(sample)
-    return [*first, *rest][:MOST_PICTURES]
+        seen[sample.true, sample.predicted] += 1
+        ranks.append(seen[sample.true, sample.predicted] > 2)
+    return [sample for _, sample in sorted(zip(ranks, samples, strict=True), key=lambda pair: pair[0])][:MOST_PICTURES]
 
 
 @dataclass(frozen=True)
