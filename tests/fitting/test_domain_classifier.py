@@ -66,6 +66,31 @@ def test_the_domains_reach_the_method() -> None:
     assert len(without.model_.info.counts) == 1
 
 
+def test_a_weight_of_two_is_the_sample_twice() -> None:
+    X, y, d = samples()
+    rng = np.random.default_rng(1)
+    weights = rng.integers(0, 4, len(y))
+    rows, order = np.repeat(np.arange(len(y)), weights), rng.permutation(len(y))
+    twice = DomainClassifier("bsoftmax", **SMALL).fit(X[rows], y[rows], domains=d[rows])
+    weighted = DomainClassifier("bsoftmax", **SMALL).fit(X[order], y[order], d[order], sample_weight=weights[order])
+    assert np.array_equal(weighted.predict_proba(X), twice.predict_proba(X))
+
+
+def test_fractions_are_relative_weights() -> None:
+    """Samples are repeated in proportion, and at most a third of those of a class are held out, as without weights."""
+    X, y, d = samples()
+    weights = np.where(y == "cat", 0.25, 1.5)
+    model, plain = (DomainClassifier("bsoftmax", **SMALL).fit(X, y, d, w) for w in (weights, None))
+    rows, left = np.divmod(
+        np.array(model.model_.info.counts), np.rint(10 * np.array([0.25, 1.5, 1.5]) / weights.mean())
+    )
+    present = np.array([[((d == e) & (y == k)).sum() for k in np.unique(y)] for e in np.unique(d)])
+    assert not left.any()
+    assert (rows <= present).all()
+    assert (rows >= 2 * present // 3).all()
+    assert model.n_steps_ == plain.n_steps_
+
+
 def test_a_pickle_holds_safetensors_and_no_torch_objects() -> None:
     X, y, d = samples()
     model = DomainClassifier(**SMALL).fit(X, y, domains=d)
@@ -109,9 +134,9 @@ def test_domains_are_routed_through_cross_validation() -> None:
     seen: list[list[str]] = []
 
     class Noting(DomainClassifier):
-        def fit(self, X: Any, y: Any, domains: Any = None) -> DomainClassifier:
+        def fit(self, X: Any, y: Any, domains: Any = None, sample_weight: Any = None) -> DomainClassifier:
             seen.append(sorted(set(domains)))
-            return super().fit(X, y, domains)
+            return super().fit(X, y, domains, sample_weight)
 
     with sklearn.config_context(enable_metadata_routing=True):
         routed = {"groups": d, "domains": d}
@@ -121,6 +146,9 @@ def test_domains_are_routed_through_cross_validation() -> None:
         search = GridSearchCV(scaled, {"domainclassifier__method": ["erm", "bsoftmax"]}, cv=LeaveOneGroupOut())
         search.fit(X, y, groups=d, domains=d)
         assert search.best_params_["domainclassifier__method"] in ("erm", "bsoftmax")
+        expected = scaled.fit(X, y, domains=d).predict_proba(X)
+    without_routing = clone(scaled).fit(X, y, domainclassifier__domains=d)
+    assert np.array_equal(without_routing.predict_proba(X), expected)
     assert len(scores) == 3
     assert min(scores) > 0.6
     seen.clear()
@@ -152,3 +180,5 @@ def test_mistakes_are_value_errors() -> None:
         DomainClassifier().fit(X, y, domains=[*d[:-1], None])
     with pytest.raises(ValueError, match="classes"):
         DomainClassifier().fit(X, ["cat"] * 60)
+    with pytest.raises(ValueError, match="weight"):
+        DomainClassifier().fit(X, y, sample_weight=np.zeros(60))

@@ -14,7 +14,13 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from longshift.errors import LongshiftError
 from longshift.fitting.plan import usual_batch, usual_steps
@@ -25,6 +31,7 @@ from longshift.training import Interrupted, RunFolder, Runtime, resolve, resolve
 Array = npt.NDArray[Any]
 FILES = ("model.json", "model.safetensors")
 CHUNK = 8192
+MOST_REPEATS = 10  # of a sample, on average
 
 
 class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -58,7 +65,7 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         (True, (2, 2))
     """
 
-    # `domains` is passed on to `fit` by cross_val_score, pipelines and searches without set_fit_request.
+    # With metadata routing, pipelines and searches pass `domains` on to `fit` without set_fit_request.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"domains": True}
 
     def __init__(
@@ -78,13 +85,21 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, domains: npt.ArrayLike | None = None) -> DomainClassifier:
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        domains: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> DomainClassifier:
         """Train the classifier.
 
         Args:
             X: Vectors, (samples, columns).
             y: Classes, (samples,); at least two.
             domains: Domains, (samples,); by default all samples are of one domain.
+            sample_weight: How often each sample counts, (samples,): 2 is the same as the sample twice, 0 as without
+                it. Fractions are relative to their mean and rounded to a tenth of it.
 
         Returns:
             The estimator itself.
@@ -95,17 +110,22 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         vectors: Array
         vectors, targets = validate_data(self, X, y, dtype=np.float32, ensure_min_samples=2)
         check_classification_targets(targets)
+        given = np.zeros(len(targets), dtype=np.int64) if domains is None else column_or_1d(domains)
+        check_consistent_length(vectors, given)
+        repeats, scale = _repeats(sample_weight, vectors)
+        # Sorted rows: the result does not depend on the order of the samples.
+        kept = np.repeat(np.arange(len(vectors)), repeats)
+        kept = kept[np.argsort(_row_bytes(vectors[kept]), kind="stable")]
+        vectors, targets, given = vectors[kept], targets[kept], given[kept]
         self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("Expected at least 2 classes, got samples of 1 class.")
-        given = np.zeros(len(labels), dtype=np.int64) if domains is None else column_or_1d(domains)
-        check_consistent_length(vectors, given)
         if missing := sum(value is None or value != value for value in given.tolist()):
             raise ValueError(f"Expected the domain of each sample, got {missing} missing values in `domains`.")
         self.domains_, sources = np.unique(given, return_inverse=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         try:
-            self._files = self._train(vectors, labels, sources, seed)
+            self._files = self._train(vectors, labels, sources, scale, seed)
         except LongshiftError as error:
             if isinstance(error, Interrupted):
                 raise KeyboardInterrupt from error
@@ -132,14 +152,17 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         probabilities: Array = calibrated_probabilities(logits, model.temperature).numpy()
         return probabilities
 
-    def _train(self, vectors: Array, labels: Array, sources: Array, seed: int) -> dict[str, bytes]:
-        """Train in a temporary folder, as `longshift train` on a file of vectors, and return the files of the model."""
+    def _train(self, vectors: Array, labels: Array, sources: Array, scale: int, seed: int) -> dict[str, bytes]:
+        """Train in a temporary folder, as `longshift train` on a file of vectors, and return the files of the model.
+
+        A sample of weight 1 has `scale` rows.
+        """
         with tempfile.TemporaryDirectory(prefix="longshift-") as folder:
             table = Path(folder) / "vectors.npz"
             # Names of equal length, whose order is that of the numbers.
             np.savez(table, x=vectors, label=_names("class", labels), domain=_names("domain", sources))
             request: dict[str, Any] = {
-                "data": str(table), "setting": "Natural", "shrink": True, "validation": self.validation,
+                "data": str(table), "setting": "Natural", "shrink": True, "validation": scale * self.validation,
                 "target": NO_TARGET, "method": self.method, "hparams": dict(self.hparams or {}),
                 "schedules": "scaled", "split_seed": seed, "train_seed": seed,
             }  # fmt: skip
@@ -147,9 +170,9 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             runtime = Runtime(device=self.device, cache=Path(folder) / "cache")
             config = resolve(request, "DomainClassifier", cache=runtime.cache).config
             if "batch_size" not in request["hparams"]:
-                request["hparams"]["batch_size"] = usual_batch(len(vectors), len(self.domains_), config)
+                request["hparams"]["batch_size"] = usual_batch(len(vectors) // scale, len(self.domains_), config)
                 config = config.model_copy(update={"hparams": request["hparams"]})
-            steps = usual_steps(len(vectors), len(self.domains_), config) if self.steps is None else self.steps
+            steps = usual_steps(len(vectors) // scale, len(self.domains_), config) if self.steps is None else self.steps
             request |= {"steps": steps, "eval_every": max(steps // 10, 1)}
             run = train(request, out=Path(folder) / "run", runtime=runtime)
             if not run.result["selected"]:
@@ -177,6 +200,24 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             warnings.warn(f"{error}. The model is loaded on the CPU.", UserWarning, stacklevel=2)
             device = "cpu"
         self.model_ = _model_of(self._files, device)
+
+
+def _repeats(weight: npt.ArrayLike | None, vectors: Array) -> tuple[Array, int]:
+    """How often each sample is given to the method, which knows no weights, and how often one of weight 1 is."""
+    if weight is None:
+        return np.ones(len(vectors), dtype=np.int64), 1
+    weights: Array = _check_sample_weight(weight, vectors, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("Expected a positive sample_weight, got only zeros.")
+    if (weights == np.rint(weights)).all() and weights.mean() <= MOST_REPEATS:
+        return weights.astype(np.int64), 1
+    return np.rint(MOST_REPEATS * weights / weights.mean()).astype(np.int64), MOST_REPEATS
+
+
+def _row_bytes(vectors: Array) -> Array:
+    """Each row as one value that can be sorted."""
+    rows: Array = np.ascontiguousarray(vectors).view(np.dtype((np.void, vectors.shape[1] * vectors.itemsize))).ravel()
+    return rows
 
 
 def _names(noun: str, indices: Array) -> Array:
