@@ -113,7 +113,8 @@ def pair_title(method: str, other: str) -> str:
 
 def cases(folder: str, extra: Sequence[str] = (), index: Sequence[str] = ("setting", "target")) -> pd.DataFrame:
     """Target accuracy of the 24 methods and of others: a row per setting and target, a column per method."""
-    part = chosen(folder)[lambda frame: frame["method"].isin([*published_methods(folder), *extra])]
+    frame = chosen(folder)
+    part = frame[frame["method"].isin([*published_methods(folder), *extra])]
     return part.pivot_table(index=list(index), columns="method", values=TARGET)
 
 

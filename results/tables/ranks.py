@@ -7,7 +7,7 @@ from longshift.report import method_title
 from results import numbers as n
 
 CASE, RUN = ("setting", "target"), ("setting", "target", "trial")
-ROWS = (
+ROWS: tuple[tuple[str, str, list[str], tuple[str, ...]], ...] = (
     ("fine-tuned", n.TUNED, ["ndcl_plus"], CASE),
     ("fine-tuned, trials apart", n.TUNED, ["ndcl_plus"], RUN),
     ("frozen features", n.FROZEN, [], CASE),
