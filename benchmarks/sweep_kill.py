@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 from longshift.sweep import drop_machine_columns, write_runs
-from longshift.sweep.collecting import collect
+from longshift.sweep.run_table import collect
 
 METHODS = ["erm", "coral", "groupdro", "bsoftmax", "mixup", "ndcl"]
 SWEEP = """

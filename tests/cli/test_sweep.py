@@ -13,9 +13,8 @@ from longshift.cli.main import app
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.io import read_toml
 from longshift.sweep import best_runs, collect, execute
-from longshift.sweep.collecting import run_toml
-from longshift.sweep.state import STATES, write_failure
-from longshift.sweep.sweep_facts import PlanFacts, StatusFacts
+from longshift.sweep.run_table import run_toml
+from longshift.sweep.state import STATES, StatusFacts, write_failure
 from longshift.templates import render
 from longshift.training import Runtime, TaskCache, parse_run_config
 from tests.golden import check_golden
@@ -110,9 +109,11 @@ def test_bad_requests(tmp_path: Path) -> None:
 
 
 def test_the_words_of_plan_and_status() -> None:
-    shape = {"methods": 2, "variants": 1, "settings": 1, "trials": 3, "draws": 10}
-    plan = PlanFacts(Path("my-sweep"), 180, 20, 10, 2, shape, {"digits": 1, "pacs": 2})
-    check_golden("sweep-plan.txt", render("longshift.sweep", "plan.txt.j2", facts=plan))
+    table = {"methods": "ab", "variants": "a", "settings": "a", "trials": "abc", "draws": 10}
+    sweep = {"table": table, "datasets": [{"name": "digits", "targets": "a"}, {"name": "pacs", "targets": "ab"}]}
+    counts = dict(zip(STATES, (9, 1, 2, 0, 168), strict=True))
+    facts = StatusFacts(Path("my-sweep"), 180, counts, {}, [], 0, Path("my-sweep/runs.parquet"))
+    check_golden("sweep-plan.txt", render("longshift.sweep", "plan.txt.j2", facts=facts, sweep=sweep, repeated=20))
     failures = [
         {"job": f"{i:016x}", "what": f"erm on digits/Cross/ink, trial 0, draw {i}", "error": "out of luck"}
         for i in range(11)

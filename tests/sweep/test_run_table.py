@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from longshift.sweep import (
     as_frame,
     collect,
     column_names,
+    columns,
     drop_machine_columns,
     machine_columns,
     read_row,
@@ -24,7 +24,6 @@ from longshift.sweep import (
     register_column,
     run_columns,
     unknown_columns,
-    unregister_column,
     with_average,
     write_runs,
 )
@@ -100,21 +99,13 @@ def test_what_is_not_a_table_of_runs_is_refused(tmp_path: Path) -> None:
 def test_every_column_is_declared_once() -> None:
     names = column_names()
     assert len(set(names)) == len(names)
-    assert all(column.meaning and column.since for column in run_columns())
+    assert all(column.meaning for column in run_columns())
 
 
-@pytest.fixture
-def registered() -> Iterator[None]:
-    """Two columns from outside: one from the hyper-parameters, one from the evaluations."""
+def test_a_column_from_outside_is_in_rows_frames_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_plugins", {})
     register_column("lr", "number", "learning rate", lambda result: result["hparams"]["lr"])
     register_column("evaluations", "integer", "number of evaluations", lambda result: len(result["evaluations"]))
-    yield
-    unregister_column("lr")
-    unregister_column("evaluations")
-
-
-@pytest.mark.usefixtures("registered")
-def test_a_column_from_outside_is_in_rows_frames_and_files(tmp_path: Path) -> None:
     result = train(config(average="ema"), tmp_path / "runs" / "one")
     frame = collect(tmp_path / "runs")
     assert list(frame)[-2:] == ["lr", "evaluations"]
@@ -122,7 +113,7 @@ def test_a_column_from_outside_is_in_rows_frames_and_files(tmp_path: Path) -> No
     assert (frame["evaluations"] > 0).all()
     write_runs(frame, tmp_path / "runs.parquet")
     pd.testing.assert_frame_equal(read_runs(tmp_path / "runs.parquet"), frame, check_exact=True)
-    unregister_column("lr")
+    del columns._plugins["lr"]
     assert unknown_columns(tmp_path / "runs.parquet") == ["lr"]
     assert "lr" not in read_runs(tmp_path / "runs.parquet")
     old = as_frame(rows())
@@ -130,18 +121,16 @@ def test_a_column_from_outside_is_in_rows_frames_and_files(tmp_path: Path) -> No
     assert read_runs(tmp_path / "old.parquet")["evaluations"].isna().all()
 
 
-def test_a_column_from_outside_is_checked(tmp_path: Path) -> None:
+def test_a_column_from_outside_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "_plugins", {})
     with pytest.raises(UsageError, match="steps"):
         register_column("steps", "integer", "steps", lambda result: 1)
     with pytest.raises(UsageError, match="Learning rate"):
         register_column("Learning rate", "number", "learning rate", lambda result: 1.0)
     result = train(config(), tmp_path / "one")
     register_column("bad", "number", "not a number", lambda result: "x")
-    try:
-        with pytest.raises(LongshiftError, match="bad"):
-            read_row(tmp_path / "one", result["fingerprint"])
-    finally:
-        unregister_column("bad")
+    with pytest.raises(LongshiftError, match="bad"):
+        read_row(tmp_path / "one", result["fingerprint"])
 
 
 def test_a_curve_has_four_digits() -> None:

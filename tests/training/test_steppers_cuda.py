@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from benchmarks.agreement import Outcome, config_for, term_difference, trained
-from longshift.sweep.collecting import collect
 from longshift.sweep.launch import make_queue
 from longshift.sweep.local import make_slots, run_local
+from longshift.sweep.run_table import collect
 from longshift.training.run_config import Runtime
 from longshift.training.task import Task, make_task
 from tests.sweep.small import small_plan

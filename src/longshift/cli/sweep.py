@@ -87,15 +87,16 @@ def plan(
 
         longshift sweep plan digits-sweep
     """
-    from longshift.sweep import make_plan, never_started, plan_facts
+    from longshift.sweep import make_plan, never_started, status_facts
 
     sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
-    facts = plan_facts(sweep, made)
+    facts = status_facts(made)
     if as_json:
-        print_json({"jobs": facts.jobs, "finished": facts.finished, "failed": facts.failed})
+        print_json({"jobs": facts.total, "finished": facts.finished, "failed": facts.counts["failed"]})
         return
     _warn([*made.warnings, *never_started(made)])
-    say(render(PACKAGE, "plan.txt.j2", facts=facts).rstrip())
+    repeated = len(made.jobs) - facts.total
+    say(render(PACKAGE, "plan.txt.j2", facts=facts, sweep=sweep, repeated=repeated).rstrip())
 
 
 @app.command()

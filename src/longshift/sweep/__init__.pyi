@@ -1,9 +1,3 @@
-from .collecting import (
-    best_configs as best_configs,
-    collect as collect,
-    collect_plan as collect_plan,
-    runs_file as runs_file,
-)
 from .columns import (
     BadResult as BadResult,
     RunColumn as RunColumn,
@@ -13,7 +7,6 @@ from .columns import (
     register_column as register_column,
     run_columns as run_columns,
     unfinished_row as unfinished_row,
-    unregister_column as unregister_column,
     with_average as with_average,
 )
 from .jobs import (
@@ -38,8 +31,12 @@ from .launch import (
 from .local import Slot as Slot, make_slots as make_slots, run_local as run_local
 from .run_table import (
     as_frame as as_frame,
+    best_configs as best_configs,
+    collect as collect,
+    collect_plan as collect_plan,
     drop_machine_columns as drop_machine_columns,
     read_runs as read_runs,
+    runs_file as runs_file,
     unknown_columns as unknown_columns,
     write_runs as write_runs,
 )
@@ -61,8 +58,8 @@ from .state import (
     hold_lease as hold_lease,
     read_failure as read_failure,
     read_states as read_states,
+    status_facts as status_facts,
 )
-from .sweep_facts import plan_facts as plan_facts, status_facts as status_facts
 from .sweep_file import common_values as common_values
 from .sweep_folder import StoreFolder as StoreFolder, SweepFolder as SweepFolder
 from .worker import execute as execute

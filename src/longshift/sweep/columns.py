@@ -24,7 +24,6 @@ RunResult = Mapping[str, Any]
 Read = Callable[[RunResult], object]
 ColumnType = Literal["text", "integer", "number", "json"]
 
-FIRST = "0.1"  # version
 SETS = {"validation": "validation set", "test": "test set", "target": "target"}
 METRICS = {
     "accuracy": "accuracy",
@@ -59,7 +58,6 @@ class RunColumn:
         type: "text", "integer", "number" or "json" (text that holds a JSON value).
         meaning: One phrase for the documentation.
         read: Function from a run's result to the value; None for what only the sweep knows.
-        since: First version that wrote the column; empty for a column that a plugin registered.
         machine: Whether the value depends on the machine or the moment.
         version: Hash of the code that reads a plugin's column; empty for a built-in column.
     """
@@ -68,7 +66,6 @@ class RunColumn:
     type: ColumnType
     meaning: str
     read: Read | None = None
-    since: str = FIRST
     machine: bool = False
     version: str = ""
 
@@ -239,20 +236,7 @@ def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> No
         raise UsageError(f"Expected a column name of lower-case letters, digits and underscores, got {name!r}.")
     if name == AVERAGED or any(column.name == name for column in _COLUMNS):
         raise UsageError(f"Expected a new column name, got {name!r}, which is built in or reserved.")
-    _plugins[name] = RunColumn(name, type, meaning, read, since="", version=code_version(read))
-
-
-def unregister_column(name: str) -> None:
-    """Remove a column that `register_column` added.
-
-    Args:
-        name: Name of the column. A name that is not registered is ignored.
-
-    Example:
-        >>> register_column("momentum", "number", "momentum", lambda result: result["hparams"]["momentum"])
-        >>> unregister_column("momentum")
-    """
-    _plugins.pop(name, None)
+    _plugins[name] = RunColumn(name, type, meaning, read, version=code_version(read))
 
 
 def columns_key() -> str:

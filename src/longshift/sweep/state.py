@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -252,3 +253,58 @@ def clear_failures(store: StoreFolder, fingerprints: Iterable[str]) -> int:
         require_inside(path.parent, store.path)
         path.unlink(missing_ok=True)
     return len(failed)
+
+
+@dataclass(frozen=True)
+class StatusFacts:
+    """How far a sweep is.
+
+    Attributes:
+        directory: The sweep's folder.
+        total: All runs.
+        counts: Runs in each state.
+        methods: Jobs in each state by method; a run that two rows share is counted in both.
+        failures: The failed runs: the folder's name ("job"), what it is ("what") and its error in one line ("error").
+        in_table: Finished runs that only the table of runs has.
+        table: The table.
+    """
+
+    directory: Path
+    total: int
+    counts: dict[State, int]
+    methods: dict[str, dict[State, int]]
+    failures: list[dict[str, str]]
+    in_table: int
+    table: Path
+
+    @property
+    def finished(self) -> int:
+        """Finished runs."""
+        return sum(self.counts[state] for state in FINISHED)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        counts: dict[str, Any] = {str(state): count for state, count in self.counts.items()}
+        return {"total": self.total, **counts, "methods": self.methods, "failures": self.failures}
+
+
+def status_facts(plan: Plan) -> StatusFacts:
+    """Count the jobs of a plan by state."""
+    states = read_states(plan)
+    counts = Counter(found.state for found in states.values())
+    methods: dict[str, Counter[State]] = {}
+    for job in plan.jobs:
+        methods.setdefault(job.method, Counter())[states[job.fingerprint].state] += 1
+    failed = [job for job in plan.runs if states[job.fingerprint].state == "failed"]
+    return StatusFacts(
+        directory=plan.folder.path,
+        total=len(states),
+        counts={state: counts[state] for state in STATES},
+        methods={name: {state: found[state] for state in STATES} for name, found in methods.items()},
+        failures=[
+            {"job": job.id, "what": str(job), "error": read_failure(plan.folder.store, job.fingerprint)}
+            for job in failed
+        ],
+        in_table=sum(found.in_table for found in states.values()),
+        table=plan.folder.table,
+    )
