@@ -12,7 +12,7 @@ def table() -> str:
     rows = []
     for setting in n.SETTINGS:
         # Means of equal accuracies are ties, whatever their rounding errors.
-        tuned, frozen = (n.cases(folder).query("setting == @setting").round(9) for folder in (n.TUNED, n.FROZEN))
+        tuned, frozen = (n.cases(folder).loc[[setting]].round(9) for folder in (n.TUNED, n.FROZEN))
         ours, other = (part.mean().round(9) for part in (tuned, frozen))
         pairs = ((ours, n.published_means(setting)), (other, n.published_means(setting)), (ours, other))
         found = [one.corr(two, method="spearman") for one, two in pairs]
