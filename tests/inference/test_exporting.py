@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from PIL import Image
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference import exporting
-from longshift.inference.exporting import Deployed, compare, export, random_inputs
+from longshift.inference.expected_accuracy import SiteKnowledge, SureRule
+from longshift.inference.exporting import Deployed, Exported, compare, describe, export, random_inputs
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
 from longshift.io import read_json
@@ -51,6 +54,20 @@ def test_torch_file_runs_without_longshift(digits_run: Path, tmp_path: Path) -> 
         torch.testing.assert_close(logits, model.logits(inputs), atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(probabilities, model.probabilities(inputs).float(), atol=1e-5, rtol=1e-5)
     assert done.description.name == "digits.pt2.json"
+
+
+def test_the_description_has_the_threshold_of_predict(digits_run: Path) -> None:
+    model = load_model(digits_run, device="cpu")
+    exported = Exported(Path("m.onnx"), Path("m.onnx.json"), 0.0, 1, 0)
+    kept = SiteKnowledge(held_out=(), reference=SimpleNamespace())  # type: ignore[arg-type]
+    cases: list[tuple[SureRule | None, dict[str, object]]] = [
+        (None, {"unsure_below": 0.5}),
+        (SureRule(0.62, 0.91, 0.4), {"unsure_below": 0.62, "sure_accuracy": 0.91}),
+        (SureRule(0.97, 0.3, 0.1), {"unsure_below": 1.0, "all_unsure": True}),
+    ]
+    for rule, expected in cases:
+        found = describe(replace(model, knowledge=replace(kept, sure=rule)), exported, "onnx")
+        assert {key: found[key] for key in ("unsure_below", "sure_accuracy", "all_unsure") if key in found} == expected
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ import longshift
 from longshift.data import BadImage, load_dataset, open_pixels, ordered_vectors
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, Weights, load_model
+from longshift.inference.prediction import unsure_below
 from longshift.io import replacing, require_writable, write_json
 from longshift.training import RunFolder, normalize_pixels, read_config
 
@@ -221,7 +222,7 @@ def _onnx(deployed: Deployed, example: Tensor) -> tuple[bytes, Runner]:
 
 def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str, Any]:
     """How to use the file, for people and programs."""
-    info = model.info
+    info, sure = model.info, model.knowledge.sure if model.knowledge else None
     images: dict[str, Any] = {"dtype": "uint8", "shape": ["batch", info.size, info.size, 3]}
     images["meaning"] = "RGB pixels from 0 to 255"
     vectors: dict[str, Any] = {"dtype": "float32", "shape": ["batch", info.input_dim]}
@@ -251,6 +252,8 @@ def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str
         },
         "classes": list(info.classes),
         "temperature": model.temperature,
+        "unsure_below": unsure_below(sure),
+        **({"sure_accuracy": sure.accuracy} if sure and sure.useful else {"all_unsure": True} if sure else {}),
         **({"vector_source": asdict(source)} if source else {}),
         "trained_on": list(info.sources),
         "method": info.method,

@@ -233,10 +233,8 @@ def predict(
         seen = seen_inputs(loaded, files)
         outputs = collect_outputs(loaded, files, tick, threads, features)
     rule = knowledge.sure if knowledge and unsure is None else None
-    below = rule.threshold if rule else UNSURE if unsure is None else unsure
-    least = below
-    if rule and not rule.useful:
-        below, least = ALL, math.inf  # a probability of 1 is unsure then, too
+    below = unsure_below(rule) if unsure is None else unsure
+    least = math.inf if rule and not rule.useful else below  # a probability of 1 is unsure then, too
     few = len(outputs.names) < FEWEST
     return Predictions(
         tuple(rank(outputs.names, outputs.probabilities(loaded.temperature), loaded.classes, top_k, least)),
@@ -251,6 +249,11 @@ def predict(
         seen,
         outputs if keep_outputs else None,
     )
+
+
+def unsure_below(rule: SureRule | None) -> float:
+    """The probability below which predictions are unsure, by the record of a fit."""
+    return UNSURE if rule is None else rule.threshold if rule.useful else ALL
 
 
 def rank(
