@@ -202,6 +202,16 @@ def test_names_are_text_and_never_formulas() -> None:
     assert ">$5_$10<" in svg
 
 
+@pytest.mark.filterwarnings("error")
+def test_names_in_any_script_are_drawn_without_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    names = ["\u5317\u4eac", "\u0926\u093f\u0932\u094d\u0932\u0940", "\uc11c\uc6b8", "\u041c\u0438\u0440", "\U0001f3e5"]
+    drawing = class_bars(names, {"\u65b9\u6cd5": [0.5] * len(names)})
+    assert all(name in words(drawing) for name in names)
+    for suffix in ("png", "svg"):
+        drawing.save(tmp_path / f"drawing.{suffix}")
+    assert caplog.records == []
+
+
 def test_settings_of_the_current_folder_are_not_used(tmp_path: Path) -> None:
     """A stranger's folder may hold a `matplotlibrc` that starts LaTeX and changes every figure."""
     started = tmp_path / "started"

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import matplotlib.style
 from markupsafe import Markup
+from matplotlib import font_manager
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -102,6 +104,10 @@ def class_axis(
 PAGE_COLORS = {color.lower(): f"var(--c{index})" for index, color in enumerate(PALETTE)} | {
     INK.lower(): "var(--ink)", FAINT.lower(): "var(--faint)", LINE.lower(): "var(--line)", PAPER.lower(): "var(--paper)"
 }  # fmt: skip
+MORE_FONTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans",
+    "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Noto Sans Devanagari", "Nirmala UI", "Arial Unicode MS",
+)  # fmt: skip
 DRAWN = ("path", "use", "text", "image")
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -114,8 +120,18 @@ def _own_settings(**more: Any) -> Iterator[None]:
     matplotlib reads that file from the current folder, which may be a stranger's; it could start LaTeX
     (`text.usetex`). Names are drawn as text, never as formulas: a class may be called "$5_$10".
     """
-    with matplotlib.style.context(["default", {"text.usetex": False, "text.parse_math": False, **more}]):
+    plain = {"text.usetex": False, "text.parse_math": False, "font.family": ["sans-serif", *_more_fonts()]}
+    with matplotlib.style.context(["default", {**plain, **more}]), warnings.catch_warnings():
+        # In a page the browser draws the letters, whatever fonts are here.
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
         yield
+
+
+@functools.cache
+def _more_fonts() -> tuple[str, ...]:
+    """Fonts of this machine for letters that matplotlib's own font lacks."""
+    present = set(font_manager.get_font_names())
+    return tuple(name for name in MORE_FONTS if name in present)
 
 
 def draws(function: Callable[_P, _T]) -> Callable[_P, _T]:
