@@ -51,7 +51,8 @@ RATE = 5e-5  # the protocol's learning rate
 # Schedules brought inside the first steps, so that both sides of every switch are compared.
 EARLY: dict[str, dict[str, float | int]] = {
     "irm": {"anneal": 8}, "vrex": {"anneal": 8}, "fishr": {"anneal": 8}, "eqrm": {"burnin": 8}, "rdm": {"anneal": 8},
-    "tcri": {"anneal": 8}, "boda": {"start_step": 10, "feat_update_freq": 6}, "ginidg": {"recon_end": 8},
+    "tcri": {"anneal": 8}, "boda": {"start_step": 10, "feat_update_freq": 6},
+    "ginidg": {"recon_end": 8, "disc_dropout": 0.0},  # the masks of dropout differ between devices
 }  # fmt: skip
 
 

@@ -71,6 +71,29 @@ def test_defaults_and_spaces_are_the_published_ones(method: str) -> None:
         assert (default, space.describe()) == expected, f"{method}.{name}"
 
 
+DOMAINNET: dict[str, dict[str, tuple[float, str]]] = {
+    "erm": {"batch_size": (32, "int(2^U(3, 5))")},
+    "ndcl": {"batch_size": (32, "int(2^U(3, 5))")},
+    "pgrad": {"batch_size": (32, "fixed")},
+    "rdm": {
+        "batch_size": (32, "int(2^U(3, 5))"), "dropout": (0.0, "one of 0.0, 0.003, 0.03"),
+        "rdm_lambda": (0.5, "U(0.1, 1)"), "anneal": (2400, "int(U(1500, 3000))"), "variance_weight": (0.0, "fixed"),
+    },
+    "boda": {
+        "start_step": (3000, "one of 2000, 3000, 4000, 5000"), "feat_update_freq": (2000, "int(U(1500, 3000))"),
+        "momentum": (0.2, "U(0, 0.4)"),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", DOMAINNET)
+def test_domainnet_has_its_own(method: str) -> None:
+    known = get_method(method).Config.hyper_parameters()
+    for name, expected in DOMAINNET[method].items():
+        default, space = known[name].resolve(("DomainNet",))
+        assert (default, space.describe()) == expected, f"{method}.{name}"
+
+
 @pytest.mark.parametrize("method", ["erm", "ndcl", "mixup", "boda"])
 def test_small_images_have_their_own(method: str) -> None:
     known = get_method(method).Config.hyper_parameters()

@@ -47,6 +47,26 @@ def test_reversal_grows_from_nothing_to_its_weight() -> None:
     assert found == pytest.approx([0.5 * math.tanh(5 * index / 12) for index in (0, 3, 6, 12)], abs=1e-6)
 
 
+def test_discriminators_are_the_released_ones() -> None:
+    """256 units for real against generated, twice 1,024 for the domain; half of them are dropped in training."""
+    method = GINIDG(Tiny().network(), Tiny().problem(), GINIDG.Config.make({}))
+    sizes = {"real": method.real_discriminator, "domain": method.domain_discriminator}
+    widths = {name: [layer.get_parameter("weight").shape[0] for layer in mlp.layers] for name, mlp in sizes.items()}
+    assert widths == {"real": [256, 2], "domain": [1024, 1024, 3]}
+    x = torch.randn(5, FEATURES, generator=torch.Generator().manual_seed(0))
+    for mlp in sizes.values():
+        torch.manual_seed(3)
+        found = mlp.train()(x)
+        torch.manual_seed(3)
+        hidden = x
+        for layer in mlp.layers[:-1]:
+            hidden = layer(hidden)
+            kept = torch.empty_like(hidden).bernoulli_(0.5)  # the masks that torch's dropout draws
+            hidden = (2 * kept * hidden).relu()
+        torch.testing.assert_close(found, mlp.layers[-1](hidden))
+        assert not torch.allclose(found, mlp.eval()(x))
+
+
 def test_real_discriminator_waits_for_the_second_phase() -> None:
     tiny = Tiny()
     method = tiny.make("ginidg")

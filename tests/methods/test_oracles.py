@@ -79,7 +79,7 @@ def check_ginidg(method: Method, final: Given) -> None:
 
 def ginidg_sizes(case: Given) -> Given:
     first, second = case["hparams"]["disc_hidden"]
-    return {"disc_hidden_1": first, "disc_hidden_2": second}
+    return {"disc_hidden_1": first, "disc_hidden_2": second, "disc_dropout": 0.0}
 
 
 def set_sagnet(method: Method, extra: Given) -> None:

@@ -17,7 +17,7 @@ from longshift.rng import HostDraws
 FEATURES = 8
 
 # Schedules change on step 2 and sizes are small, for every method that has a hyper-parameter of that name.
-SHORT: dict[str, int] = {
+SHORT: dict[str, float] = {
     "anneal": 2,
     "burnin": 2,
     "start_step": 2,
@@ -28,6 +28,7 @@ SHORT: dict[str, int] = {
     "disc_hidden_1": 6,
     "disc_hidden_2": 5,
     "mlp_width": 6,
+    "disc_dropout": 0.0,  # its masks differ between devices
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from longshift.errors import ConfigError, LongshiftError
-from longshift.methods import all_methods
+from longshift.methods import MethodConfig, all_methods
 from longshift.training.run_config import RunConfig, hparam_rng, parse_run_config
 from longshift.training.run_folder import RunFolder, write_config
 
@@ -51,6 +52,33 @@ def test_draw_zero_is_the_defaults_and_others_repeat() -> None:
 def test_given_hyper_parameters_win_over_a_draw() -> None:
     run = parse_run_config({"target": "A", "data": "x", "hparam_seed": 3, "hparams": {"alpha": 0.7}})
     assert run.method_config().to_dict()["alpha"] == 0.7
+
+
+def test_a_shared_draw_gives_all_methods_the_same_common_values() -> None:
+    base = {"target": "A", "data": "x", "hparam_seed": 3, "shared_draws": True}
+    common = list(MethodConfig.hyper_parameters())
+    found = {
+        m: parse_run_config({**base, "method": m}).method_config().to_dict() for m in ("erm", "ndcl", "irm", "rdm")
+    }
+    assert [found["erm"][name] for name in common] == [found["ndcl"][name] for name in common]
+    # RDM's narrower space has the same place in it: 10^U(-4.5, -4) where the others have 10^U(-5, -3.5)
+    place = (math.log10(float(found["erm"]["lr"])) + 5) / 1.5
+    assert math.log10(float(found["rdm"]["lr"])) == pytest.approx(-4.5 + 0.5 * place)
+    own = parse_run_config({**base, "method": "irm", "shared_draws": False}).method_config().to_dict()
+    assert all(found["irm"][name] != own[name] for name in ("lr", "weight_decay", "batch_size"))
+    other = parse_run_config({**base, "hparam_seed": 4, "method": "erm"}).method_config().to_dict()
+    assert other["lr"] != found["erm"]["lr"]
+    assert (
+        parse_run_config({**base, "hparam_seed": 0}).method_config()
+        == parse_run_config({**base, "hparam_seed": 0, "shared_draws": False}).method_config()
+    )
+
+
+def test_shared_draws_name_other_runs_only_where_something_is_drawn() -> None:
+    base: dict[str, Any] = {"target": "A", "data": "x", "method": "erm"}
+    for seed, same in ((0, True), (3, False)):
+        one, two = (RunConfig(**base, hparam_seed=seed, shared_draws=shared).fingerprint() for shared in (False, True))
+        assert (one == two) is same
 
 
 def test_small_images_have_their_own_defaults() -> None:

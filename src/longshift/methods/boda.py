@@ -18,9 +18,21 @@ from longshift.methods.registry import register
 class BoDAConfig(MethodConfig):
     """Hyper-parameters of BoDA."""
 
-    start_step: int = hp(500, choice(300, 400, 500, 600), "first step with the BoDA loss", at_least=0, steps=True)
+    start_step: int = hp(
+        500,
+        choice(300, 400, 500, 600),
+        "first step with the BoDA loss",
+        at_least=0,
+        variants={"DomainNet": (3000, choice(2000, 3000, 4000, 5000))},
+        steps=True,
+    )
     feat_update_freq: int = hp(
-        120, int_uniform(100, 150), "steps between updates of the centroids", at_least=1, steps=True
+        120,
+        int_uniform(100, 150),
+        "steps between updates of the centroids",
+        at_least=1,
+        variants={"DomainNet": (2000, int_uniform(1500, 3000))},
+        steps=True,
     )
     nu: float = hp(0.5, power(10, -0.5, 0), "exponent of the ratio of group sizes", at_least=0.0)
     weight: float = hp(0.1, power(10, -2, -0.5), "weight of the BoDA loss", at_least=0.0)

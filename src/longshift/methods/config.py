@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -300,10 +300,21 @@ class SearchableConfig(BaseModel):
         return made
 
     @classmethod
-    def sample(cls: type[C], rng: np.random.Generator, contexts: tuple[str, ...] = ()) -> C:
-        """Draw at random: one number per hyper-parameter, in the order of declaration."""
-        spaces = {name: info.resolve(contexts)[1] for name, info in cls.hyper_parameters().items()}
-        drawn = {name: space.sample(rng) for name, space in spaces.items()}
+    def sample(
+        cls: type[C],
+        rng: np.random.Generator,
+        contexts: tuple[str, ...] = (),
+        common: Callable[[str], np.random.Generator] | None = None,
+    ) -> C:
+        """Draw at random: one number per hyper-parameter, in the order of declaration.
+
+        `common` gives the generators of those that all methods have, by name; by default they are drawn from `rng`.
+        """
+        shared = MethodConfig.hyper_parameters() if common else {}
+        drawn = {
+            name: info.resolve(contexts)[1].sample(common(name) if common and name in shared else rng)
+            for name, info in cls.hyper_parameters().items()
+        }
         return cls(**(cls._variants(contexts) | {name: value for name, value in drawn.items() if value is not None}))
 
     @classmethod
@@ -352,7 +363,7 @@ class MethodConfig(SearchableConfig):
         power(2, 3, 5.5, integer=True),
         "samples per source domain and step",
         at_least=2,
-        variants={"small": (64, power(2, 3, 7, integer=True))},
+        variants={"small": (64, power(2, 3, 7, integer=True)), "DomainNet": (32, power(2, 3, 5, integer=True))},
     )
     dropout: float = hp(
         0.0,

@@ -25,9 +25,10 @@ class GINIDGConfig(MethodConfig):
         0, fixed(), "features generated per latent mean; 0 means twice the number of domains", at_least=0
     )
     grl_weight: float = hp(1.0, fixed(), "largest strength of the gradient reversals", at_least=0.0)
-    gdisc_hidden: int = hp(1024, fixed(), "width of the discriminator of real and generated features", at_least=1)
+    gdisc_hidden: int = hp(256, fixed(), "width of the discriminator of real and generated features", at_least=1)
     disc_hidden_1: int = hp(1024, fixed(), "first width of the domain discriminator", at_least=1)
     disc_hidden_2: int = hp(1024, fixed(), "second width of the domain discriminator", at_least=1)
+    disc_dropout: float = hp(0.5, fixed(), "dropout inside both discriminators", at_least=0.0, at_most=0.95)
 
 
 @register(
@@ -46,8 +47,7 @@ class GINIDG(Method):
 
     For `recon_end` steps the generator only learns to reconstruct features. Afterwards it learns to deceive its
     discriminator, and the network also learns from the generated features. As published, generated rows take the labels
-    of the batch in turn, though each is made from one row of every domain. The widths of the discriminators are our
-    choice.
+    of the batch in turn, though each is made from one row of every domain.
     """
 
     Config = GINIDGConfig
@@ -69,8 +69,9 @@ class GINIDG(Method):
                 "decoder": nn.Linear(c.zdim, width),
             }
         )
-        self.real_discriminator = MLP([width, c.gdisc_hidden, 2])
-        self.domain_discriminator = MLP([width, c.disc_hidden_1, c.disc_hidden_2, self.problem.domains])
+        self.real_discriminator = MLP([width, c.gdisc_hidden, 2], c.disc_dropout)
+        widths = [width, c.disc_hidden_1, c.disc_hidden_2, self.problem.domains]
+        self.domain_discriminator = MLP(widths, c.disc_dropout)
         self.register_buffer("strength", scalar_buffer())
 
     def before_step(self, index: int) -> None:

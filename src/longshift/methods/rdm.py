@@ -24,7 +24,13 @@ class RDMConfig(MethodConfig):
     weight_decay: float = hp(
         0.0, power(10, -8, -5), "L2 penalty added to the gradient", at_least=0.0, variants={"small": (0.0, fixed())}
     )
-    dropout: float = with_default(MethodConfig, "dropout", 0.0, space=choice(0.0, 0.003))
+    dropout: float = with_default(
+        MethodConfig,
+        "dropout",
+        0.0,
+        space=choice(0.0, 0.003),
+        variants={"DomainNet": (0.0, choice(0.0, 0.003, 0.03))},
+    )
     rdm_lambda: float = hp(
         5.0,
         uniform(0.1, 10),
@@ -32,7 +38,14 @@ class RDMConfig(MethodConfig):
         at_least=0.0,
         variants={"PACS": (5.0, uniform(1, 10)), "DomainNet": (0.5, uniform(0.1, 1))},
     )
-    anneal: int = hp(1500, int_uniform(800, 2700), "step from which the penalties are used", at_least=0, steps=True)
+    anneal: int = hp(
+        1500,
+        int_uniform(800, 2700),
+        "step from which the penalties are used",
+        at_least=0,
+        variants={"DomainNet": (2400, int_uniform(1500, 3000))},
+        steps=True,
+    )
     variance_weight: float = hp(
         0.004,
         uniform(0.001, 0.007),

@@ -120,7 +120,8 @@ class Workspace:
         if asked in self.named:
             return self.named[asked]
         schedules = "scaled" if self.scale.shorten else "given"
-        values = {"schedules": schedules, **self.scale.run, **self.run, **keys}
+        # As in DomainBed, a draw gives all methods one learning rate, weight decay, batch size and dropout.
+        values = {"schedules": schedules, "shared_draws": True, **self.scale.run, **self.run, **keys}
         steps = int(values.get("steps", self.scale.steps))
         scale, run = common_values(self.scale.run, method), common_values(self.run, method)
         own = {**scale["hparams"], **run["hparams"], **(hparams or {})}

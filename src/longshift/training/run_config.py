@@ -113,6 +113,8 @@ class RunConfig(BaseModel):
     """Seed of the split into training, validation and test."""
     hparam_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
     """0: default hyper-parameters; n > 0: random draw n of them."""
+    shared_draws: bool = Field(default=False, json_schema_extra=_SEEDS)
+    """Draw learning rate, weight decay, batch size and dropout once for all methods, as DomainBed does."""
     train_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
     """Seed of initial weights, batches and augmentation."""
 
@@ -205,9 +207,9 @@ class RunConfig(BaseModel):
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """Which variants of hyper-parameter defaults and spaces apply, the most specific first."""
+        """Which variants of hyper-parameter defaults and spaces apply, the first that there is."""
         benchmark = (self.benchmark,) if self.benchmark else ()
-        return (*benchmark, *(("small",) if self.small else ()))
+        return (*(("small",) if self.small else ()), *benchmark)
 
     @property
     def average_start(self) -> int:
@@ -226,7 +228,8 @@ class RunConfig(BaseModel):
     def method_config(self) -> MethodConfig:
         """Hyper-parameters: the defaults or random draw `hparam_seed`, schedules scaled if asked, `hparams` on top."""
         scale = self.steps / PROTOCOL_STEPS if self.schedules == "scaled" else 0.0
-        base = _drawn_config(self.method_class.Config, self.method, self.hparam_seed, self.contexts, scale)
+        kind, seed = self.method_class.Config, self.hparam_seed
+        base = _drawn_config(kind, self.method, seed, self.contexts, scale, self.shared_draws)
         return type(base).make(self.hparams, base=base) if self.hparams else base
 
     def style_config(self) -> StyleConfig | None:
@@ -263,7 +266,8 @@ class RunConfig(BaseModel):
         # A preset is its method with those values, and such a run has one fingerprint.
         kind = get_method(self.method_class.info.preset_of or self.method)
         style = self.style_config()
-        values = self.model_dump(exclude={"schedules", "head"} if self.vectors else {"schedules"})
+        settled = {"schedules", "shared_draws"}  # in the hyper-parameters
+        values = self.model_dump(exclude={"head", *settled} if self.vectors else settled)
         values |= {
             "method": kind.info.name,
             "data": self.benchmark or ("" if self.data_version else self.data),
@@ -291,20 +295,26 @@ def _known(find: Callable[[], T]) -> T:
 
 @functools.lru_cache(maxsize=4096)
 def _drawn_config(
-    kind: type[MethodConfig], method: str, seed: int, contexts: tuple[str, ...], scale: float
+    kind: type[MethodConfig], method: str, seed: int, contexts: tuple[str, ...], scale: float, shared: bool
 ) -> MethodConfig:
     """The default or drawn hyper-parameters: the same for all settings, targets and trials of a sweep."""
-    drawn = kind.sample(hparam_rng(method, seed), contexts) if seed > 0 else kind.make({}, contexts)
+    common = functools.partial(_generator, seed=seed) if shared else None
+    drawn = kind.sample(hparam_rng(method, seed), contexts, common) if seed > 0 else kind.make({}, contexts)
     return drawn.shortened(scale) if scale else drawn
 
 
 def hparam_rng(method: str, seed: int) -> np.random.Generator:
     """The generator of random draw `seed` of a method: the same for everybody, everywhere."""
-    import numpy as np
-
     from longshift.methods import get_method
 
-    digits = content_hash(["longshift hyper-parameters", get_method(method).info.name, seed])
+    return _generator(get_method(method).info.name, seed)
+
+
+def _generator(name: str, seed: int) -> np.random.Generator:
+    """The generator of random draw `seed` of a method, or of a hyper-parameter that all methods share."""
+    import numpy as np
+
+    digits = content_hash(["longshift hyper-parameters", name, seed])
     return np.random.Generator(np.random.PCG64(int(digits[:32], 16)))
 
 
