@@ -1,12 +1,14 @@
 from .published_tables import overall_results as overall_results, paper_table as paper_table
 from .recipe import Recipe as Recipe
-from .recipe_status import jobs_of as jobs_of, list_status as list_status, unfinished_jobs as unfinished_jobs
 from .reproducing import (
     ReproduceResult as ReproduceResult,
     all_recipes as all_recipes,
     clear_failed_runs as clear_failed_runs,
     find_recipes as find_recipes,
+    jobs_of as jobs_of,
+    list_status as list_status,
     reproduce as reproduce,
+    unfinished_jobs as unfinished_jobs,
 )
 from .workspace import (
     FULL_SCALE as FULL_SCALE,

@@ -6,31 +6,27 @@ from dataclasses import replace
 
 import pandas as pd
 
-from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups, wilcoxon_holm
 from longshift.errors import LongshiftError
 from longshift.paper.published_tables import averages_beside, overall_results
 from longshift.paper.recipe import Impossible, Output, Picture, Recipe, Results, caption
 from longshift.paper.studies import ABLATIONS, variant_jobs
 from longshift.paper.workspace import Workspace
 from longshift.report import (
-    Cell,
-    Column,
-    Table,
-    TableRow,
+    Significance,
     average_tables,
-    common_trials,
     cost_tables,
     method_title,
     order_methods,
+    rank_methods,
+    significance,
     target_tables,
     worst_tables,
 )
 from longshift.settings import published_settings, setting_for
-from longshift.sweep import Job, per_target
+from longshift.sweep import Job
 
 MILD_RATIO = 10.0
 COSTLY = ("rdm", "pgrad", "tcri", "bsoftmax", "ginidg", "boda", "samaltdg", "ndcl")
-ALPHA = 0.05
 
 
 def mild(workspace: Workspace) -> tuple[str, float | None]:
@@ -109,20 +105,6 @@ def _detailed(results: Results) -> list[Output]:
     ]
 
 
-def measured_scores(results: Results) -> pd.DataFrame:
-    """Target accuracy: one row per case (setting, target), one column per method.
-
-    Cases that no method has are left out, then methods with gaps, and then trials that some of the methods lack.
-    """
-    single = per_target(results.chosen, ["target_accuracy"])
-    scores = single.pivot_table(
-        index=["dataset", "setting", "target"], columns="method", values="target_accuracy", dropna=False
-    )
-    scores = scores[order_methods(str(name) for name in scores.columns)].dropna(how="all").dropna(axis=1)
-    shared, _ = common_trials(results.chosen, scores)
-    return shared.groupby(level=list(scores.index.names), sort=False).mean()
-
-
 def paper_scores() -> pd.DataFrame:
     """The paper's Tables 1 to 3: one row per column of theirs (dataset, setting, group of classes)."""
     found = overall_results()
@@ -130,49 +112,26 @@ def paper_scores() -> pd.DataFrame:
     return scores[order_methods(str(name) for name in scores.columns)]
 
 
-def diagram(scores: pd.DataFrame, name: str, heading: str) -> Picture:
-    """The critical-difference diagram of some scores."""
+def diagram(found: Significance, name: str, heading: str) -> Picture:
+    """The critical-difference diagram of a test."""
     from longshift.report import rank_diagram  # matplotlib takes a second to import
 
-    try:
-        test = friedman(scores)
-        difference = nemenyi_critical_difference(scores.shape[1], scores.shape[0], ALPHA)
-    except LongshiftError as error:
-        raise Impossible(str(error)) from error
+    test, difference = found.test, found.critical_difference
     ranks = {method_title(method): rank for method, rank in test.ranks.items()}
-    drawing = rank_diagram(
-        ranks, difference, rank_groups(ranks, difference), test.cases, heading, method_title("ndcl")
-    )  # fmt: skip
-    text = caption("friedman", test=test, difference=difference, alpha=ALPHA, paper=name == "friedman-paper")
+    groups = [[method_title(method) for method in group] for group in found.groups]
+    drawing = rank_diagram(ranks, difference, groups, test.cases, heading, method_title("ndcl"))
+    text = caption("friedman", test=test, difference=difference, paper=name == "friedman-paper")
     data = pd.DataFrame({"method": list(test.ranks), "rank": list(test.ranks.values())})
     return Picture(name, heading, drawing, text, data.assign(cases=test.cases, critical_difference=difference))
 
 
-def pairs_table(scores: pd.DataFrame) -> Table:
-    """NDCL, or the method with the best rank where it takes no part, against each other one by Wilcoxon's test."""
-    test = friedman(scores)
-    first = "ndcl" if "ndcl" in test.ranks else next(iter(test.ranks))
-    titles = {"difference": "mean difference", "p": "p", "p_holm": "p (Holm)"}
-    columns = tuple(Column(title, "", {"measure": measure}, None) for measure, title in titles.items())
-    rows = []
-    for pair in wilcoxon_holm(scores, against=first):
-        other = pair.worse if pair.better == first else pair.better
-        gap = 100 * float((scores[first] - scores[other]).mean())
-        cells = (Cell(gap, signed=True), *(Cell(p, digits=4, least=0.0001) for p in (pair.p, pair.p_holm)))
-        rows.append(TableRow(other, method_title(other), "", cells))
-    title = f"{method_title(first)} against each method, Wilcoxon's signed-rank test"
-    text = caption("friedman-pairs", cases=len(scores), first=method_title(first), tests=len(rows))
-    return Table("friedman-pairs", "significance", title, columns, tuple(rows), text)
-
-
 def _friedman(results: Results) -> list[Output]:
-    scores = measured_scores(results)
-    if scores.shape[1] < 2:
-        raise Impossible(f"no test is possible: it compares at least 2 methods, found {scores.shape[1]}")
+    found, (paper, _) = rank_methods(results.chosen), significance(paper_scores())
+    if found.significance is None or paper is None:
+        raise Impossible(f"no test is possible: {found.no_test}")
     return [
-        diagram(scores, "friedman", f"Average ranks on {results.workspace.name}"),
-        diagram(paper_scores(), "friedman-paper", "Average ranks that follow from the paper's Tables 1 to 3"),
-        pairs_table(scores),
+        diagram(found.significance, "friedman", f"Average ranks on {results.workspace.name}"),
+        diagram(paper, "friedman-paper", "Average ranks that follow from the paper's Tables 1 to 3"),
     ]
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.io import locked, write_text
@@ -21,11 +22,11 @@ from longshift.paper.recipe import (
     predictions_file,
     read_results,
 )
-from longshift.paper.recipe_status import jobs_of, read_ledger, unfinished_jobs, write_ledger
 from longshift.paper.workspace import Workspace
 from longshift.progress import Bar, Tick, no_bar
 from longshift.report import LATEX_PACKAGES, csv_tables, escape, latex_table, markdown_table
 from longshift.sweep import (
+    FINISHED,
     Job,
     JobQueue,
     Plan,
@@ -68,6 +69,60 @@ def find_recipes(names: Sequence[str]) -> list[Recipe]:
 
 def _plain(label: str) -> str:
     return re.sub(r"[^a-z0-9-]", "", label.casefold())
+
+
+@dataclass(frozen=True)
+class RecipeStatus:
+    """One entry of `longshift reproduce --list`."""
+
+    name: str
+    label: str
+    title: str
+    runs: int
+    done: int
+    failed: int
+    state: Literal["done", "ready", "partly", "missing"]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StatusList:
+    """All of `longshift reproduce --list`; recipes share runs, so the runs are fewer than the sum."""
+
+    runs: int
+    missing: int
+    recipes: tuple[RecipeStatus, ...]
+
+
+def list_status(workspace: Workspace, recipes: Sequence[Recipe]) -> StatusList:
+    """Look at the store and the folder of results."""
+    jobs, found = jobs_of(workspace, recipes), []
+    states = {name: entry.state for name, entry in read_results(workspace, jobs).entries.items()}
+    for recipe in recipes:
+        own = [states[job.fingerprint] for job in jobs_of(workspace, [recipe])]
+        done, failed = sum(state in FINISHED for state in own), own.count("failed")
+        files = tuple(path.name for path in _pages(workspace, recipe))
+        missing: Literal["partly", "missing"] = "partly" if done else "missing"
+        state = missing if done + failed < len(own) else "done" if files else "ready"
+        found.append(RecipeStatus(recipe.name, recipe.label, recipe.title, len(own), done, failed, state, files))
+    return StatusList(len(jobs), len(unfinished_jobs(workspace, jobs)), tuple(found))
+
+
+def jobs_of(workspace: Workspace, recipes: Iterable[Recipe]) -> list[Job]:
+    """The runs of some recipes, each once, in the order of first mention."""
+    jobs = [job for recipe in recipes for job in recipe.jobs(workspace)]
+    return list({job.fingerprint: job for job in reversed(jobs)}.values())[::-1]
+
+
+def unfinished_jobs(workspace: Workspace, jobs: Sequence[Job]) -> list[Job]:
+    """Jobs that have neither a result nor an error."""
+    states = read_results(workspace, jobs).entries
+    return [job for job in jobs if states[job.fingerprint].state not in (*FINISHED, "failed")]
+
+
+def _pages(workspace: Workspace, recipe: Recipe) -> list[Path]:
+    """The Markdown files of a recipe: NAME.md and NAME-....md."""
+    return sorted(path for path in workspace.out.glob("*.md") if f"{path.stem}-".startswith(f"{recipe.name}-"))
 
 
 @dataclass
@@ -181,9 +236,8 @@ def _without_predictions(workspace: Workspace, recipes: Iterable[Recipe]) -> lis
 
 
 def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult) -> None:
-    jobs = list(recipe.jobs(workspace))
     try:
-        results = read_results(workspace, jobs)
+        results = read_results(workspace, recipe.jobs(workspace))
         outputs = [with_origin(output, results) for output in recipe.make(results)]
         files = [path for output in outputs for path in write_output(output, workspace.out)]
         rows = paper_rows(recipe.paper, workspace.benchmark)
@@ -191,10 +245,8 @@ def _make(workspace: Workspace, recipe: Recipe, made: ReproduceResult) -> None:
             files.append(workspace.out / f"{recipe.name}-paper.csv")
             write_text(files[-1], rows.to_csv(index=False, lineterminator="\n"))
         made.files[recipe.name] = files
-        write_ledger(workspace, recipe.name, jobs, [path.name for path in files])
     except Impossible as error:
         made.impossible[recipe.name] = str(error)
-        write_ledger(workspace, recipe.name, jobs, [], str(error))
     except LongshiftError as error:
         made.failed[recipe.name] = str(error)
 
@@ -239,13 +291,8 @@ def write_output(output: Output, folder: Path) -> list[Path]:
 
 def _write_overview(workspace: Workspace, reasons: dict[str, str]) -> None:
     """README.md: every result under the paper's label, or why it is not there."""
-    made = {name: entry["files"] for name, entry in read_ledger(workspace).items() if entry["files"]}
-    texts = {}
-    for recipe in all_recipes():
-        files = [workspace.out / name for name in made.get(recipe.name, ()) if name.endswith(".md")]
-        texts[recipe.name] = [file.read_text(encoding="utf-8").strip() for file in files if file.exists()]
+    texts = {r.name: [page.read_text(encoding="utf-8").strip() for page in _pages(workspace, r)] for r in all_recipes()}
     text = render(
-        "longshift.paper", "overview.md.j2", recipes=all_recipes(), reasons=reasons, texts=texts, made=made,
-        escape=escape,
+        "longshift.paper", "overview.md.j2", recipes=all_recipes(), reasons=reasons, texts=texts, escape=escape
     )  # fmt: skip
     write_text(workspace.out / "README.md", text)

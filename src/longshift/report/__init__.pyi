@@ -58,7 +58,7 @@ from .paper_figures import (
     negative_bars as negative_bars,
     parameter_curves as parameter_curves,
 )
-from .ranking import common_trials as common_trials, rank_methods as rank_methods
+from .ranking import Significance as Significance, rank_methods as rank_methods, significance as significance
 from .runs import (
     MissingRuns as MissingRuns,
     Record as Record,
