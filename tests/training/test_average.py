@@ -127,11 +127,6 @@ def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path,
         assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_runs_without_average_keep_their_name() -> None:
-    assert digits_config(average_from=7).fingerprint() == digits_config().fingerprint()
-    assert digits_config(average="swa").fingerprint() == digits_config(average="swa", average_from=41).fingerprint()
-
-
 @pytest.mark.gpu
 def test_captured_steps_average_as_plain_ones(digits_task: Task, tmp_path: Path) -> None:
     from longshift.training.run_config import Runtime

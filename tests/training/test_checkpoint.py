@@ -36,14 +36,6 @@ def test_what_is_written_is_the_state_at_the_time_of_the_call(tmp_path: Path, mo
         assert torch.equal(tensor, torch.zeros(3))
 
 
-def test_the_newest_state_is_the_one_that_stays(tmp_path: Path) -> None:
-    writer = ResumeWriter(tmp_path / "resume.pt")
-    for step in range(5):
-        writer.save({"step": step})
-    writer.close()
-    assert load_resume(tmp_path / "resume.pt", CPU) == {"step": 4}
-
-
 def test_a_write_that_failed_is_told_by_the_next_call(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     writer = ResumeWriter(tmp_path / "file" / "resume.pt")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from longshift.inference import evaluate, export, load_model, predict
 from longshift.inference.embedding import embed, write_table
 from longshift.io import read_json
 from longshift.rng import HostDraws
-from longshift.settings import make_split, setting_for
 from longshift.training.build_parts import build_source
 from longshift.training.features import FrozenNetwork
 from longshift.training.inputs import Inputs
@@ -147,39 +145,6 @@ def test_only_training_images_give_their_style_to_copies(weights: Path) -> None:
     assert not all(row.numpy().tobytes() in originals for row in batch.x)
 
 
-def test_a_run_says_how_many_styled_copies_it_leaves_out(weights: Path, tmp_path: Path) -> None:
-    style = {"mix": "statistics", "share": 0.5}
-    config, said = (
-        head_config(weights, views=2, steps=2, eval_every=1, hparams={"batch_size": 16}, style=style),
-        list[str](),
-    )
-    train(config, out=tmp_path / "run", runtime=CPU, say=said.append)
-    task = make_task(config, CPU)
-    styles, trained = task.store.style_samples, set(task.split.train.tolist())
-    assert styles is not None
-    partners = [int(styles[len(task.manifest) + i]) for i in trained]  # of the only copy of each training image
-    styled = sum(partner != i for i, partner in zip(trained, partners, strict=True))
-    left_out = sum(partner not in trained for partner in partners)
-    assert 0 < left_out < styled < len(trained)
-    (line,) = (line for line in said if "copies" in line)
-    assert [int(number) for number in re.findall(r"\d+", line)] == [left_out, styled]
-    assert len(task.training_rows()[0]) == 2 * len(trained) - left_out
-
-
-@pytest.mark.parametrize("changes", [{}, {"views": 2, "augment": "on"}])
-def test_a_run_that_uses_all_its_copies_says_nothing(weights: Path, changes: dict[str, object]) -> None:
-    assert make_task(head_config(weights, **changes), CPU).unused_copies() == ""
-
-
-def test_views_are_trained_on(weights: Path, tmp_path: Path) -> None:
-    one = train(head_config(weights), out=tmp_path / "one", runtime=CPU)
-    two = train(head_config(weights, views=2, augment="on"), out=tmp_path / "two", runtime=CPU)
-    assert one.config.fingerprint() != two.config.fingerprint()
-    assert one.result["selected"]["target"]["n"] == two.result["selected"]["target"]["n"]
-    assert one.result["selected"] != two.result["selected"]
-    assert evaluate(two.folder, ["target"], runtime=CPU)["agrees"]
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -227,10 +192,3 @@ def test_runs_of_a_worker_share_features(weights: Path) -> None:
     assert tasks.get(head_config(weights, views=2)).store is not first.store
     whole = tasks.get(head_config(weights, trainable="all"))
     assert whole.store.inputs.ndim == 4
-
-
-def test_splits_do_not_depend_on_what_is_trained(weights: Path) -> None:
-    config = head_config(weights)
-    setting = setting_for(load_dataset("digits"), config.setting, config.target)
-    split = make_split(load_dataset("digits"), setting, config.split_seed)
-    assert make_task(config, CPU).split.fingerprint == split.fingerprint

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
-import torch
 
 from longshift.errors import LongshiftError
 from longshift.methods import all_methods
-from longshift.training.steppers import GraphStepper, cannot_capture, first_error
+from longshift.training.steppers import cannot_capture, first_error
 from tests.commands import Command
 
 ERM = all_methods()["erm"]
@@ -35,15 +33,6 @@ def test_the_first_error_and_both_ways_out_are_named() -> None:
     assert "ERM" in str(told)
     assert "--graphs off" in str(told)
     assert "capturable" in str(told)
-
-
-def test_too_little_memory_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = Mock(side_effect=_failed_capture(torch.OutOfMemoryError("CUDA out of memory")))
-    for name, stand_in in (("graph", graph), ("CUDAGraph", Mock()), ("synchronize", Mock())):
-        monkeypatch.setattr(torch.cuda, name, stand_in)
-    stepper = Mock(graphs={})
-    with pytest.raises(torch.OutOfMemoryError, match="CUDA"):
-        GraphStepper._capture(stepper, 0)
 
 
 WAITS = """

@@ -147,7 +147,7 @@ def test_same_seeds_same_weights_and_another_seed_others(task: Task, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stop_after", [1, 3, 4])
+@pytest.mark.parametrize("stop_after", [1, 4])
 def test_a_stopped_run_goes_on_to_the_same_weights(task: Task, tmp_path: Path, stop_after: int) -> None:
     run = config(method="ndcl", hparams={"dropout": 0.5}, steps=8)
     train(run, tmp_path / "whole", task)
@@ -181,15 +181,6 @@ def test_the_first_steps_of_a_longer_run_are_those_of_a_shorter_one(method: str,
     assert _measured(tmp_path / "4") == _measured(tmp_path / "6")[:2]
 
 
-def test_a_folder_holds_one_run(task: Task, tmp_path: Path) -> None:
-    train(config(), tmp_path, task)
-    with pytest.raises(LongshiftError, match=r"finished run.*--out"):
-        train(config(), tmp_path, task)
-    RunFolder(tmp_path).result.unlink()
-    with pytest.raises(LongshiftError, match=r"another run.*steps"):
-        train(config(steps=7), tmp_path, task)
-
-
 def test_the_end_says_what_it_measures(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of two evaluations is the best one: both the last and the selected weights are measured."""
     scores = iter((0.9, 0.1))
@@ -210,25 +201,8 @@ def test_a_diverged_run_says_so(task: Task, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_full_evaluation_measures_the_target_each_time(task: Task, tmp_path: Path) -> None:
-    train(config(evaluate="full"), tmp_path, task)
-    for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
-        assert {"validation", "test", "target"} <= json.loads(line).keys()
-
-
-@pytest.mark.slow
-def test_predictions_are_those_of_the_selected_weights(task: Task, tmp_path: Path) -> None:
-    runtime = dataclasses.replace(CPU, save_predictions=True)
-    result = train(config(), tmp_path, task, runtime)
-    arrays = np.load(tmp_path / "predictions.npz")
-    found = (arrays["target_logits"].argmax(1) == arrays["target_labels"]).mean()
-    assert found == pytest.approx(result["selected"]["target"]["accuracy"])
-    assert arrays["test_features"].shape[0] == len(task.split.test)
-
-
-@pytest.mark.slow
 def test_streamed_and_resident_data_give_the_same_weights(task: Task, tmp_path: Path) -> None:
-    run = config(method="ndcl")
+    run = config(method="ndcl", style={"mix": "both"})
     train(run, tmp_path / "resident", task)
     train(run, tmp_path / "streamed", task, dataclasses.replace(CPU, stream=True))
     assert _same(tmp_path / "resident", tmp_path / "streamed")

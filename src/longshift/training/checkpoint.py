@@ -9,16 +9,15 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import math
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -182,6 +181,7 @@ def damaged_resume(path: Path, error: Exception) -> LongshiftError:
 
 
 SCHEMA = 1
+Positive = Annotated[FiniteFloat, Field(gt=0)]
 
 
 @dataclass(frozen=True)
@@ -193,17 +193,17 @@ class ModelFile:
     backbone: str
     pad_type: str
     freeze_bn: bool
-    input_dim: int  # length of a vector; 0 for images
-    size: int  # pixels; 0 for vectors
-    mean: tuple[float, ...]  # of pixels on [0, 1], per channel
-    std: tuple[float, ...]
-    classes: tuple[str, ...]
+    input_dim: Annotated[int, Field(ge=0, le=2**24)]  # length of a vector; 0 for images
+    size: Annotated[int, Field(ge=0, le=4096)]  # pixels; 0 for vectors
+    mean: Annotated[tuple[FiniteFloat, ...], Field(min_length=3, max_length=3)]  # of pixels on [0, 1], per channel
+    std: Annotated[tuple[Positive, ...], Field(min_length=3, max_length=3)]
+    classes: Annotated[tuple[str, ...], Field(min_length=2)]
     sources: tuple[str, ...]  # domains it was trained on
     counts: tuple[tuple[int, ...], ...]  # training samples, sources x classes (one row if they were pooled)
     steps: int
     hparams: dict[str, Any]
-    temperature: float  # probabilities are softmax(logits / temperature)
-    averaged_temperature: float  # the same for averaged.safetensors
+    temperature: Positive  # probabilities are softmax(logits / temperature)
+    averaged_temperature: Positive  # the same for averaged.safetensors
     # The head on top of the backbone, whose weights are then in network.safetensors; "": no part is frozen.
     head: Literal["", "mlp", "linear"] = ""
     vector_source: VectorSource | None = None  # where its training vectors come from, if their file tells
@@ -284,29 +284,12 @@ def read_model_file(path: Path) -> ModelFile:
     try:
         model = TypeAdapter(ModelFile).validate_python(value)
     except ValidationError as error:
-        wrong = [text for _, text in key_mistakes(error, ())]
-    else:
-        wrong = _mistakes(model)
-    if wrong:
-        raise LongshiftError(f"{path} is damaged: {'; '.join(wrong)}")
+        wrong = "; ".join(text for _, text in key_mistakes(error, ()))
+        raise LongshiftError(f"{path} is damaged: {wrong}") from error
+    rows = all(len(row) == len(model.classes) for row in model.counts)
+    if len(model.weights) != 64 or (model.size > 0) == (model.input_dim > 0) or not rows:
+        raise LongshiftError(f"{path} is damaged: its weights, size, input_dim or counts are not those of a model")
     return model
-
-
-def _mistakes(model: ModelFile) -> list[str]:
-    """Values that no run writes."""
-    scales = (*model.mean, *model.std, model.temperature, model.averaged_temperature)
-    checks = {
-        "expected the hash of its weights": len(model.weights) == 64,
-        "expected two or more classes": len(model.classes) >= 2,
-        "expected a size or a length of vectors": (model.size > 0) != (model.input_dim > 0),
-        "expected a size of at most 4096 pixels": model.size <= 4096 and model.input_dim <= 2**24,
-        "expected three means and three standard deviations": len(model.mean) == len(model.std) == 3,
-        "expected finite numbers": all(math.isfinite(value) for value in scales),
-        "expected positive standard deviations": all(value > 0 for value in model.std),
-        "expected positive temperatures": min(model.temperature, model.averaged_temperature) > 0,
-        "expected one count for each class": all(len(row) == len(model.classes) for row in model.counts),
-    }
-    return [text for text, good in checks.items() if not good]
 
 
 class RunWriter:

@@ -88,11 +88,7 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
         found = _read_config(folder)
         if found.get("fingerprint") != value["fingerprint"]:
             changed = [k for k, v in value["run"].items() if found["run"].get(k) != v]
-            if not changed:
-                changed = [name for name in ("hparams", "style") if found.get(name) != value[name]]
-            if not changed:  # what is left counts by its contents
-                changed = [f"the contents of its {'weights file' if config.weights else 'table of vectors'}"]
-            listed = ", ".join(changed)
+            listed = ", ".join(changed) or "its hparams, style, or the contents of its weights or vectors"
             if "data_version" in changed:
                 listed += f": the data have changed, {what_changed(found['run']['data_version'], config.data_version)}"
             raise LongshiftError(

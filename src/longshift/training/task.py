@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from longshift.array_types import IntArray
 from longshift.data import Manifest, Store, load_dataset, open_store
@@ -54,29 +53,12 @@ class Task:
         Copies with the style of an image that is not trained on are left out: training must see neither the target
         nor images for validation and tests, and with partners of the same class it would also use their labels.
         """
-        rows, samples, kept = self._views()
-        return rows[kept], samples[kept]
-
-    def unused_copies(self) -> str:
-        """One line on the copies that `training_rows` leaves out; "" if there are none."""
-        rows, samples, kept = self._views()
-        left_out = len(rows) - int(kept.sum())
-        if not left_out:
-            return ""
-        assert self.store.style_samples is not None
-        styled = int((self.store.style_samples[rows] != samples).sum())
-        return (
-            f"{left_out:,} of the {styled:,} copies with the style of another image are not used: that image is not in "
-            "the training set"
-        )
-
-    def _views(self) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
-        """All rows of the training samples, the sample that each shows, and whether it may be trained on."""
         train, store = self.split.train, self.store
         samples = np.tile(train, store.views)
         rows = samples + len(self.manifest) * np.repeat(np.arange(store.views), len(train))
         styles = samples if store.style_samples is None else store.style_samples[rows]
-        return rows, samples, np.isin(styles, train)
+        kept = np.isin(styles, train)
+        return rows[kept], samples[kept]
 
 
 def make_task(

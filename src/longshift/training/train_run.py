@@ -91,8 +91,6 @@ def train(
     kind = tracker_kind(track) if track else None
     with lock_folder(folder):  # before the images are decoded, so that a folder in use is refused at once
         task = make_task(run, runtime, bar)
-        if note := task.unused_copies():
-            say(note)
         with (
             use_threads(training_threads(config, runtime)),
             graceful_stop(lambda: say("stopping after this step; press Ctrl-C again to stop at once")) as stop,
