@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,46 +30,56 @@ def make(seed: int, n: int = 200, absent: int | None = None) -> tuple[FloatArray
     return logits, labels, rng.integers(0, DOMAINS, n)
 
 
+def evaluate(
+    logits: metrics.Array, labels: metrics.Array, domains: metrics.Array, **options: Any
+) -> metrics.Evaluation:
+    return metrics.evaluate_predictions(
+        logits, labels, domains, classes=[f"c{k}" for k in range(CLASSES)], domain_names=list("abc"), **options
+    )
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("absent", [None, 2])
 def test_against_scikit_learn(seed: int, absent: int | None) -> None:
     logits, labels, domains = make(seed, absent=absent)
     predicted, p = logits.argmax(1), softmax(logits, axis=1)
-    assert metrics.accuracy(logits, labels) == pytest.approx(sk.accuracy_score(labels, predicted), abs=1e-12)
+    found = evaluate(logits, labels, domains)
+    assert found.n == len(labels)
+    assert found.accuracy == pytest.approx(sk.accuracy_score(labels, predicted), abs=1e-12)
     expected = sk.confusion_matrix(labels, predicted, labels=range(CLASSES))
-    np.testing.assert_array_equal(metrics.confusion_matrix(logits, labels), expected)
-    assert metrics.macro_f1(logits, labels) == pytest.approx(sk.f1_score(labels, predicted, average="macro"), abs=1e-12)
+    np.testing.assert_array_equal(found.confusion, expected)
+    assert found.macro_f1 == pytest.approx(sk.f1_score(labels, predicted, average="macro"), abs=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scikit-learn warns of predicted classes without samples
         balanced = sk.balanced_accuracy_score(labels, predicted)
-    assert metrics.balanced_accuracy(logits, labels) == pytest.approx(balanced, abs=1e-11)
+    assert found.balanced_accuracy == pytest.approx(balanced, abs=1e-11)
     loss = sk.log_loss(labels, p, labels=range(CLASSES))
-    assert metrics.negative_log_likelihood(logits, labels) == pytest.approx(loss, abs=1e-10)
+    assert found.nll == metrics.negative_log_likelihood(logits, labels) == pytest.approx(loss, abs=1e-10)
     np.testing.assert_allclose(metrics.probabilities(logits), p, atol=1e-14)
-    for d, value in enumerate(metrics.per_domain_accuracy(logits, labels, domains)):
-        assert value == pytest.approx(sk.accuracy_score(labels[domains == d], predicted[domains == d]), abs=1e-12)
+    by_domain = {
+        name: sk.accuracy_score(labels[domains == d], predicted[domains == d]) for d, name in enumerate("abc")
+    }  # fmt: skip
+    assert found.per_domain == pytest.approx(by_domain)
+    assert (found.worst_domain_name, found.worst_domain) == min(by_domain.items(), key=lambda item: item[1])
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_per_class_shots_and_margins_against_loops(seed: int) -> None:
-    logits, labels, _ = make(seed, absent=4)
-    shots = ["many", "few", "few", "medium", "few", None]
+    logits, labels, domains = make(seed, absent=4)
     per_class: dict[int, float] = {}
     for k in sorted(set(labels.tolist())):
         hits = [int(logits[i].argmax() == k) for i in range(len(labels)) if labels[i] == k]
         per_class[k] = sum(hits) / len(hits)
-    measured = metrics.per_class_accuracy(logits, labels)
-    assert math.isnan(measured[4])
-    assert {k: float(v) for k, v in enumerate(measured) if k != 4} == pytest.approx(per_class)
-    groups = metrics.shot_accuracy(logits, labels, shots)
+    found = evaluate(logits, labels, domains, shots=["many", "few", "few", "medium", "few", None])
+    assert found.per_class == pytest.approx({f"c{k}": value for k, value in per_class.items()} | {"c4": None})
     # Classes weigh the same, whatever their number of samples; the absent class 4 does not count as zero.
-    assert groups["few"] == pytest.approx((per_class[1] + per_class[2]) / 2)
-    assert groups["many"] == pytest.approx(per_class[0])
-    assert groups["medium"] == pytest.approx(per_class[3])
-    p = softmax(logits, axis=1)
-    for i, value in enumerate(metrics.margins(logits, labels)):
+    assert found.few == pytest.approx((per_class[1] + per_class[2]) / 2)
+    assert (found.many, found.medium) == pytest.approx((per_class[0], per_class[3]))
+    p, margins = softmax(logits, axis=1), metrics.margins(logits, labels)
+    for i, value in enumerate(margins):
         others = [p[i, k] for k in range(CLASSES) if k != labels[i]]
         assert value == pytest.approx(p[i, labels[i]] - max(others), abs=1e-14)
+    assert found.margin == pytest.approx(margins.mean())
 
 
 def loop_ece(logits: FloatArray, labels: IntArray, bins: int) -> float:
@@ -103,35 +114,16 @@ def test_calibration_error_known_value() -> None:
 def test_tensors_give_the_numbers_of_arrays(dtype: torch.dtype) -> None:
     logits, labels, domains = make(3)
     tensor = torch.tensor(logits).to(dtype)
-    names = [f"c{k}" for k in range(CLASSES)]
-    sites = ["a", "b", "c"]
-    ours = metrics.evaluate_predictions(
-        tensor, torch.tensor(labels), torch.tensor(domains), classes=names, domain_names=sites
-    )
-    rounded = tensor.double().numpy()
-    assert ours == metrics.evaluate_predictions(rounded, labels, domains, classes=names, domain_names=sites)
+    ours = evaluate(tensor, torch.tensor(labels), torch.tensor(domains))
+    assert ours == evaluate(tensor.double().numpy(), labels, domains)
 
 
-def test_evaluation_equals_the_single_metrics_and_is_json() -> None:
+def test_an_evaluation_is_json() -> None:
     logits, labels, domains = make(5, absent=1)
     domains[domains == 1] = 2  # domain "b" has no sample
-    names, sites = [f"c{k}" for k in range(CLASSES)], ["a", "b", "c"]
-    shots = ["many", "few", "many", "many", "many", "many"]
-    result = metrics.evaluate_predictions(logits, labels, domains, classes=names, domain_names=sites, shots=shots)
-    assert result.n == len(labels)
-    assert result.accuracy == metrics.accuracy(logits, labels)
-    assert result.macro_f1 == metrics.macro_f1(logits, labels)
-    assert result.nll == metrics.negative_log_likelihood(logits, labels)
+    result = evaluate(logits, labels, domains, shots=["many", "few", "many", "many", "many", "many"])
     assert result.ece == metrics.expected_calibration_error(logits, labels)
-    assert result.margin == pytest.approx(metrics.margins(logits, labels).mean())
-    assert result.per_class["c1"] is None
-    assert result.few is None
-    assert result.medium is None
-    assert result.many == pytest.approx(np.nanmean(metrics.per_class_accuracy(logits, labels)))
-    assert result.per_domain["b"] is None
-    assert result.worst_domain == metrics.worst_domain_accuracy(logits, labels, domains)
-    assert result.worst_domain_name is not None
-    assert result.per_domain[result.worst_domain_name] == result.worst_domain
+    assert result.per_class["c1"] is result.few is result.medium is result.per_domain["b"] is None
     text = json.dumps(result.to_dict(), allow_nan=False)
     assert metrics.Evaluation.from_dict(json.loads(text)) == result
 
@@ -167,23 +159,23 @@ def test_the_complaint_counts_rows_of_all_chunks(monkeypatch: pytest.MonkeyPatch
     logits[[17, 150], 3] = np.nan
     monkeypatch.setattr(scores_module, "_CHUNK", 16)
     with pytest.raises(LongshiftError, match=r"^2 .*row 17"):
-        metrics.accuracy(logits, labels)
+        metrics.margins(logits, labels)
 
 
 def test_wrong_shapes_and_labels_are_refused() -> None:
     logits, labels, domains = make(2)
     with pytest.raises(LongshiftError, match="200 labels"):
-        metrics.accuracy(logits, labels[:-1])
+        metrics.margins(logits, labels[:-1])
     with pytest.raises(LongshiftError, match=r"0\.\.5"):
-        metrics.accuracy(logits, labels + 1)
+        metrics.margins(logits, labels + 1)
     with pytest.raises(LongshiftError, match="shape"):
-        metrics.accuracy(logits[:0], labels[:0])
+        metrics.margins(logits[:0], labels[:0])
     with pytest.raises(LongshiftError, match="5 classes"):
         metrics.evaluate_predictions(logits, labels, None, classes=["x"] * 5)
     with pytest.raises(LongshiftError, match="domains"):
         metrics.evaluate_predictions(logits, labels, domains, classes=["x"] * 6, domain_names=["a", "b"])
     with pytest.raises(LongshiftError, match="shot"):
-        metrics.shot_accuracy(logits, labels, ["few"])
+        evaluate(logits, labels, domains, shots=["few"])
 
 
 def test_all_predictions_equal() -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from longshift.array_types import FloatArray
+import numpy as np
+
+from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.metrics.classification import (
-    count_pairs,
-    f1_mean,
-    group_means,
-    mean_class_accuracy,
-    recalls,
-    shot_means,
-)
 from longshift.metrics.probabilistic import calibration_error
 from longshift.metrics.scores import Array, indices, score_samples
+from longshift.settings import SHOTS
 
 
 @dataclass(frozen=True)
@@ -149,6 +144,66 @@ def evaluate_predictions(
         confusion=tuple(tuple(int(v) for v in row) for row in confusion),
         nll_per_domain=nll_per_domain,
     )
+
+
+def mean_class_accuracy(values: Iterable[float | None]) -> float:
+    """Compute the balanced accuracy from class accuracies.
+
+    Args:
+        values: Accuracy of each class; None for a class without samples, which does not count.
+
+    Returns:
+        The mean.
+
+    Example:
+        >>> mean_class_accuracy([1.0, 0.5, None])
+        0.75
+    """
+    present = [value for value in values if value is not None]
+    # Rounded, so that the order of summation does not decide ties between steps.
+    return round(sum(present) / len(present), 12)
+
+
+def count_pairs(labels: IntArray, predicted: IntArray, classes: int) -> IntArray:
+    """Compute the confusion matrix of predicted classes."""
+    flat = np.bincount(labels * classes + predicted, minlength=classes * classes)
+    return flat.reshape(classes, classes).astype(np.int64)
+
+
+def recalls(confusion: IntArray) -> FloatArray:
+    """Divide the diagonal by the row sums; NaN for an empty row."""
+    rows = confusion.sum(axis=1).astype(np.float64)
+    result = np.full(len(rows), np.nan)
+    np.divide(confusion.diagonal(), rows, out=result, where=rows > 0)
+    return result
+
+
+def f1_mean(confusion: IntArray) -> float:
+    """Compute macro-F1 from a confusion matrix."""
+    hits = confusion.diagonal().astype(np.float64)
+    seen = (confusion.sum(axis=0) + confusion.sum(axis=1)).astype(np.float64)
+    return float((2 * hits[seen > 0] / seen[seen > 0]).mean())
+
+
+def shot_means(per_class: FloatArray, shots: Sequence[str | None]) -> dict[str, float]:
+    """Compute the mean class accuracy of many, medium and few, ignoring NaN."""
+    if len(shots) != len(per_class):
+        raise LongshiftError(f"expected a shot group for each of {len(per_class)} classes, got {len(shots)}")
+    result: dict[str, float] = {}
+    for shot in SHOTS:
+        values = per_class[np.array([s == shot for s in shots], dtype=bool)]
+        values = values[~np.isnan(values)]
+        result[shot] = float(values.mean()) if len(values) else float("nan")
+    return result
+
+
+def group_means(values: Array, groups: IntArray, count: int) -> FloatArray:
+    """Compute the mean of the values of each group 0..count-1; NaN for an empty group."""
+    sizes = np.bincount(groups, minlength=count).astype(np.float64)
+    sums = np.bincount(groups, weights=np.asarray(values, dtype=np.float64), minlength=count)
+    result = np.full(count, np.nan)
+    np.divide(sums, sizes, out=result, where=sizes > 0)
+    return result
 
 
 def _or_none(value: float) -> float | None:

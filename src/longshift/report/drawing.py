@@ -106,7 +106,8 @@ PAGE_COLORS = {color.lower(): f"var(--c{index})" for index, color in enumerate(P
 }  # fmt: skip
 MORE_FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans",
-    "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Noto Sans Devanagari", "Nirmala UI", "Arial Unicode MS",
+    "Apple SD Gothic Neo", "Microsoft YaHei", "Yu Gothic", "Malgun Gothic", "Noto Sans Devanagari", "Nirmala UI",
+    "Arial Unicode MS",
 )  # fmt: skip
 DRAWN = ("path", "use", "text", "image")
 _T = TypeVar("_T")
