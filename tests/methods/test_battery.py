@@ -16,7 +16,7 @@ from longshift.methods.config import HyperParameter
 from longshift.rng import HostDraws
 from tests.methods.tiny import Tiny
 
-ALL = list(all_methods())
+ALL = [name for name, cls in all_methods().items() if cls.by_steps]
 every_method = pytest.mark.parametrize("name", ALL)
 
 

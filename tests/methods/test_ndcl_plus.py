@@ -106,7 +106,7 @@ def test_all_means_methods_and_a_preset_is_named(tmp_path: Path) -> None:
     assert set(everything) == set(methods_without_presets())
     beside = small_plan(tmp_path / "both", methods=["all", "ndcl_plus"], trials=1, draws=1)
     assert {job.method for job in beside.jobs} == {*everything, "ndcl_plus"}
-    assert set(all_methods()) - set(methods_without_presets()) == {"ndcl_plus"}
+    assert set(all_methods()) - set(methods_without_presets()) == {"logistic", "ndcl_plus"}
 
 
 @pytest.mark.parametrize("spelled", ["NDCL_Plus", "NDCL-plus", "ndcl_plus"])

@@ -26,6 +26,13 @@ from .config import (
     uniform as uniform,
     unused as unused,
 )
+from .logistic import (
+    LinearHead as LinearHead,
+    cell_weights as cell_weights,
+    choose_strength as choose_strength,
+    fit_logistic as fit_logistic,
+    thin_cells as thin_cells,
+)
 from .registry import (
     all_methods as all_methods,
     create_method as create_method,

@@ -165,6 +165,8 @@ class Method(nn.Module):
     info: ClassVar[MethodInfo]
     # False for a method whose steps must read tensors on the host, and so cannot be captured.
     capturable: ClassVar[bool] = True
+    # False for a method that is solved at its first step and trains only the classifier.
+    by_steps: ClassVar[bool] = True
     # Mistakes in the published code and how this method handles them, one or two sentences each.
     repairs: ClassVar[tuple[str, ...]] = ()
 

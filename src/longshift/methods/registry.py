@@ -126,8 +126,8 @@ def method_infos() -> list[MethodInfo]:
 
 
 def methods_without_presets() -> dict[str, type[Method]]:
-    """The methods that "all" stands for in a comparison; a preset takes part only when it is named."""
-    return {name: cls for name, cls in all_methods().items() if not cls.info.preset_of}
+    """The methods that "all" stands for in a comparison; presets and methods without steps only when they are named."""
+    return {name: cls for name, cls in all_methods().items() if cls.by_steps and not cls.info.preset_of}
 
 
 def get_method(name: str) -> type[Method]:

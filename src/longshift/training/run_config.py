@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_serializer, field_validator
 from pydantic.dataclasses import dataclass as checked_dataclass
 from pydantic_core import PydanticCustomError
 
@@ -85,7 +85,7 @@ class RunConfig(BaseModel):
     """Start from the weights in a .safetensors file."""
     trainable: Literal["all", "head"] = Field(default="all", json_schema_extra=_MODEL)
     """all: train the whole network; head: compute the features of all images once and train a head on them."""
-    head: Literal["mlp", "linear"] = Field(default="mlp", json_schema_extra=_MODEL)
+    head: Literal["mlp", "linear"] = Field(default="mlp", validate_default=True, json_schema_extra=_MODEL)
     """Head on features or vectors: mlp (a hidden layer of 256 units) or linear."""
     views: int = Field(default=1, ge=1, le=8, json_schema_extra=_MODEL)
     """Versions of each image that a head is trained on: the image itself and views - 1 augmented or styled copies."""
@@ -97,7 +97,7 @@ class RunConfig(BaseModel):
     """Augmentation of training images: domainbed, a plugin's, or off; auto: off for small images."""
     sampling: Literal["domain", "pooled"] = Field(default="domain", json_schema_extra=_TRAINING)
     """domain: the same number of samples from each source; pooled: treat all sources as one domain."""
-    steps: int = Field(default=PROTOCOL_STEPS, ge=1, json_schema_extra=_TRAINING)
+    steps: int = Field(default=PROTOCOL_STEPS, ge=1, validate_default=True, json_schema_extra=_TRAINING)
     """Training steps."""
     schedules: Literal["given", "scaled"] = Field(default="given", json_schema_extra=_TRAINING)
     """scaled: shorten the method's schedules in proportion to the steps (published for 5,000)."""
@@ -152,6 +152,19 @@ class RunConfig(BaseModel):
             return get_method(value).info.name
         except LongshiftError:
             return value  # `read_keys` reports it with all other mistakes
+
+    @field_validator("head", "steps")
+    @classmethod
+    def _of_a_method_without_steps(cls, value: str | int, info: ValidationInfo) -> str | int:
+        """Logistic regression has a linear head and is solved at the first step."""
+        from longshift.data import holds_vectors
+        from longshift.methods import all_methods
+
+        method = all_methods().get(info.data.get("method", ""))
+        if method is None or method.by_steps:
+            return value
+        on_features = info.data.get("trainable") == "head" or holds_vectors(info.data.get("data", ""))
+        return 1 if info.field_name == "steps" else "linear" if on_features else value
 
     @property
     def vectors(self) -> bool:
