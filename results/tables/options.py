@@ -14,7 +14,7 @@ ROWS = ("bsoftmax", n.UNSTYLED, *(f"NDCL, {change}" for change in CHANGES))
 
 
 def table() -> str:
-    """Points over NDCL as published with 95 % intervals, 12 pairs; validation decides, the target is shown."""
+    """Points over NDCL with 95 % intervals, 12 pairs; validation decides, the target is shown."""
     rows = []
     for name in ROWS:
         cells = [
@@ -24,4 +24,4 @@ def table() -> str:
         ]
         rows.append([method_title(name).removeprefix("NDCL, "), *cells])
     heads = [f"{series}: {part}" for series in ("fine-tuned", "frozen") for part in ("validation", "target")]
-    return n.markdown(["minus NDCL as published", *heads], rows)
+    return n.markdown(["minus NDCL", *heads], rows)
