@@ -145,7 +145,9 @@ def other_value(info: HyperParameter, value: Any) -> Any:
     """Another accepted value of a number."""
     if isinstance(value, int):
         return value + 1 if value // 2 < (info.at_least or 0) or not value else value // 2
-    return value / 2 if value else 0.1
+    if not value:
+        return 0.1
+    return value / 2 if value / 2 >= (info.at_least or 0) else value * 2
 
 
 @pytest.mark.slow
