@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 
 from longshift.errors import LongshiftError
-from longshift.io import _sync, is_locked, lock_folder, locked, replacing, replacing_folder, try_lock, write_text
+from longshift.io import is_locked, lock_folder, locked, replacing, replacing_folder, try_lock, write_text
 
 HOLD = """
 import sys
@@ -185,25 +185,6 @@ def test_a_folder_is_on_the_disk_before_it_gets_its_name(tmp_path: Path, monkeyp
     }  # fmt: skip
     assert synced[-1] == tmp_path
     assert (tmp_path / "out" / "part" / "file").read_text() == "x"
-
-
-def test_windows_gets_a_handle_that_may_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There, `os.fsync` refuses a handle that may only read, and folders cannot be opened at all."""
-    asked: list[tuple[Path, int]] = []
-    file = tmp_path / "file"
-    file.write_text("x")
-
-    def opened(path: Path, flags: int) -> int:
-        asked.append((path, flags))
-        return os.dup(1)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "name", "nt")
-        patch.setattr(os, "open", opened)
-        patch.setattr(os, "fsync", lambda handle: None)
-        _sync(file)
-        _sync(tmp_path)
-    assert asked == [(file, os.O_RDWR)]
 
 
 @pytest.mark.parametrize("write", [replacing, replacing_folder])

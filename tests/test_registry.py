@@ -172,14 +172,3 @@ def test_the_documented_entry_point_is_found_and_a_broken_one_skipped(
         load_plugins()
     assert get_method("Tilted").info.name == "tilted"
     sys.modules.pop("my_lab")
-
-
-@pytest.mark.parametrize("name", ["evil.py:Method", "evil.py"])
-def test_a_name_that_looks_like_a_file_loads_nothing(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("evil.py").write_text("open('fired', 'w')")
-    with pytest.raises(UsageError, match="method"):
-        get_method(name)
-    assert not Path("fired").exists()

@@ -71,7 +71,7 @@ def test_the_wheel_has_the_data_of_the_package_and_no_tests(wheel: Path) -> None
 def test_the_installed_wheel_trains(environment: Path, tmp_path: Path) -> None:
     where = _run(environment / "python", "-c", "import longshift; print(longshift.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(environment.parent)
-    options = (
+    options = [
         "--data",
         "pacs-features",
         "--target",
@@ -83,6 +83,6 @@ def test_the_installed_wheel_trains(environment: Path, tmp_path: Path) -> None:
         "--out",
         "run",
         "-q",
-    )
+    ]
     _run(environment / "longshift", "train", *options, cwd=tmp_path)
     assert (tmp_path / "run" / "result.json").exists()

@@ -16,10 +16,8 @@ from safetensors.torch import load_file, save_file
 
 from longshift.data import load_dataset
 from longshift.nn import make_backbone
-from longshift.sweep import collect, drop_machine_columns
 from tests.commands import Command
 from tests.faults.tools import FIT, full_disk_at_write, killed_at_write, leftovers, outcome, tiny_sites
-from tests.sweep.small import write_sweep
 
 pytestmark = pytest.mark.slow
 
@@ -62,10 +60,6 @@ VERBS = {
         ("adapt", "fit", "labels.csv", "--out", "adapted", "--device", "cpu", "-q"),
         lambda: weights("adapted/model.safetensors"),
     ),
-    "sweep run": Verb(
-        ("sweep", "run", "sweep", "--workers", "1", "--device", "cpu", "-q"),
-        lambda: drop_machine_columns(collect(Path("sweep"))).to_csv(),
-    ),
     "reproduce": Verb(
         ("reproduce", "totalheavytail", *QUICK, "--out", "paper", "--workers", "1", "-q"),
         lambda: {file.name: file.read_text() for file in sorted(Path("paper").glob("*.csv"))},
@@ -75,7 +69,7 @@ VERBS = {
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the verbs work on: images of two sites, a fit of them, labels, weights and a sweep."""
+    """What the verbs work on: images of two sites, a fit of them, labels and weights."""
     root = tmp_path_factory.mktemp("stage")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
@@ -85,7 +79,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert outcome("fit", "sites", *FIT, "--out", "fit") is None
         lines = [f"{path},{path.parts[-2]}" for path in sorted(Path("sites").rglob("*.png"))]
         Path("labels.csv").write_text("\n".join(["path,label", *lines]))
-        write_sweep(root / "sweep")
     return root
 
 
@@ -120,7 +113,6 @@ def expected(stage: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[
         ("fit", "result.json", 2),
         ("embed", "v.npz", 1),
         ("adapt", "model.json", 1),
-        ("sweep run", "result.json", 2),
         ("reproduce", "result.json", 2),
     ],
 )
@@ -158,7 +150,7 @@ def test_a_full_disk_loses_nothing(
     assert verb.made() == expected(name)
 
 
-@pytest.mark.parametrize("name", ["train", "fit", "embed", "sweep run"])
+@pytest.mark.parametrize("name", ["train", "fit", "embed"])
 def test_two_at_once_do_not_mix(name: str, here: Path, expected: Callable[[str], Any]) -> None:
     """Each succeeds, or is refused with exit code 1."""
     pair = [Command(*VERBS[name].words) for _ in range(2)]

@@ -82,29 +82,23 @@ def load_weights(path: Path, module: nn.Module, prefix: str = "", expected: str 
     `expected` is the hash of the weights that the model's description names.
     """
     require_weights(path)
-    weights = _read_weights(path, expected)
-    try:
-        module.load_state_dict({k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)})
-    except RuntimeError as error:
-        raise LongshiftError(f"{path} does not fit the run's network: {error}") from error
-
-
-def _read_weights(path: Path, named: str) -> dict[str, Tensor]:
-    """The tensors of a file, which must match the hash in its header: a flipped bit would be a wrong number."""
     again = "Copy it again, or train the run again in another folder."
     try:
         require_regular(path)
         with safe_open(path, framework="pt") as file:
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-            expected = (file.metadata() or {}).get(DIGEST)
+            own = (file.metadata() or {}).get(DIGEST)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise LongshiftError(f"{path} is damaged: {error}. {again}") from error
     found = digest(weights)
-    if expected is not None and expected != found:
+    if own not in (None, found):  # a flipped bit would be a wrong number
         raise LongshiftError(f"{path} is damaged: its weights are not those that were saved. {again}")
-    if named and named != found:
+    if expected not in ("", found):
         raise LongshiftError(f"{path} has the weights of another model than the model.json next to it. {again}")
-    return weights
+    try:
+        module.load_state_dict({k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)})
+    except RuntimeError as error:
+        raise LongshiftError(f"{path} does not fit the run's network: {error}") from error
 
 
 def save_resume(path: Path, state: dict[str, Any]) -> None:

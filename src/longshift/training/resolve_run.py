@@ -103,7 +103,13 @@ class OpenDataset:
         config, setting = asked, None
         try:
             if not wrong & {"benchmark", "ratio"}:
-                config = self._with_version(self._with_benchmark(config))
+                if config.benchmark or config.ratio is None:  # counts of a stated ratio are not the published ones
+                    config = config.model_copy(update={"benchmark": self.recognized_as(config.benchmark)})
+                if config.data_version or not config.benchmark:  # its files are hashed only if a version is stated
+                    what = f"{self.data} is not the expected version of the data"
+                    require_version(config.data_version, self.version, what, self.cache)
+                # The version is a part of the run unless a benchmark names the data.
+                config = config.model_copy(update={"data_version": "" if config.benchmark else self.version})
             if "target" not in wrong:
                 target = find_target(self.manifest, config.target, config.benchmark)
                 config = config.model_copy(update={"target": target})
@@ -124,19 +130,6 @@ class OpenDataset:
         if mistakes or failures:
             _fail([text for texts in mistakes.values() for text in texts], failures, source)
         return ResolvedRun(config, self.manifest, setting)
-
-    def _with_benchmark(self, config: RunConfig) -> RunConfig:
-        """The benchmark named, unless a ratio is stated: counts of a stated ratio are not the published ones."""
-        if config.benchmark is None and config.ratio is not None:
-            return config
-        return config.model_copy(update={"benchmark": self.recognized_as(config.benchmark)})
-
-    def _with_version(self, config: RunConfig) -> RunConfig:
-        """The version of the data, which is a part of the run unless a benchmark names them."""
-        if config.data_version or not config.benchmark:  # a benchmark's files are hashed only if a version is stated
-            what = f"{self.data} is not the expected version of the data"
-            require_version(config.data_version, self.version, what, self.cache)
-        return config.model_copy(update={"data_version": "" if config.benchmark else self.version})
 
     def _with_size(self, config: RunConfig) -> RunConfig:
         """The image size, where none is stated and the images are smaller than the protocol's.

@@ -23,14 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from longshift.data import what_changed
 from longshift.errors import LongshiftError
-from longshift.io import (
-    FileIn,
-    read_json,
-    replacing,
-    require_regular,
-    write_json,
-    write_text,
-)
+from longshift.io import FileIn, read_json, replacing, require_regular, write_json, write_text
 
 if TYPE_CHECKING:  # reading results must not wait for torch
     import numpy.typing as npt
@@ -128,7 +121,6 @@ def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) ->
     """The parts of a result that are known before anything is measured; the trainer adds the rest."""
     return {
         "schema": RUN_SCHEMA,
-        "status": "done",
         "fingerprint": config.fingerprint(),
         "run": config.model_dump(),
         "hparams": dict(hparams),
@@ -141,11 +133,6 @@ def new_result(config: RunConfig, hparams: Mapping[str, Value], split: Split) ->
             "shots": list(split.shots),
             "counts": split.counts.tolist(),
         },
-        "steps_done": 0,
-        "diverged_at": None,
-        "last": None,
-        "selected": None,
-        "averaged": None,
     }
 
 
