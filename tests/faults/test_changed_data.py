@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -71,10 +70,9 @@ def test_a_report_refuses_two_versions(data: Path, tmp_path: Path) -> None:
     assert outcome(*TRAIN, "--data", data, "--method", "erm", "--out", runs / "a") is None
     to_noise(data)
     assert outcome(*TRAIN, "--data", data, "--method", "reweight", "--out", runs / "b") is None
-    advised = re.search(r"--data-version (\w+)", str(outcome("report", runs)))
-    assert advised is not None
-    assert printed("report", runs, "--data-version", advised[1])["runs"] == 1
-    assert outcome("report", runs, "--data-version", "nothing") is not None
+    refused = str(outcome("report", runs))
+    assert "erm" in refused
+    assert "reweight" in refused
 
 
 def test_a_run_is_neither_resumed_nor_evaluated_on_other_data(data: Path, tmp_path: Path) -> None:

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from longshift.errors import LongshiftError
-from longshift.report.kinds import build_tables
 from longshift.report.run_lengths import curve_groups, still_rising
-from longshift.report.sections import length_section
+from longshift.report.sections import length_sections
 from longshift.sweep import as_frame
 from tests.report.fake import row
 
@@ -37,42 +35,26 @@ def runs(curves: Mapping[tuple[str, int], tuple[float, ...]] = CURVES, setting: 
     return frame.assign(validation_curve=texts)
 
 
-def numbers(frame: pd.DataFrame) -> dict[str, tuple[float | None, float | None]]:
-    """Value and error of each column of the only row."""
-    (table,) = build_tables(frame, ["length"])
-    (found,) = table.rows
-    return {c.key["measure"]: (cell.value, cell.stderr) for c, cell in zip(table.columns, found.cells, strict=True)}
+def test_gains_of_the_last_third() -> None:
+    (group,) = curve_groups(runs())
+    values = np.array(list(CURVES.values()))
+    np.testing.assert_allclose(group.accuracy, values)
+    np.testing.assert_allclose(group.last_gains(), values[:, 2] - values[:, 1])
 
 
-def test_means_gains_and_their_errors() -> None:
-    found, values = numbers(runs()), np.array(list(CURVES.values()))
-    for measure, own in (
-        ("one_third", values[:, 0]), ("two_thirds", values[:, 1]), ("end", values[:, 2]),
-        ("middle_gain", values[:, 1] - values[:, 0]), ("last_gain", values[:, 2] - values[:, 1]),
-    ):  # fmt: skip
-        assert found[measure] == pytest.approx((100 * own.mean(), 100 * own.std() / 2))
-    assert (found["runs"], found["steps"]) == ((4, None), (300, None))
-    assert found["chosen_late"] == (75, None)  # three of four chose step 300
-
-
-def test_a_step_that_some_runs_lack_is_not_averaged() -> None:
+def test_a_step_that_some_runs_lack_does_not_count() -> None:
     frame = runs()
     frame.loc[0, "validation_curve"] = "[[150, 0.5], [200, 0.6], [300, 0.7]]"
     (group,) = curve_groups(frame)
     assert group.steps == [200, 300]
-    found = numbers(frame)
-    assert found["one_third"] == (None, None)
-    assert found["last_gain"][0] is not None
 
 
-@pytest.mark.parametrize(
-    ("length", "thirds"), [(300, [100, 200, 300]), (299, [0, 100, 200]), (450, [100, 300, 300]), (90, [0, 0, 0])]
-)
-def test_thirds_end_at_the_last_evaluation_inside_them(length: int, thirds: list[int]) -> None:
+@pytest.mark.parametrize(("length", "gain"), [(300, 0.1), (299, 0.1), (450, None), (90, None)])
+def test_thirds_end_at_the_last_evaluation_inside_them(length: int, gain: float | None) -> None:
     frame = runs({("erm", 0): (0.1, 0.2, 0.3)}).assign(steps=length)
     frame["validation_curve"] = "[[0, 0.0], [100, 0.1], [200, 0.2], [300, 0.3]]"
     (group,) = curve_groups(frame)
-    assert [group.steps[at] for k in (1, 2, 3) if (at := group.third(k)) is not None] == thirds
+    assert group.last_gains().tolist() == ([] if gain is None else [pytest.approx(gain)])
 
 
 def test_runs_of_other_lengths_settings_and_datasets_stand_apart() -> None:
@@ -90,9 +72,8 @@ def test_a_run_counts_once_and_only_if_it_finished() -> None:
     shared = frame.loc[(frame["method"] == "ndcl") & (frame["trial"] == 0), "fingerprint"].iloc[0]
     frame.loc[frame["method"] == "ndcl_same", "fingerprint"] = shared
     frame = pd.concat([frame, runs().assign(method="erm+ema"), runs().assign(status="diverged")], ignore_index=True)
-    values = np.array([*CURVES.values(), (0.1, 0.2, 0.3)])
-    found = numbers(frame)
-    assert (found["runs"][0], found["end"][0]) == pytest.approx((5, 100 * values[:, 2].mean()))
+    (group,) = curve_groups(frame)
+    np.testing.assert_allclose(group.accuracy, [*CURVES.values(), (0.1, 0.2, 0.3)])
 
 
 def test_runs_that_still_rise_are_found_with_their_settings() -> None:
@@ -106,14 +87,9 @@ def test_runs_that_still_rise_are_found_with_their_settings() -> None:
     assert (found.gain, some.gain) == pytest.approx((0.045, 0.045))
 
 
-def test_no_curves_give_no_table() -> None:
-    frame = runs()
-    for without in (frame.drop(columns="validation_curve"), frame.assign(validation_curve="")):
-        with pytest.raises(LongshiftError, match="length"):
-            build_tables(without, ["length"])
-
-
 def test_the_figure_has_a_line_a_setting() -> None:
     frame = pd.concat([runs(), runs(setting="TotalHeavyTail")], ignore_index=True)
-    section = length_section(build_tables(frame, ["length"]), frame)
+    (section,) = length_sections(frame)
     assert section.body.count("fill-opacity:0.13") == 2  # a band for each line
+    for without in (frame.drop(columns="validation_curve"), frame.assign(validation_curve="")):
+        assert length_sections(without) == []

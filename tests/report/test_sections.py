@@ -128,7 +128,7 @@ def test_the_words_of_the_page(tmp_path: Path) -> None:
     made[4] = row("bsoftmax", 0, target="ink", status="failed")
     runs = as_frame(made).assign(validation_curve="[[100, 0.5], [200, 0.75], [300, 0.8]]")
     given = ReportRuns(runs, against="erm")
-    kinds = ["average", "paired", "target", "worst", "cost", "theory", "length"]
+    kinds = ["average", "paired", "target", "worst", "cost", "theory"]
     page = report_page(given, build_tables(given, kinds), tmp_path / "page.html", command="longshift report runs.csv")
     text = re.sub(r"Made by longshift \S+", "Made by longshift", words_of(render_page(page)))
     check_golden("report-page.txt", text + "\n")

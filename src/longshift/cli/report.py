@@ -61,10 +61,6 @@ def report(
     data: Annotated[
         str | None, typer.Option(help="Read the images of --html from here, if they moved since training.")
     ] = None,
-    data_version: Annotated[
-        str,
-        typer.Option(help="Leave out runs on other versions of the data (first characters of data_version)."),
-    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Make tables and a page from finished runs.
@@ -117,7 +113,7 @@ def report(
         refuse_overwrite(file, paths)
     for path in paths:
         _check_path(path)
-    frame = filter_runs(join_runs([collect(path, missing=True) for path in paths]), setting or (), draws, data_version)
+    frame = filter_runs(join_runs([collect(path, missing=True) for path in paths]), setting or (), draws)
     for dataset, versions in mixed_versions(frame).items():
         text = words("mixed_versions", dataset=dataset, versions=versions)
         caution(f"warning: {text} Compare their numbers with care.")

@@ -14,7 +14,6 @@ import pandas as pd
 from longshift.analysis import generalization_bound
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.registry import Registry
-from longshift.report.run_lengths import length_tables
 from longshift.report.runs import KEEP_PREDICTIONS, MissingRuns, domain_predictions, find_missing, read_records
 from longshift.report.table import Cell, Column, Table, TableRow, float_or_none, method_rows, slug, with_places
 from longshift.report.theory import theory_tables
@@ -386,9 +385,6 @@ register_table(
     intro="The theory bounds the risk on an unseen domain by terms that decrease with the margin and increase with the "
     "posterior discrepancy: the Jensen-Shannon divergence between the mean predictions for a class in two domains.",
 )(lambda runs: theory_tables(runs.chosen))  # fmt: skip
-register_table(
-    "length", "validation accuracy during training: were the runs long enough?", title="Run length",
-)(lambda runs: length_tables(runs.frame))  # fmt: skip
 register_table(
     "bound", "terms of the generalization bound, for runs with kept predictions", title="Generalization bound",
     default=False,

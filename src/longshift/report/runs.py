@@ -25,13 +25,8 @@ UNKNOWN = "no such run"
 COLUMNS = ("dataset", "setting", "target", "method", "trial", "draw", "status", "fingerprint")  # of missing runs
 
 
-def filter_runs(
-    frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None, version: str = ""
-) -> pd.DataFrame:
-    """Return the runs of these settings and of the first `draws` draws (1: only the defaults); by default of all.
-
-    `version` leaves out runs on other versions of the data, by its first characters; runs without one stay.
-    """
+def filter_runs(frame: pd.DataFrame, settings: Sequence[str] = (), draws: int | None = None) -> pd.DataFrame:
+    """Return the runs of these settings and of the first `draws` draws (1: only the defaults); by default of all."""
     if draws is not None:
         frame = frame[frame["draw"] < draws]
     if settings:
@@ -40,12 +35,6 @@ def filter_runs(
             if setting not in known:
                 raise UsageError(f"--setting: {unknown_name('setting', setting, known)}")
         frame = frame[frame["setting"].isin(list(settings))]
-    if version:
-        versions = frame["data_version"]
-        frame = frame[(versions == "") | versions.str.startswith(version)]
-        if not frame["data_version"].str.len().any():
-            listed = ", ".join(sorted({short_version(name) for name in versions if name})) or "none"
-            raise UsageError(f"--data-version: expected one of {listed}, got {version!r}")
     return frame.reset_index(drop=True)
 
 
@@ -65,8 +54,8 @@ def mixed_versions(frame: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
         versions = {short_version(str(name)): sorted(methods) for name, methods in by_version.items()}
         if not (rows["benchmark"] != "").all():
             raise LongshiftError(
-                f"{words('mixed_versions', dataset=dataset, versions=versions)} Their numbers cannot be compared. "
-                f"Report on one (--data-version {next(iter(versions))}), or run all methods on one version."
+                f"{words('mixed_versions', dataset=dataset, versions=versions)} Their numbers cannot be compared: "
+                "run all methods on one version."
             )
         found[str(dataset)] = versions
     return found

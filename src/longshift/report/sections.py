@@ -19,7 +19,6 @@ from longshift.report.figures import (
     rank_diagram,
     split_bars,
 )
-from longshift.report.formats import table_html
 from longshift.report.html_page import (
     Page,
     Section,
@@ -92,11 +91,10 @@ def report_page(
     sections = []
     for kind, (title, intro) in titles.items():
         own = [table for table in tables if table.kind == kind]
-        if own and kind == "length":
-            sections.append(length_section(own, frame))
-        elif own:
+        if own:
             sections.append(table_section(title, own, intro, kind))
     sections.insert(1, rank_section(ranking))
+    sections += length_sections(frame)
     pairs = order_places(frame)
     for dataset, setting in pairs:
         here = [r for r in records if (r.dataset, r.setting) == (dataset, setting)]
@@ -197,13 +195,13 @@ def validation_section(records: Mapping[str, Sequence[Record]], name: str = "") 
     return Section("Along training", figure(drawing, words("validation_caption")), name=name)
 
 
-def length_section(tables: Sequence[Table], runs: pd.DataFrame) -> Section:
-    """The curves of all settings and the table of kind "length"."""
+def length_sections(runs: pd.DataFrame) -> list[Section]:
+    """The curves of validation accuracy of all settings; nothing for runs without."""
     groups = curve_groups(runs)
     caption = words("length_figure_caption", runs=sum(len(g.accuracy) for g in groups))
     lines = [_mean_line(g.title, dict(zip(g.steps, g.accuracy.T.tolist(), strict=True))) for g in groups]
-    chart = figure(line_chart(lines, "step", "validation accuracy"), caption)
-    return Section("Run length", join_html(chart, *map(table_html, tables)), words("length_intro"), "length")
+    body = figure(line_chart(lines, "step", "validation accuracy"), caption)
+    return [Section("Run length", body, words("length_intro"), "length")] if groups else []
 
 
 def rank_section(ranking: Ranking) -> Section:
