@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def test_a_table_and_vectors_have_a_group_column(tmp_path: Path) -> None:
     text = "path,label,domain,Group\nb.png,dog,n,p2\na.png,cat,n,p1\nc.png,dog,n,\n"
     (tmp_path / "t.csv").write_text(text)
     assert load_dataset(tmp_path / "t.csv").groups == ("p1", "p2", "")
-    arrays = {"x": np.eye(3), "label": ["cat", "dog", "dog"], "domain": ["n"] * 3}
+    arrays: dict[str, Any] = {"x": np.eye(3), "label": ["cat", "dog", "dog"], "domain": ["n"] * 3}
     np.savez(tmp_path / "v.npz", **arrays, group=["p1", "p2", ""])
     assert load_dataset(tmp_path / "v.npz").groups == ("p1", "p2", "")
     np.savez(tmp_path / "plain.npz", **arrays)

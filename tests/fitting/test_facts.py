@@ -27,7 +27,7 @@ from tests.golden import check_golden
 
 
 def score(site: str, accuracy: float, balanced: float, confusion: list[list[int]] | None = None) -> SiteScore:
-    return SiteScore(site, 50, accuracy, balanced, None, {}, tuple(map(tuple, confusion or [[1]])))
+    return SiteScore(site, 50, accuracy, balanced, accuracy, {}, tuple(map(tuple, confusion or [[1]])))
 
 
 def test_what_the_terminal_says() -> None:

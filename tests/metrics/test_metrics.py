@@ -61,6 +61,10 @@ def test_against_scikit_learn(seed: int, absent: int | None) -> None:
     }  # fmt: skip
     assert found.per_domain == pytest.approx(by_domain)
     assert (found.worst_domain_name, found.worst_domain) == min(by_domain.items(), key=lambda item: item[1])
+    # With weights that give each cell (domain and class) the same sum.
+    cells = list(zip(domains.tolist(), labels.tolist(), strict=True))
+    weighted = sk.accuracy_score(labels, predicted, sample_weight=[1 / cells.count(cell) for cell in cells])
+    assert evaluate(logits, labels, domains, by_cell=True).accuracy == pytest.approx(weighted, abs=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -37,7 +37,9 @@ def test_files(kind: str, tmp_path: Path) -> None:
     for given in (path, str(path)):
         setting = setting_for(manifest, given, "d1")
         assert setting.counts == {"d0": COUNTS["d0"], "d2": COUNTS["d2"]}
-        expected = ("ours", 2, 5, 3) if kind == "json with options" else ("mine", 5, 3.5, 3.5)
+        expected: tuple[str, float, float, float] = (
+            ("ours", 2, 5, 3) if kind == "json with options" else ("mine", 5, 3.5, 3.5)
+        )
         assert (setting.name, setting.validation, setting.many, setting.few) == expected
         assert setting_for(manifest, given, "d1", validation=4).validation == 4
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from longshift.cli.split import print_recipe
 from longshift.data import benchmarks, find_copies, load_dataset
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import ConfigError, LongshiftError, UsageError
@@ -20,14 +19,13 @@ from longshift.settings import (
     Natural,
     Setting,
     Split,
-    copies_to_keep_together,
     explicit_setting,
     load_split,
     make_split,
     published,
     read_recipe,
+    samples_kept_together,
     save_split,
-    usable_counts,
 )
 from longshift.settings.lookup import setting_for
 from longshift.settings.split import PARTS, shuffled
@@ -307,30 +305,6 @@ class TestLoading:
         }
 
 
-@settings(deadline=None, max_examples=60)
-@given(sizes=st.lists(st.integers(1, 4), min_size=4, max_size=12), seed=st.integers(0, 5), validation=st.integers(1, 4))
-def test_copies_are_in_one_part(sizes: list[int], seed: int, validation: int) -> None:
-    data = made.manifest({name: {"c0": sum(sizes), "c1": 12} for name in ("a", "b", "t")})
-    copies = np.arange(len(data))
-    for domain in ("a", "b"):
-        own = np.flatnonzero((data.domains == data.domain_names.index(domain)) & (data.labels == 0))
-        for group in np.split(own, np.cumsum(sizes)[:-1]):
-            copies[group] = group[0]
-    setting = Natural(validation=validation).generate(data.counts(), "t")
-    split = make_split(data, setting, seed, shrink=True, copies=copies)
-    parts = [set(split.part(name).tolist()) for name in PARTS]
-    assert sum(map(len, parts)) == len(set().union(*parts)) == len(data)
-    for domain, row in zip(split.sources, split.counts, strict=True):
-        here = data.domains[split.train] == data.domain_names.index(domain)
-        assert np.bincount(data.labels[split.train[here]], minlength=2).tolist() == row.tolist()
-    if max(sizes) <= min(validation, setting.counts["a"]["c0"]):  # otherwise a part may be too small for any group
-        for first in np.unique(copies):
-            same = set(np.flatnonzero(copies == first).tolist())
-            assert any(same <= part for part in parts)
-    together = all(any(set(np.flatnonzero(copies == first)) <= part for part in parts) for first in np.unique(copies))
-    assert split.copies_together is together
-
-
 def test_a_saved_split_keeps_the_copies_of_own_images_together(tmp_path: Path) -> None:
     root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=12)
     for domain in ("a", "b"):
@@ -338,12 +312,12 @@ def test_a_saved_split_keeps_the_copies_of_own_images_together(tmp_path: Path) -
         for copy in files[1:4]:
             copy.write_bytes(files[0].read_bytes())
     data = load_dataset(root)
-    copies = copies_to_keep_together(data, tmp_path / "cache")
+    copies = samples_kept_together(data, tmp_path / "cache")
     assert copies is not None
     assert (copies != np.arange(len(data))).sum() == 6
     setting = Natural(validation=4).generate(data.counts(), "t")
     for seed in range(5):
-        split = make_split(data, setting, seed, shrink=True, copies=copies)
+        split = make_split(data, setting, seed, shrink=True, groups=copies)
         for first in np.unique(copies):
             group = np.flatnonzero(copies == first)
             assert any(np.isin(group, split.part(name)).all() for name in PARTS)
@@ -351,46 +325,6 @@ def test_a_saved_split_keeps_the_copies_of_own_images_together(tmp_path: Path) -
         again = load_split(tmp_path / "split.json", data)
         assert again.fingerprint == split.fingerprint
         assert again.copies_together is True
-
-
-def test_copies_that_had_to_be_divided_are_not_called_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=6)
-    files = sorted((root / "a" / "cat").iterdir())
-    for copy in files[1:]:  # one content only: validation would be empty
-        copy.write_bytes(files[0].read_bytes())
-    data, cache = load_dataset(root), tmp_path / "cache"
-    setting = Natural(validation=2).generate(data.counts(), "t")
-    split = make_split(data, setting, shrink=True, copies=copies_to_keep_together(data, cache))
-    assert split.copies_together is False
-    save_split(split, tmp_path / "split.json")
-    assert json.loads((tmp_path / "split.json").read_text())["copies_together"] is False
-    again = load_split(tmp_path / "split.json", data, cache)
-    assert (again.copies_together, again.fingerprint) == (False, split.fingerprint)
-    print_recipe(split)
-    assert capsys.readouterr().out
-    assert make_split(data, setting, shrink=True).copies_together is None
-
-
-def test_copies_of_which_the_data_reserve_one_for_the_test_are_not_called_together(tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=6)
-    files = sorted((root / "a" / "cat").iterdir())
-    files[1].write_bytes(files[0].read_bytes())
-    paths = [path.relative_to(root) for path in sorted(root.rglob("*.png"))]
-    lines = [f"{p.as_posix()},{p.parts[1]},{p.parts[0]},{'test' * (root / p == files[1])}" for p in paths]
-    (root / "table.csv").write_text("\n".join(["path,label,domain,split", *lines]))
-    data = load_dataset(root / "table.csv")
-    setting = Natural(validation=2).generate(usable_counts(data), "t")
-    copies = copies_to_keep_together(data, tmp_path / "cache")
-    first, second = (data.paths.index(file.relative_to(root).as_posix()) for file in files[:2])
-    found = set()
-    for seed in range(8):
-        split = make_split(data, setting, seed, shrink=True, copies=copies)
-        assert second in split.test
-        assert split.copies_together is bool(first in split.test)
-        found.add(split.copies_together)
-    assert found == {True, False}
 
 
 def test_a_saved_split_is_made_again_without_reading_the_images_again(
@@ -402,7 +336,7 @@ def test_a_saved_split_is_made_again_without_reading_the_images_again(
     data, cache = load_dataset(root), tmp_path / "own cache"
     setting = Natural(validation=2).generate(data.counts(), "t")
     save_split(
-        make_split(data, setting, shrink=True, copies=copies_to_keep_together(data, cache)),
+        make_split(data, setting, shrink=True, groups=samples_kept_together(data, cache)),
         tmp_path / "split.json",
     )
     find_copies.cache_clear()  # as in another process
@@ -420,7 +354,7 @@ def test_benchmarks_keep_their_published_splits(tmp_path: Path) -> None:
         second.write_bytes(first.read_bytes())
     data = load_dataset(root)
     assert find_copies(data, tmp_path / "cache") is not None
-    assert copies_to_keep_together(data, tmp_path / "cache") is None
+    assert samples_kept_together(data, tmp_path / "cache") is None
 
 
 @pytest.mark.parametrize("name", list(GENERATORS))

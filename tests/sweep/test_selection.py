@@ -194,3 +194,5 @@ def test_the_row_of_a_run_has_the_score_of_its_selection() -> None:
     assert row["validation_accuracy"] == pytest.approx(0.8)
     assert row["validation_balanced"] == row["last_validation_balanced"] == found.balanced_accuracy
     assert found.balanced_accuracy == pytest.approx((8 / 9 + 0) / 2)
+    natural = make_row(result | {"run": result["run"] | {"validation": 0.2}})  # whose accuracy is that of the cells
+    assert natural["validation_balanced"] == natural["validation_accuracy"] == found.accuracy

@@ -82,7 +82,7 @@ def test_small_images_stay_small_as_in_a_fit(small: str) -> None:
 )  # fmt: skip
 def test_what_is_stated_stays(small: str, stated: dict[str, Any]) -> None:
     version = data_version(load_dataset(small))
-    expected = RunConfig(data=small, data_version=version, target="west", setting="Natural", **stated)
+    expected = RunConfig(data=small, data_version=version, target="west", setting="Natural", validation=0.2, **stated)
     assert config(small, **stated) == expected
 
 

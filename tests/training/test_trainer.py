@@ -17,12 +17,14 @@ from safetensors.torch import load_file
 from longshift.analysis import posterior_discrepancy
 from longshift.analysis.domains import by_domain
 from longshift.errors import LongshiftError
+from longshift.inference import evaluate
 from longshift.metrics.evaluation import Evaluation, evaluate_predictions
 from longshift.progress import Stage
 from longshift.sweep.columns import make_row
 from longshift.training.batch_source import ResidentSource
-from longshift.training.evaluate import Evaluator
+from longshift.training.evaluate import Evaluator, evaluate_set, selection_accuracy
 from longshift.training.interrupt import Interrupted
+from longshift.training.resolve_run import resolve
 from longshift.training.run_folder import RunFolder, read_metrics, read_predictions, read_result
 from longshift.training.task import Task, make_task
 from longshift.training.trainer import Trainer
@@ -113,6 +115,25 @@ def test_selection_weighs_classes_alike_where_validation_is_unbalanced() -> None
     logits = np.eye(2)[[0, 0, 0, 0]] * 9.0
     found = evaluate_predictions(logits, np.array([0, 0, 0, 1]), None, classes=("a", "b"))
     assert (found.accuracy, found.balanced_accuracy) == (0.75, 0.5)
+
+
+def test_on_natural_data_the_mean_over_cells_selects(tmp_path: Path) -> None:
+    """Of constant predictions it is the share of cells with that class: each cell counts alike, whatever its size."""
+    rows = [("a", "x", 40), ("a", "y", 2), ("b", "x", 10), ("b", "y", 30), ("b", "z", 3), ("c", "x", 5), ("c", "y", 5)]
+    table: dict[str, Any] = {"domain": np.repeat([d for d, *_ in rows], [n for *_, n in rows])}
+    table["label"] = np.repeat([k for _, k, _ in rows], [n for *_, n in rows])
+    np.savez(tmp_path / "table.npz", x=np.random.default_rng(0).normal(size=(95, 3)), **table)
+    run = resolve(
+        {"data": str(tmp_path / "table.npz"), "target": "c", "setting": "Natural", "method": "erm", "steps": 1}
+    )
+    natural = make_task(run)
+    assert natural.split.held.tolist() == [[8, 1, 0], [2, 6, 1]]
+    trainer = Trainer(run.config, natural, tmp_path / "run", CPU)
+    found = evaluate_set(natural, "validation", torch.eye(3)[[0] * len(natural.split.validation)])
+    assert found.accuracy == selection_accuracy(natural.split, found) == pytest.approx(2 / 5)
+    result = trainer.run()
+    assert trainer.best.accuracy == result["selected"]["validation"]["accuracy"]
+    assert evaluate(tmp_path / "run", ["validation"], runtime=CPU)["validation"]["accuracy"] == trainer.best.accuracy
 
 
 def test_resuming_on_other_files_is_refused(task: Task, tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from longshift.settings import (
     SHOTS,
     Split,
     SplitRecipe,
-    copies_to_keep_together,
     is_split_file,
     make_split,
     ratios,
     read_recipe,
+    samples_kept_together,
     save_split,
     setting_for,
     setting_names,
@@ -142,8 +142,8 @@ def _make(manifest: Manifest, options: Mapping[str, Any]) -> Split:
         )
     if "target" not in values:
         raise UsageError(f"Expected --target with one of: {', '.join(manifest.domain_names)}")
-    copies = copies_to_keep_together(manifest)
-    return make_split(manifest, setting_for(manifest, **values), seed, shrink, copies=copies)
+    groups = samples_kept_together(manifest)
+    return make_split(manifest, setting_for(manifest, **values), seed, shrink, groups=groups)
 
 
 def _saved(path: str, options: Mapping[str, Any]) -> SplitRecipe:

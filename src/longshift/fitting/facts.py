@@ -36,7 +36,7 @@ class SiteScore:
     n: int
     accuracy: float
     balanced: float  # mean over the classes that the site has
-    seen: float | None  # accuracy on held-out samples of the sites it was trained on
+    seen: float  # accuracy on held-out samples of the sites it was trained on
     per_class: Mapping[str, float | None]
     confusion: tuple[tuple[int, ...], ...]
     seen_at: Mapping[str, float | None] = field(default_factory=dict)  # as `seen`, at each of these sites
@@ -44,16 +44,18 @@ class SiteScore:
 
 def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
     """From the evaluations in a run's result ("selected" or "averaged")."""
-    target, test = evaluations["target"], evaluations.get("test")
+    # Of data with an own test part, that one; else the samples that selected the weights.
+    target, seen = evaluations["target"], evaluations.get("test") or evaluations["validation"]
+    table = np.asarray(seen["confusion"])
     return SiteScore(
         site,
         int(target["n"]),
         float(target["accuracy"]),
         mean_class_accuracy(target["per_class"].values()),
-        float(test["accuracy"]) if test else None,
+        float(table.trace() / table.sum()),  # of the samples, as at the site; cells do not count equally here
         dict(target["per_class"]),
         tuple(tuple(row) for row in target["confusion"]),
-        dict(test["per_domain"]) if test else {},
+        dict(seen["per_domain"]),
     )
 
 
@@ -158,12 +160,12 @@ def same_site_gaps(scores: Sequence[SiteScore]) -> dict[str, tuple[float, float]
     return found
 
 
-def known_and_unseen(own: Sequence[SiteScore]) -> tuple[float, float] | None:
+def known_and_unseen(own: Sequence[SiteScore]) -> tuple[float, float]:
     """The mean accuracy at sites while models knew them and while held out; of one held-out site, that of its model."""
     if pairs := list(same_site_gaps(own).values()):
         known, unseen = np.mean(pairs, axis=0)
         return float(known), float(unseen)
-    return None if own[0].seen is None else (own[0].seen, own[0].accuracy)
+    return own[0].seen, own[0].accuracy
 
 
 def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_out: Collection[str]) -> float | None:
@@ -340,6 +342,7 @@ class Training:
     unreached: bool  # pretrained weights were wanted and cannot be downloaded
     why_trainable: str  # "requested", "gpu" or "no gpu"
     final_steps: int = 0  # that the final model has; fewer than planned where time ran out
+    unvalidated: Sequence[tuple[str, str]] = ()  # site and class of single samples or groups, which only train
 
 
 @dataclass(frozen=True)
@@ -383,8 +386,7 @@ class FitSummary:
     @property
     def low_from_scratch(self) -> float | None:
         """The accuracy at known sites, where it is low and the network had no starting weights; else None."""
-        config, known = self.training.config, known_and_unseen(self.own)
-        seen = known[0] if known else self.validation
+        config, seen = self.training.config, known_and_unseen(self.own)[0]
         scratch = not (config.vectors or config.weights or config.pretrained)
         return seen if scratch and seen < LEARNED else None
 
@@ -404,7 +406,7 @@ class FitSummary:
         unmeasured = {score.name for score in self.alone}
         return lines(
             "findings.txt.j2", summary=self, data=self.data, level=LEVEL, worst=worst, worst_unsure=unsure,
-            gap=gap if gap and gap[0] - gap[1] > NOTEWORTHY else None,
+            gap=gap if gap[0] - gap[1] > NOTEWORTHY else None,
             without=accuracy_without(self.data.classes, self.own, unmeasured) if unmeasured else None,
         )  # fmt: skip
 

@@ -14,11 +14,10 @@ from longshift.inference import FINAL_FOLDER
 from longshift.io import read_json, write_json
 from longshift.methods import MethodConfig
 from longshift.report import slug
-from longshift.settings import NO_TARGET
+from longshift.settings import NATURAL_SHARE, NO_TARGET
 from longshift.training import OpenDataset, ResolvedRun, RunConfig
 
 SCHEMA = 2
-VALIDATION = 5  # samples per class and site; a third of the samples of small classes
 COMPARED = ("erm", "bsoftmax", "ndcl_plus")  # by --compare, in addition to the method of the fit
 # Passes over the training samples, the least and the most steps, and the most where time is given, by kind of network.
 EFFORT = {"mlp": (20, 200, 300, 1000), "small_conv": (40, 300, 1500, 3000), "timm": (20, 200, 3000, 5000)}
@@ -103,7 +102,7 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
     """Check sites, method, hyper-parameters and network, quick checks first; choose what the user did not."""
     manifest = dataset.manifest
     base: dict[str, Any] = {
-        "data": dataset.data, "setting": "Natural", "shrink": True, "validation": VALIDATION,
+        "data": dataset.data, "setting": "Natural", "validation": NATURAL_SHARE,
         "hparams": dict(request.hparams), "style": request.identity()["style"], "average": request.average,
         "schedules": "scaled",
         "split_seed": request.split_seed, "train_seed": request.train_seed,

@@ -35,7 +35,7 @@ from longshift.fitting.suggest import LabelCurve, simulate_labels
 from longshift.inference import PLAN_FILE, LoadedModel, keep_unseen, load_model, write_knowledge
 from longshift.io import lock_folder, write_json
 from longshift.progress import Bar, Tick, no_bar
-from longshift.settings import NO_TARGET
+from longshift.settings import NO_TARGET, read_recipe
 from longshift.training import (
     Interrupted,
     OpenDataset,
@@ -186,7 +186,10 @@ def run_fit(
         require_weights([*jobs, final], results)
         own = [job for job in jobs if job.method == plan.method]
         curve = _label_curve(own, RunFolder(final.folder)) if plan.what_if_labeled else None
-        training = replace(training, config=final.config, final_steps=results[final.folder]["steps_done"])
+        training = replace(
+            training, config=final.config, final_steps=results[final.folder]["steps_done"],
+            unvalidated=read_recipe(RunFolder(final.folder).split).unvalidated,
+        )  # fmt: skip
         validation = results[final.folder]["selected"]["validation"]["accuracy"]
         summary = summarize(look, training, held_out_scores(jobs, results), validation, style, curve)
         done = FitResult(folder, plan, summary)

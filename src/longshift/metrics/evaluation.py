@@ -22,7 +22,7 @@ class Evaluation:
 
     Attributes:
         n: Number of samples.
-        accuracy: Share of correct predictions.
+        accuracy: Share of correct predictions; with `by_cell`, the mean over cells.
         many: Mean accuracy of the many-shot classes.
         medium: Mean accuracy of the medium-shot classes.
         few: Mean accuracy of the few-shot classes.
@@ -85,6 +85,7 @@ def evaluate_predictions(
     domain_names: Sequence[str] = (),
     shots: Sequence[str | None] | None = None,
     source: str | None = None,
+    by_cell: bool = False,
 ) -> Evaluation:
     """Compute all metrics of a set of predictions.
 
@@ -96,6 +97,8 @@ def evaluate_predictions(
         domain_names: Names of the domains.
         shots: "many", "medium", "few" or None for each class.
         source: Name of the run, used at the start of error messages.
+        by_cell: Whether `accuracy` is the mean over cells (domain and class), which then count equally, whatever their
+            size.
 
     Returns:
         An `Evaluation`.
@@ -121,15 +124,19 @@ def evaluate_predictions(
     groups = shot_means(per_class, shots if shots is not None else [None] * len(classes))
     per_domain: dict[str, float | None] = {}
     nll_per_domain: dict[str, float | None] = {}
+    accuracy = float(correct.mean())
     if domains is not None:
         where = indices(domains, len(scores), len(domain_names), "domains", source)
         per_domain = _named(domain_names, group_means(correct, where, len(domain_names)))
         nll_per_domain = _named(domain_names, group_means(scores.nll, where, len(domain_names)))
+        if by_cell:
+            cells = group_means(correct, where * len(classes) + scores.labels, len(domain_names) * len(classes))
+            accuracy = round(float(np.nanmean(cells)), 12)  # as `mean_class_accuracy`
     present = {name: value for name, value in per_domain.items() if value is not None}
     worst = min(present, key=lambda name: present[name]) if present else None
     return Evaluation(
         n=len(scores),
-        accuracy=float(correct.mean()),
+        accuracy=accuracy,
         many=_or_none(groups["many"]),
         medium=_or_none(groups["medium"]),
         few=_or_none(groups["few"]),

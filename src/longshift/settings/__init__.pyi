@@ -15,9 +15,10 @@ from .generators import (
     setting_names as setting_names,
 )
 from .lookup import (
-    copies_to_keep_together as copies_to_keep_together,
+    default_validation as default_validation,
     find_target as find_target,
     recognize as recognize,
+    samples_kept_together as samples_kept_together,
     setting_for as setting_for,
 )
 from .own_counts import explicit_setting as explicit_setting
@@ -27,6 +28,7 @@ from .published_counts import (
     published_settings as published_settings,
 )
 from .setting import (
+    NATURAL_SHARE as NATURAL_SHARE,
     NO_TARGET as NO_TARGET,
     SHOTS as SHOTS,
     Ratios as Ratios,

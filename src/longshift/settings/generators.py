@@ -80,7 +80,7 @@ class CountsGenerator(ABC):
     """Base class of generators: it reserves validation and test samples, sets the thresholds and checks names.
 
     Args:
-        validation: Samples per class and source that are reserved for validation.
+        validation: Samples per class and source that are reserved for validation; below 1, their share.
         test: Share of the rest that is reserved for the in-distribution test.
         many: A class with more training samples per source than this is "many"; None: the upper tercile.
         few: A class with fewer training samples per source than this is "few"; None: the lower tercile.
@@ -94,7 +94,7 @@ class CountsGenerator(ABC):
         ...         return np.where(pool.totals > 0, np.maximum(pool.spare // 2, 1), 0)
     """
 
-    validation: int = 5
+    validation: float = 5
     test: float = 0.2
     many: float | None = None
     few: float | None = None

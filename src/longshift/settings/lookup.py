@@ -16,6 +16,7 @@ from longshift.settings.generators import GENERATORS, Generator, TailGenerator, 
 from longshift.settings.own_counts import explicit_setting, read_counts
 from longshift.settings.published_counts import published, published_settings
 from longshift.settings.setting import (
+    NATURAL_SHARE,
     NO_TARGET,
     Counts,
     Setting,
@@ -37,7 +38,7 @@ def setting_for(
     *,
     benchmark: str | None = None,
     ratio: float | None = None,
-    validation: int | None = None,
+    validation: float | None = None,
     third: bool = False,
 ) -> Setting:
     """Find or make the setting for a dataset and a target domain, in the dataset's own names.
@@ -51,7 +52,8 @@ def setting_for(
         benchmark: The benchmark that the dataset is ("none": it is not one); by default it is recognized by its classes
             and domains.
         ratio: Ratio of the largest to the smallest class. With a ratio, the setting is always generated.
-        validation: Validation samples per class and source.
+        validation: Validation samples per class and source, or for "Natural" a share of their groups (below 1); 0.2 is
+            its default on your own data.
         third: For generated settings: validation takes at most a third of a small class, as in `make_split`.
 
     Returns:
@@ -104,12 +106,38 @@ def recognize(manifest: Manifest, benchmark: str | None = None) -> str | None:
     return None
 
 
-def copies_to_keep_together(manifest: Manifest, cache: Path | None = None) -> IntArray | None:
-    """The copies inside your own data (as `find_copies`), which a split keeps in one part.
+def samples_kept_together(manifest: Manifest, cache: Path | None = None) -> IntArray | None:
+    """The number of each sample's group in your own data, which a split keeps in one part; None without groups.
 
-    None for benchmarks, by the names of their domains and classes: their splits are published.
+    A group has the samples with one value in the group column, and their copies (as `find_copies`). None for
+    benchmarks, by the names of their domains and classes: their splits are published.
+
+    Args:
+        manifest: The dataset.
+        cache: Where hashes of files are kept, by default `$LONGSHIFT_CACHE`.
+
+    Returns:
+        Numbers (N,), or None.
+
+    Example:
+        >>> rows = [Row("north", "cat", "1.png", group="p1"), Row("north", "cat", "2.png", group="p1")]
+        >>> samples_kept_together(Manifest.from_rows("pets", None, rows))
+        array([0, 0])
     """
-    return find_copies(manifest, cache) if recognize(manifest) is None else None
+    if recognize(manifest) is not None:
+        return None
+    copies = find_copies(manifest, cache)
+    if manifest.groups is None:
+        return copies
+    from scipy.sparse import coo_array  # takes long to import
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(manifest)
+    first: dict[str, int] = {}
+    same = [first.setdefault(group, i) if group else i for i, group in enumerate(manifest.groups)]
+    links = np.concatenate([same, np.arange(n) if copies is None else copies])
+    graph = coo_array((np.ones(2 * n), (np.tile(np.arange(n), 2), links)), shape=(n, n))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def find_target(manifest: Manifest, target: str, benchmark: str | None = None) -> str:
@@ -140,7 +168,7 @@ def _named(
     target: str,
     benchmark: str | None,
     ratio: float | None,
-    validation: int | None,
+    validation: float | None,
     third: bool,
 ) -> Setting:
     if benchmark is not None and ratio is None and target != NO_TARGET and name in published_settings(benchmark):
@@ -150,14 +178,16 @@ def _named(
             f"{name} exists only as published counts for VLCS and PACS, and {manifest.name} is neither; "
             f"settings that can be generated for any dataset: {', '.join(GENERATORS)}"
         )
-    held = default_validation(manifest, target) if validation is None else validation
-    options: dict[str, Any] = {"validation": held, "third": third}
+    if validation is None:
+        own_data = name == "Natural" and benchmark is None
+        validation = NATURAL_SHARE if own_data else default_validation(manifest, target)
+    options: dict[str, Any] = {"validation": validation, "third": third}
     if ratio is not None:
         if not issubclass(GENERATORS[name], TailGenerator):
             with_ratio = ", ".join(n for n, cls in GENERATORS.items() if issubclass(cls, TailGenerator))
             raise UsageError(f"{name} has no ratio; settings with one: {with_ratio}")
         options["ratio"] = ratio
-    if target == NO_TARGET:
+    if target == NO_TARGET or 0 < validation < 1:  # all samples that are not trained on validate
         return GENERATORS[name](**options, test=0.0).generate(usable_counts(manifest), target)
     return _leave_a_test(manifest, GENERATORS[name](**options).generate(usable_counts(manifest), target), third)
 
@@ -186,7 +216,7 @@ def _check_names(manifest: Manifest, benchmark: str) -> None:
         )
 
 
-def _explicit(manifest: Manifest, arguments: dict[str, Any], target: str, validation: int | None) -> Setting:
+def _explicit(manifest: Manifest, arguments: dict[str, Any], target: str, validation: float | None) -> Setting:
     if validation is not None:
         arguments = arguments | {"validation": validation}
     arguments = {"validation": default_validation(manifest, target)} | arguments

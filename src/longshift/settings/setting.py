@@ -18,6 +18,7 @@ from longshift.data import Manifest
 Counts = Mapping[str, Mapping[str, int]]  # domain -> class -> number of samples
 
 SHOTS = ("many", "medium", "few")
+NATURAL_SHARE = 0.2  # of the groups of each class and source that validate on natural data
 NO_TARGET = ""  # no domain is held out: the final model, for a domain that is not in the data
 
 
@@ -31,7 +32,7 @@ class Setting:
         counts: Source -> class -> training samples, in the order of the sources.
         many: A class with more training samples per source than this is "many".
         few: A class with fewer than this is "few"; the others are "medium".
-        validation: Validation samples per class and source.
+        validation: Validation samples per class and source; below 1, the share of the groups of each.
 
     Example:
         >>> counts = {"a": {"cat": 30, "dog": 3}, "b": {"cat": 20, "dog": 2}}
@@ -44,7 +45,12 @@ class Setting:
     counts: Counts
     many: float
     few: float
-    validation: int
+    validation: float
+
+    @property
+    def share(self) -> float | None:
+        """The share of the groups that validate, where `validation` is one; training then takes all others."""
+        return self.validation if 0 < self.validation < 1 else None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -62,9 +68,15 @@ class Setting:
         return np.array([[row.get(name, 0) for name in names] for row in self.counts.values()], dtype=np.int64)
 
 
-def held_for_validation(available: IntArray, validation: int, third: bool) -> IntArray:
-    """Validation samples of each class and source; with `third`, at most a third of a class, but at least one."""
-    wanted = np.full_like(available, validation)
+def held_for_validation(available: IntArray, validation: float, third: bool) -> IntArray:
+    """Validation samples of each class and source; with `third`, at most a third of a class, but at least one.
+
+    A `validation` below 1 is a share: at least one is held, and at least one is left for training.
+    """
+    if 0 < validation < 1:
+        wanted = np.maximum((validation * available).astype(np.int64), 1)
+        return np.minimum(wanted, np.maximum(available - 1, 0))
+    wanted = np.full_like(available, int(validation))
     return np.minimum(wanted, np.maximum(available // 3, 1)) if third else wanted
 
 

@@ -4,21 +4,23 @@ Every choice comes from SHA-256, not from a random generator: within a (domain, 
 by SHA-256("seed/path"), the first go to validation, the next to training, the rest to the test. The same files
 therefore fall into the same part on every machine and with every library version, whatever order they are
 listed in; the validation set is the same for all settings, and a larger training set contains the smaller one.
-Where copies (samples with the same content) are given, all copies of a sample go to the same part.
+Where groups are given (samples of one patient, copies of one image), all samples of a group go to the same part.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from longshift.array_types import IntArray
-from longshift.data import Manifest, find_copies
+from longshift.data import Manifest
 from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_name
+from longshift.settings.lookup import samples_kept_together
 from longshift.settings.setting import NO_TARGET, Setting, held_for_validation, reserved_for_test, usable_table
 from longshift.settings.split_file import SplitRecipe, read_recipe, write_recipe
 
@@ -48,7 +50,8 @@ class Split(SplitRecipe):
         available: Samples that training and validation may take, sources x classes.
         target_available: Samples of each class in the target.
         fingerprint: SHA-256 over the names of the files in each part.
-        copies_together: Whether samples with the same content are in one part; None if no copies were given.
+        copies_together: Whether samples of a group are in one part; None if no groups were given.
+        share: Share of the groups of each class and source that validate, where the setting asks for one.
 
     Example:
         >>> from longshift.data import load_dataset
@@ -79,7 +82,7 @@ def make_split(
     split_seed: int = 0,
     shrink: bool = False,
     third: bool = False,
-    copies: IntArray | None = None,
+    groups: IntArray | None = None,
 ) -> Split:
     """Split a dataset as a setting says.
 
@@ -90,9 +93,9 @@ def make_split(
         shrink: Whether to use what is available where the data has too few samples: validation leaves one sample for
             training, training takes what it asks for of the rest, and the test what remains, possibly nothing.
         third: Whether, with `shrink`, validation takes at most a third of a class (but one sample).
-        copies: For each sample, the first one with the same content (from `find_copies`): all of them go to the same
-            part, which may have a few samples fewer than the setting asks for, unless a part would be empty.
-            None: copies are samples like others.
+        groups: The number of each sample's group (from `samples_kept_together`): all samples of a group go to the same
+            part, which may have a few samples fewer than the setting asks for. A group with a sample of the target, or
+            with one that the data reserve for the test, goes to the test. None: each sample is on its own.
 
     Returns:
         The split.
@@ -130,10 +133,14 @@ def make_split(
         target_available=_target_row(manifest, setting.target),
         many=float(setting.many),
         few=float(setting.few),
+        share=setting.share,
     )
-    if not shrink:
+    if setting.share is not None:  # of groups, whose samples are counted here
+        held = _Units.of(manifest, recipe, groups).held(setting.share)
+        recipe = replace(recipe, held=held, counts=available - held)
+    elif not shrink:
         refuse_shortages(recipe)
-    return _assemble(manifest, recipe, copies)
+    return _assemble(manifest, recipe, groups)
 
 
 def save_split(split: Split, path: Path | str) -> None:
@@ -171,8 +178,8 @@ def load_split(path: Path | str, manifest: Manifest, cache: Path | None = None) 
     if differences:
         shown = "\n".join(f"  - {line}" for line in differences)
         raise LongshiftError(f"the split {path} was made for other data than {manifest.name}:\n{shown}")
-    copies = None if recipe.copies_together is None else find_copies(manifest, cache)
-    split = _assemble(manifest, recipe, copies)
+    groups = None if recipe.copies_together is None else samples_kept_together(manifest, cache)
+    split = _assemble(manifest, recipe, groups)
     if split.fingerprint != recipe.fingerprint:
         raise LongshiftError(
             f"the split {path} was made for other files than {manifest.name} has: the numbers agree, but the file "
@@ -185,77 +192,95 @@ def load_split(path: Path | str, manifest: Manifest, cache: Path | None = None) 
 def shuffled(names: Sequence[str], seed: int) -> list[int]:
     """Positions ordered by SHA-256 of "seed/name"; equal names (which a dataset should not have) keep their order."""
     keys = [hashlib.sha256(_bytes(f"{seed}/{name}")).digest() for name in names]
-    return sorted(range(len(names)), key=lambda i: (keys[i], i))
+    return sorted(range(len(names)), key=keys.__getitem__)
 
 
-def _assemble(manifest: Manifest, recipe: SplitRecipe, copies: IntArray | None) -> Split:
-    parts: dict[str, list[IntArray]] = {part: [] for part in PARTS}
-    reserved = reserved_for_test(manifest)
-    counts, held = np.zeros_like(recipe.counts), np.zeros_like(recipe.counts)
-    for row, source in enumerate(recipe.sources):
-        for column, indices in enumerate(_by_class(manifest, source)):
-            kept = indices[reserved[indices]]
-            indices = indices[~reserved[indices]]
-            order = indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)]
-            sizes = (int(recipe.held[row, column]), int(recipe.counts[row, column]))
-            validation, train, rest = _cut(order, *sizes) if copies is None else _cut_groups(order, *sizes, copies)
-            counts[row, column], held[row, column] = len(train), len(validation)
-            parts["validation"].append(np.sort(validation))
-            parts["train"].append(np.sort(train))
-            parts["test"].append(np.sort(np.concatenate([rest, kept])))
-    nothing = [np.zeros(0, dtype=np.int64)]
-    parts["target"] = nothing if recipe.target == NO_TARGET else _by_class(manifest, recipe.target)
-    joined = {part: np.concatenate(pieces) for part, pieces in parts.items()}
+def _assemble(manifest: Manifest, recipe: SplitRecipe, groups: IntArray | None) -> Split:
+    units = _Units.of(manifest, recipe, groups)
+    parts = units.fill(recipe.held, recipe.counts)
+    nothing = np.zeros(0, dtype=np.int64)
+    parts["target"] = nothing if recipe.target == NO_TARGET else manifest.indices(recipe.target)
     made = {
-        "counts": counts,
-        "held": held,
-        "fingerprint": _fingerprint(manifest, joined),
-        "copies_together": None if copies is None else _are_together(copies, joined),
+        "counts": units.table(parts["train"]),
+        "held": units.table(parts["validation"]),
+        "fingerprint": _fingerprint(manifest, parts),
+        "copies_together": None if groups is None else True,
     }
     return Split(
         **{**vars(recipe), **made},
-        train=joined["train"],
-        validation=joined["validation"],
-        test=joined["test"],
-        target_indices=joined["target"],
+        train=parts["train"],
+        validation=parts["validation"],
+        test=parts["test"],
+        target_indices=parts["target"],
     )
 
 
-def _are_together(copies: IntArray, parts: dict[str, IntArray]) -> bool:
-    """Whether each sample is in the part of its first copy."""
-    place = np.full(len(copies), -1)
-    for number, indices in enumerate(parts.values()):
-        place[indices] = number
-    return bool((place == place[copies]).all())
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """What a split deals out: groups of samples of the sources, in the order of their hashes."""
 
+    free: list[list[int]]  # indices of the samples of each group
+    reserved: IntArray  # samples that only the test may have
+    cells: IntArray  # (N,) source * classes + class; negative outside the sources
+    shape: tuple[int, int]
 
-def _cut(order: IntArray, first: int, second: int) -> tuple[IntArray, IntArray, IntArray]:
-    """The first samples, the next ones, and the rest."""
-    return order[:first], order[first : first + second], order[first + second :]
+    @classmethod
+    def of(cls, manifest: Manifest, recipe: SplitRecipe, groups: IntArray | None) -> _Units:
+        place = np.full(len(manifest.domain_names), -1)
+        place[[manifest.domain_names.index(source) for source in recipe.sources]] = np.arange(len(recipe.sources))
+        rows, shape = place[manifest.domains], (len(recipe.sources), len(manifest.classes))
+        groups = np.arange(len(manifest)) if groups is None else groups
+        outside = reserved_for_test(manifest)
+        if recipe.target != NO_TARGET:
+            outside |= manifest.domains == manifest.domain_names.index(recipe.target)
+        outside = np.isin(groups, groups[outside])  # with a sample of a group, the whole group
+        free: dict[int, list[int]] = {}
+        indices = np.flatnonzero((rows >= 0) & ~outside)
+        for i in indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)].tolist():
+            free.setdefault(int(groups[i]), []).append(i)
+        cells = np.where(rows < 0, -1, rows * shape[1] + manifest.labels)
+        return cls(list(free.values()), np.flatnonzero((rows >= 0) & outside), cells, shape)
 
+    def table(self, indices: IntArray) -> IntArray:
+        """How many of the samples each source and class has."""
+        return np.bincount(self.cells[indices], minlength=self.shape[0] * self.shape[1]).reshape(self.shape)
 
-def _cut_groups(order: IntArray, first: int, second: int, copies: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """As `_cut`, with all copies of a sample in one part: a group that no longer fits into a part is passed over.
+    def held(self, share: float) -> IntArray:
+        """Validation samples of each source and class, where they are a share of its groups."""
+        touched = np.concatenate([np.zeros(0, dtype=np.int64), *(np.unique(self.cells[unit]) for unit in self.free)])
+        groups = np.bincount(touched, minlength=self.shape[0] * self.shape[1])
+        room = held_for_validation(groups, share, third=False)
+        return self.table(self.fill(room, np.zeros_like(room), count_groups=True)["validation"])
 
-    Where the groups are so large that a part would stay empty, they are cut after all.
-    """
-    groups: dict[int, list[int]] = {}
-    for index in order.tolist():
-        groups.setdefault(int(copies[index]), []).append(index)
-    left, taken = list(groups.values()), []
-    for size in (first, second):
-        part: list[int] = []
-        passed: list[list[int]] = []
-        for group in left:
-            if len(part) + len(group) <= size:
-                part.extend(group)
+    def fill(self, held: IntArray, counts: IntArray, count_groups: bool = False) -> dict[str, IntArray]:
+        """Each group goes to validation if it fits there, else to training, else to the test.
+
+        It fits if no cell (source and class) gets more samples than asked for; the first group of a cell in training
+        may be larger. With `count_groups`, a group counts once in each of its cells, however many samples it has.
+        """
+        places = [
+            (part, [0] * room.size, room.ravel().tolist()) for part, room in (("validation", held), ("train", counts))
+        ]
+        found: dict[str, list[int]] = {"train": [], "validation": [], "test": self.reserved.tolist()}
+        cells = self.cells.tolist()
+        for unit in self.free:
+            if count_groups or len(unit) == 1:  # nearly all groups of most data are single samples
+                sizes = dict.fromkeys((cells[i] for i in unit), 1)
             else:
-                passed.append(group)
-        left = passed
-        taken.append(np.array(part, dtype=np.int64))
-    if any(size and not len(part) for size, part in zip((first, second), taken, strict=True)):
-        return _cut(order, first, second)
-    return taken[0], taken[1], np.array([index for group in left for index in group], dtype=np.int64)
+                sizes = Counter(cells[i] for i in unit)
+            for part, has, room in places:
+                if all(has[c] + n <= room[c] or (not has[c] and room[c] and part == "train") for c, n in sizes.items()):
+                    found[part].extend(unit)
+                    for c, n in sizes.items():
+                        has[c] += n
+                    break
+            else:
+                found["test"].extend(unit)
+        return {part: self._ordered(np.array(indices, dtype=np.int64)) for part, indices in found.items()}
+
+    def _ordered(self, indices: IntArray) -> IntArray:
+        """By source, class and index."""
+        return indices[np.lexsort((indices, self.cells[indices]))]
 
 
 def _target_row(manifest: Manifest, target: str) -> IntArray:
@@ -268,14 +293,6 @@ def _target_row(manifest: Manifest, target: str) -> IntArray:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")  # any str that Python can hold
-
-
-def _by_class(manifest: Manifest, domain: str) -> list[IntArray]:
-    """The indices of each class of a domain."""
-    indices = manifest.indices(domain)
-    labels = manifest.labels[indices]
-    ends = np.cumsum(np.bincount(labels, minlength=len(manifest.classes)))[:-1]
-    return np.split(indices[np.argsort(labels, kind="stable")], ends)
 
 
 def _fingerprint(manifest: Manifest, parts: dict[str, IntArray]) -> str:
@@ -324,6 +341,8 @@ def check_setting(manifest: Manifest, setting: Setting) -> None:
     ]
     if setting.validation < 0:
         mistakes.append(f"validation: expected a number that is not negative, got {setting.validation}")
+    if setting.share is not None and setting.name != "Natural":
+        mistakes.append(f"validation: expected a number of samples (a share is for Natural), got {setting.validation}")
     if mistakes:
         raise ConfigError(mistakes, f"the setting {setting.name}")
 

@@ -33,12 +33,19 @@ class SplitRecipe:
     many: float
     few: float
     fingerprint: str = ""
-    copies_together: bool | None = None  # samples with the same content are in one part; None: not looked for
+    copies_together: bool | None = None  # samples of a group (or copies) are in one part; None: there are no groups
+    share: float | None = None  # of the groups of each class and source that validate; such cells count equally
 
     @property
     def shots(self) -> tuple[str, ...]:
         """The group of each class."""
         return shot_groups(self.counts, self.many, self.few)
+
+    @property
+    def unvalidated(self) -> list[tuple[str, str]]:
+        """Each source and class that is trained on and has no validation samples, because it is a single group."""
+        cells = np.nonzero((self.counts > 0) & (self.held == 0))
+        return [(self.sources[d], self.classes[k]) for d, k in zip(*cells, strict=True)]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -59,6 +66,7 @@ class SplitRecipe:
             "few": self.few,
             "fingerprint": self.fingerprint,
             **({} if self.copies_together is None else {"copies_together": self.copies_together}),
+            **({} if self.share is None else {"share": self.share}),
             "sizes": self.sizes,
             "classes": list(self.classes),
             "sources": {
@@ -104,6 +112,7 @@ class _SplitFile(BaseModel):
     few: float
     fingerprint: str
     copies_together: bool | None = None
+    share: float | None = None
     classes: list[str]
     sources: dict[str, _Source]
     target_available: list[NonNegativeInt]

@@ -7,7 +7,7 @@ Selection rules (every table names its rule):
   oracle      the step and the draw with the best accuracy on the target itself: an upper bound, not a result.
 
 Where the validation set could not be balanced (a class has too few samples, or a domain lacks it), validation accuracy
-means the mean of the class accuracies, for steps and for draws.
+means the mean of the class accuracies, for steps and for draws; on natural data, the mean over cells (domain, class).
 
 In each trial the best draw counts; then follow mean and standard error over trials. An average over targets is taken
 within each trial first. Runs that diverged or failed are never candidates; they are counted.

@@ -21,6 +21,7 @@ from longshift.metrics import (
     negative_log_likelihood,
 )
 from longshift.nn import without_kernel_tuning
+from longshift.settings import Split
 from longshift.training.batch_source import EvaluationSource
 from longshift.training.inputs import Inputs
 from longshift.training.run_config import Runtime
@@ -30,7 +31,10 @@ SETS: tuple[str, ...] = ("validation", "test", "target")
 
 
 def evaluate_set(task: Task, name: str, logits: Tensor, source: str = "") -> Evaluation:
-    """All metrics of the logits of one of a task's sets; `source` names the run in error messages."""
+    """All metrics of the logits of one of a task's sets; `source` names the run in error messages.
+
+    Where validation is a share of each domain and class, its accuracy is the mean over these cells.
+    """
     indices, split = task.split.part(name), task.split
     sources = name != "target"
     return evaluate_predictions(
@@ -41,7 +45,13 @@ def evaluate_set(task: Task, name: str, logits: Tensor, source: str = "") -> Eva
         domain_names=split.sources if sources else (split.target,),
         shots=split.shots,
         source=f"{source} ({name})",
+        by_cell=name == "validation" and split.share is not None,
     )
+
+
+def selection_accuracy(split: Split, validation: Evaluation) -> float:
+    """What selects weights: the mean over classes or, where validation is a share of each cell, over cells."""
+    return validation.balanced_accuracy if split.share is None else validation.accuracy
 
 
 def posterior_gaps(task: Task, logits: Mapping[str, Tensor]) -> dict[str, float | None]:

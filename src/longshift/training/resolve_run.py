@@ -12,7 +12,7 @@ from longshift.data import DIGITS, DataChanged, Manifest, data_version, fitting_
 from longshift.errors import ConfigError, LongshiftError
 from longshift.nn import SMALL_CONV, check_backbone, network_of
 from longshift.progress import Bar, no_bar
-from longshift.settings import Setting, find_target, recognize, setting_for
+from longshift.settings import NATURAL_SHARE, Setting, default_validation, find_target, recognize, setting_for
 from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
 
 Request = RunConfig | Mapping[str, Any]
@@ -110,6 +110,8 @@ class OpenDataset:
                     require_version(config.data_version, self.version, what, self.cache)
                 # The version is a part of the run unless a benchmark names the data.
                 config = config.model_copy(update={"data_version": "" if config.benchmark else self.version})
+                if "validation" not in wrong and unstated_share(config):
+                    config = config.model_copy(update={"validation": NATURAL_SHARE})
             if "target" not in wrong:
                 target = find_target(self.manifest, config.target, config.benchmark)
                 config = config.model_copy(update={"target": target})
@@ -157,10 +159,18 @@ class OpenDataset:
 
 def find_setting(manifest: Manifest, config: RunConfig) -> Setting:
     """The counts of a run."""
+    validation = config.validation
+    if unstated_share(config):  # only in the folder of a run that was made before there were shares
+        validation = default_validation(manifest, config.target)
     return setting_for(
         manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio,
-        validation=config.validation, third=config.validation is not None,
+        validation=validation, third=config.validation is not None,
     )  # fmt: skip
+
+
+def unstated_share(config: RunConfig) -> bool:
+    """Whether a run on natural data says nothing about validation; a benchmark's runs are as they were published."""
+    return config.setting.casefold() == "natural" and config.benchmark is None and config.validation is None
 
 
 def combination_mistakes(config: RunConfig) -> dict[str, list[str]]:

@@ -69,8 +69,8 @@ class RunConfig(BaseModel):
     """Imbalance ratio of a generated setting."""
     shrink: bool = Field(default=False, json_schema_extra=_DATA)
     """Take fewer samples where the data has too few."""
-    validation: int | None = Field(default=None, ge=1, json_schema_extra=_DATA)
-    """Validation samples per class and source domain; with shrink, at most a third of a class."""
+    validation: float | None = Field(default=None, gt=0, json_schema_extra=_DATA)
+    """Validation samples per class and source (with shrink, at most a third); or, for Natural, their share (0.2)."""
     method: str = Field(default="ndcl", json_schema_extra=_MODEL)
     """A name from `longshift methods`."""
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict, json_schema_extra=_MODEL)
@@ -122,6 +122,15 @@ class RunConfig(BaseModel):
     def _stated(self, style: StyleConfig | None) -> dict[str, Any] | None:
         """The keys that the table has: the others follow from the method."""
         return None if style is None else style.model_dump(include=style.model_fields_set)
+
+    @field_validator("validation")
+    @classmethod
+    def _number_or_share(cls, value: float | None) -> float | None:
+        if value is not None and value > 1 and value != int(value):
+            raise PydanticCustomError(
+                "longshift", "expected a whole number or a share below 1, got {text}", {"text": value}
+            )
+        return value if value is None or value < 1 else int(value)
 
     @field_validator("benchmark")
     @classmethod

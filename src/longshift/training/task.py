@@ -13,7 +13,7 @@ from longshift.data import Manifest, Store, load_dataset, open_store
 from longshift.errors import LongshiftError
 from longshift.methods import Problem
 from longshift.progress import Bar, no_bar
-from longshift.settings import Split, copies_to_keep_together, make_split
+from longshift.settings import Split, make_split, samples_kept_together
 from longshift.training.features import CopyRecipe, FeatureRequest, FrozenNetwork, open_features, require_readable
 from longshift.training.resolve_run import ResolvedRun, find_setting, require_version
 from longshift.training.run_config import RunConfig, Runtime
@@ -76,8 +76,8 @@ def make_task(
         run = ResolvedRun(run, known.manifest if known else load_dataset(run.data))
     config, manifest = run.config, run.manifest
     setting, third = run.setting or find_setting(manifest, config), config.validation is not None
-    copies = copies_to_keep_together(manifest, runtime.cache if runtime else None)
-    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third, copies=copies)
+    groups = samples_kept_together(manifest, runtime.cache if runtime else None)
+    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third, groups=groups)
     _check_trainable(split)
     if known:
         return Task(manifest, split, known.store, known.network)

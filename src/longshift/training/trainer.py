@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from longshift.training.average import Averager, BestWeights, FinalWeights
 from longshift.training.build_parts import build_method, build_source, build_stepper
 from longshift.training.checkpoint import RunWriter, copy_weights, damaged_resume, describe_model, save_model
 from longshift.training.device import Stopwatch, compiles, describe_environment, resolve_device
-from longshift.training.evaluate import SETS, Evaluator, brief
+from longshift.training.evaluate import SETS, Evaluator, brief, selection_accuracy
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.run_folder import new_result, write_predictions
@@ -171,13 +172,14 @@ class Trainer:
         if not found:
             self.progress.diverged_at = step
             return
-        self.best.offer(step, found["validation"].balanced_accuracy, lambda: copy_weights(self.method))
+        score = functools.partial(selection_accuracy, self.task.split)
+        self.best.offer(step, score(found["validation"]), lambda: copy_weights(self.method))
         row = {"step": step, "seconds": round(self.progress.seconds, 3), "terms": terms, **brief(found)}
         if self.averager and self.averager.updates:
             with self.averager.swapped():
                 averaged = self.evaluator.measure(names, remember=False)
             if averaged:
-                self.averager.offer(step, averaged["validation"].balanced_accuracy)
+                self.averager.offer(step, score(averaged["validation"]))
             row |= {f"averaged_{name}": values for name, values in brief(averaged).items()}
         self.progress.rows.append(row)
         self.on_row(row)
