@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from longshift.fitting import site_calibration
+from longshift.errors import UsageError
+from longshift.fitting import fit, site_calibration
+from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.plan import FitJob
 from longshift.fitting.site_calibration import learn_new_sites
-from longshift.inference import SureRule
+from longshift.inference import SureRule, evaluate_site, export, predict
+from tests.training.runs import CPU
 
 
 def kept(n: int, sharp: list[float], seed: int) -> dict[str, Any]:
@@ -35,8 +39,9 @@ def shuffled(arrays: dict[str, Any], seed: int) -> dict[str, Any]:
 def sure_rule(monkeypatch: pytest.MonkeyPatch, runs: dict[str, dict[str, Any]]) -> SureRule:
     monkeypatch.setattr(site_calibration, "_arrays", lambda folder: runs[folder.name])
     run: Any = None  # not looked at
+    data = DataSummary("", "images", ("a", "b"), ("x", "y", "z"), np.full((2, 3), 10), ())
     jobs = [FitJob("erm", name, Path(name), run) for name in runs if name != "final"]
-    found = learn_new_sites(jobs, Path("final"), ["a", "b"])
+    found = learn_new_sites(jobs, Path("final"), data)
     assert found is not None
     assert found.sure is not None
     return found.sure
@@ -58,3 +63,49 @@ def test_small_sites_weigh_as_much_as_large_ones(monkeypatch: pytest.MonkeyPatch
     once, doubled = (sure_rule(monkeypatch, {"s": small, "l": found, "final": final}) for found in (large, twice))
     assert once.threshold == doubled.threshold
     assert once.accuracy == pytest.approx(doubled.accuracy)
+
+
+def moved_sites(names: str) -> tuple[Any, Any, Any]:
+    """Vectors of three classes at sites that each move all of them."""
+    rng, parts = np.random.default_rng(0), []
+    for k, name in enumerate(names):
+        labels = rng.choice(3, 120, p=np.roll([0.5, 0.3, 0.2], k))
+        x = 3 * np.eye(3, 6)[labels] + rng.normal(0, 0.6, (120, 6)) + rng.normal(0, 1.2, 6)
+        parts.append((x.astype(np.float32), labels, np.full(120, name)))
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+def test_a_fit_adapts_its_model_to_a_new_site(tmp_path: Path) -> None:
+    x, y, sites = moved_sites("abcdef")
+    new = sites == "f"
+    done = fit(x[~new], y[~new], sites[~new], out=tmp_path / "fit", steps=60, runtime=CPU)
+    model, truth = done.model("cpu"), [str(k) for k in y[new]]
+
+    def right(**options: Any) -> float:
+        return float(
+            np.mean([p.label == t for p, t in zip(predict(model, x[new], **options).rows, truth, strict=True)])
+        )
+
+    found = predict(model, x[new])
+    assert model.knowledge is not None
+    assert model.knowledge.adaptation is not None
+    assert found.adapted is not None
+    assert found.adapted.n == 120
+    assert right() >= right(adapt="off") + 0.05
+    mix = {str(k): float((y[new] == k).mean()) for k in range(3)}
+    assert right(mix=mix) >= right(adapt="off") + 0.05
+    # One sample is not adapted by itself; with others of its site, it gets the label that it has among them.
+    assert predict(model, x[new][:1]).adapted is not None
+    assert predict(model, x[new][:1]).adapted.strength == 0  # type: ignore[union-attr]
+    alone = [predict(model, x[new][[i]], reference=x[new]).rows[0].label for i in range(10)]
+    assert alone == [row.label for row in found.rows[:10]]
+    with pytest.raises(UsageError, match="cat"):
+        predict(model, x[new], mix={"cat": 0.5})
+
+    np.savez(tmp_path / "new.npz", x=x[new], label=y[new].astype(str), domain=sites[new])
+    measured = evaluate_site(model, tmp_path / "new.npz")[0]
+    assert measured.found.accuracy == pytest.approx(right())
+    assert measured.plain_accuracy == pytest.approx(right(adapt="off"))
+    exported = export(done.folder, "torch", tmp_path / "m.pt2", reference=[tmp_path / "new.npz"])
+    logits = torch.export.load(exported.file).module()(torch.from_numpy(x[new]))[0]
+    assert [str(int(k)) for k in logits.argmax(1)] == [row.label for row in found.rows]

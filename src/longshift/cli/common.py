@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from longshift.errors import UsageError
 from longshift.progress import Stage, Tick, silent
 from longshift.text import about, counted, duration, printable, printable_json
 
@@ -34,6 +35,17 @@ QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the r
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1 ...")]
 CacheOption = Annotated[
     Path | None, typer.Option("--cache", help="Folder of decoded images; default $LONGSHIFT_CACHE.")
+]
+AdaptOption = Annotated[
+    Literal["auto", "on", "off"],
+    typer.Option("--adapt", help="Adapt to the site without labels; auto: if that helped at held-out sites."),
+]
+ReferenceOption = Annotated[
+    list[Path] | None, typer.Option("--reference", help="Other images of the same site to adapt with; repeatable.")
+]
+ClassMixOption = Annotated[
+    list[str] | None,
+    typer.Option("--class-mix", metavar="CLASS=SHARE", help="Known share of a class at the site; repeatable."),
 ]
 AveragedFlag = Annotated[bool, typer.Option("--averaged", help="Use the averaged weights (see train --average).")]
 WorkersOption = Annotated[
@@ -175,3 +187,15 @@ def opening(total: int, word: str, left: int, devices: Sequence[str] = ()) -> st
     places = devices[:left]
     pace = f", {len(places)} at a time on {', '.join(dict.fromkeys(places))}" if places else ""
     return f"{counted(total, word)}{rest}{pace}"
+
+
+def shares(options: list[str] | None) -> dict[str, float] | None:
+    """The values of --class-mix; None without any."""
+    found = {}
+    for option in options or ():
+        name, _, share = option.rpartition("=")
+        try:
+            found[name] = float(share)
+        except ValueError:
+            raise UsageError(f"--class-mix: expected CLASS=SHARE, for example cat=0.7, got {option!r}") from None
+    return found or None

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from longshift.cli.common import (
+    AdaptOption,
     AveragedFlag,
     CacheOption,
+    ClassMixOption,
     DeviceOption,
     JsonFlag,
     ModelArgument,
@@ -21,6 +23,7 @@ from longshift.cli.common import (
     print_table,
     progress,
     say_lines,
+    shares,
 )
 from longshift.errors import LongshiftError, UsageError
 
@@ -38,6 +41,8 @@ def evaluate(
         list[str] | None,
         typer.Option("--on", metavar="validation|test|target", help="Set to measure on; repeatable. Default: all."),
     ] = None,
+    adapt: AdaptOption = "auto",
+    class_mix: ClassMixOption = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
     cache: CacheOption = None,
@@ -58,7 +63,7 @@ def evaluate(
     if data is not None:
         if sets:
             raise UsageError("--on cannot be combined with DATA.")
-        _evaluate_data(model, data, averaged, device, cache, quiet, as_json)
+        _evaluate_data(model, data, adapt, class_mix, averaged, device, cache, quiet, as_json)
         return
     from longshift.inference import evaluate as measure
     from longshift.templates import render
@@ -106,15 +111,19 @@ def evaluate(
 
 
 def _evaluate_data(
-    model: Path, data: str, averaged: bool, device: str, cache: Path | None, quiet: bool, as_json: bool
-) -> None:
+    model: Path, data: str, adapt: Literal["auto", "on", "off"], mix: list[str] | None, averaged: bool, device: str,
+    cache: Path | None, quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
     """Print one row per site and the classes of all of them."""
     from longshift.inference import evaluate_site, load_model
     from longshift.templates import render
 
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
     loaded = load_model(model, weights, device)
-    results = evaluate_site(loaded, data, cache=cache, bar=lambda label, n: progress(label, n, quiet))
+    results = evaluate_site(
+        loaded, data, cache=cache, bar=lambda label, n: progress(label, n, quiet), adapt=adapt,
+        mix=shares(mix),
+    )  # fmt: skip
     held_out = loaded.knowledge.held_out if loaded.knowledge else ()
     seen = render("longshift.inference", "evaluate_warnings.txt.j2", results=results, held_out=held_out)
     if as_json:
@@ -125,10 +134,19 @@ def _evaluate_data(
     say_lines(seen)
     rows = [
         [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy), percent(r.found.macro_f1),
-         percent(r.ece), _expected(r)]
+         percent(r.ece), _expected(r), percent(r.plain_accuracy) if r.adapted and r.adapted.strength else "-"]
         for r in results
     ]  # fmt: skip
-    columns = ["site", "n", "accuracy", "over\nclasses", "macro\nF1", "ECE", "expected\nwithout labels (interval)"]
+    columns = [
+        "site",
+        "n",
+        "accuracy",
+        "over\nclasses",
+        "macro\nF1",
+        "ECE",
+        "expected\nwithout labels (interval)",
+        "accuracy,\nnot adapted",
+    ]
     caption = "Percent. ECE: expected calibration error of the probabilities of `longshift predict`."
     print_table("", columns, rows, caption)
     classes = list(results[0].found.per_class)

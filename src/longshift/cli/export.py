@@ -7,7 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from longshift.cli.common import AveragedFlag, JsonFlag, ModelArgument, caution, print_json, say_lines
+from longshift.cli.common import (
+    AveragedFlag,
+    ClassMixOption,
+    JsonFlag,
+    ModelArgument,
+    ReferenceOption,
+    caution,
+    print_json,
+    say_lines,
+    shares,
+)
 
 
 def export(
@@ -17,6 +27,8 @@ def export(
         typer.Option(help="Format; torch: torch.export (.pt2). Default: by the suffix of --out, else onnx."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The file; default model.onnx or model.pt2 in the folder.")] = None,
+    reference: ReferenceOption = None,
+    class_mix: ClassMixOption = None,
     averaged: AveragedFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -34,7 +46,9 @@ def export(
 
     if format is None:
         format = "torch" if out is not None and out.suffix.lower() == ".pt2" else "onnx"
-    done = write(model, format, out, "averaged" if averaged else "selected")
+    done = write(
+        model, format, out, "averaged" if averaged else "selected", reference=reference or None, mix=shares(class_mix)
+    )
     if done.warning:
         caution(f"warning: {done.warning}")
     if as_json:

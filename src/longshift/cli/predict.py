@@ -9,17 +9,21 @@ from typing import Annotated, Literal
 import typer
 
 from longshift.cli.common import (
+    AdaptOption,
     AveragedFlag,
+    ClassMixOption,
     DeviceOption,
     JsonFlag,
     ModelArgument,
     QuietFlag,
+    ReferenceOption,
     caution,
     print_json,
     print_table,
     progress,
     say,
     say_lines,
+    shares,
 )
 from longshift.errors import LongshiftError, UsageError
 
@@ -45,6 +49,9 @@ def predict(
             "were correct at held-out sites.",
         ),
     ] = None,
+    adapt: AdaptOption = "auto",
+    reference: ReferenceOption = None,
+    class_mix: ClassMixOption = None,
     page: Annotated[
         Path | None, typer.Option(help="Write one HTML page about the site: what to expect, images to check.")
     ] = None,
@@ -57,7 +64,8 @@ def predict(
     """Predict classes with calibrated probabilities, and estimate the accuracy at this site without labels.
 
     Images that cannot be read are reported and skipped. The estimate needs a model of `longshift fit` and all images
-    of one site in one call. If the model was no better than guessing at unseen sites, a warning is printed.
+    of one site in one call. With 20 images or more, the model is also adapted to the site, if that helped at held-out
+    sites. If the model was no better than guessing at unseen sites, a warning is printed.
 
     Examples:
 
@@ -93,8 +101,9 @@ def predict(
         raise LongshiftError(f"No {noun} (files that end with {listed}) in {some(items, 3)} or below")
     with progress("predicting", len(files), quiet) as tick:
         found = run(
-            loaded, files, top_k=top_k, unsure=unsure, threads=threads, tick=tick, keep_outputs=page is not None
-        )
+            loaded, files, top_k=top_k, unsure=unsure, adapt=adapt, reference=reference or None,
+            mix=shares(class_mix), threads=threads, tick=tick, keep_outputs=page is not None,
+        )  # fmt: skip
     if found.warning:  # also with --quiet, which silences progress only
         caution(f"warning: {found.warning}")
     for path, reason in found.skipped:

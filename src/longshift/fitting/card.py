@@ -12,7 +12,7 @@ from longshift.data import read_vector_source
 from longshift.fitting.data_summary import lines, named_lines
 from longshift.fitting.facts import FitSummary, hardest_site
 from longshift.fitting.page import CalibrationGap
-from longshift.inference import LEVEL, SiteKnowledge
+from longshift.inference import LEVEL, SiteAdaptation, SiteKnowledge
 from longshift.io import write_text
 from longshift.methods import get_method
 from longshift.report import escape
@@ -21,10 +21,15 @@ from longshift.templates import render
 
 def write_card(path: Path, summary: FitSummary, final: Mapping[str, Any], knowledge: SiteKnowledge | None) -> None:
     """Write MODEL_CARD.md next to the final model, whose result and knowledge about new sites are given."""
-    write_text(path, card(summary, path.parent, final["environment"], calibration_gap(knowledge)) + "\n")
+    adaptation = knowledge.adaptation if knowledge else None
+    text = card(summary, path.parent, final["environment"], calibration_gap(knowledge), adaptation)
+    write_text(path, text + "\n")
 
 
-def card(summary: FitSummary, folder: Path, environment: Mapping[str, str], gap: CalibrationGap | None = None) -> str:
+def card(
+    summary: FitSummary, folder: Path, environment: Mapping[str, str], gap: CalibrationGap | None = None,
+    adaptation: SiteAdaptation | None = None,
+) -> str:  # fmt: skip
     """The text of the card; `gap`: how far probabilities were off at the held-out sites, where it was measured."""
     data, config = summary.data, summary.training.config
     info = get_method(config.method).info
@@ -39,6 +44,7 @@ def card(summary: FitSummary, folder: Path, environment: Mapping[str, str], gap:
         base=get_method(info.preset_of).info if info.preset_of else None,
         environment=environment,
         gap=gap,
+        adaptation=adaptation,
         level=LEVEL,
         worst=worst,
         worst_unsure=unsure,

@@ -299,7 +299,7 @@ def _write_results(
         keep_unseen(final.description, summary.unseen)
     except LongshiftError as error:
         raise LongshiftError(f"{error}. Remove {final.path} and run the same command to train it again.") from error
-    knowledge = learn_new_sites(own, final.path, summary.data.sites)
+    knowledge = learn_new_sites(own, final.path, summary.data)
     write_knowledge(final.path, knowledge, read_model_file(final.description).weights)
     write_report(done.report, summary, [(job, results[job.folder]) for job in jobs], manifest)
     write_card(done.card, summary, results[final.path], knowledge)

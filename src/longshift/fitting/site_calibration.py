@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from longshift.array_types import FloatArray
+from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.plan import FitJob
 from longshift.inference import (
+    HeldOutLogits,
     HeldOutSite,
-    Reference,
+    SiteAdaptation,
     SiteKnowledge,
+    choose_adaptation,
     choose_sure,
+    class_means,
+    largest_shares,
     make_reference,
     read_signals,
+    site_offset,
 )
 from longshift.metrics import fit_temperature, probabilities
 from longshift.training import RunFolder, read_predictions
@@ -24,31 +32,40 @@ from longshift.training import RunFolder, read_predictions
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-def learn_new_sites(jobs: Sequence[FitJob], final: Path, sites: Sequence[str]) -> SiteKnowledge | None:
+def learn_new_sites(jobs: Sequence[FitJob], final: Path, data: DataSummary) -> SiteKnowledge | None:
     """Compare, at each held-out site, what the predictions alone say with the truth; None if none were kept.
 
     Args:
         jobs: The runs of the fit's own method with a site held out.
         final: The folder of the final model, whose validation samples a new site is compared with.
-        sites: Names of the sites, in the order of the dataset.
+        data: Names and counts of the sites.
     """
     found = [(job.site, kept) for job in jobs if (kept := _arrays(job.folder)) is not None and "target_logits" in kept]
     own = _arrays(final)
     if not found or own is None or "validation_logits" not in own:
         return None
+    runs = [_Run(arrays, data) for _, arrays in found]
+    last = _Run(own, data)
+    adaptation = choose_adaptation(
+        [HeldOutLogits(run.adaptation, run.logits("target"), run.arrays["target_labels"]) for run in runs],
+        last.adaptation,
+    )
     held, confidences, correct = [], [], []
-    for site, arrays in found:
-        reference, temperature = _reference(arrays, sites)
-        shares = probabilities(arrays["target_logits"], temperature=temperature)
+    for (site, arrays), run in zip(found, runs, strict=True):
+        # As at a new site: the predictions that are compared with the truth are adapted, if predictions there will be.
+        logits = run.logits("target")
+        learned = replace(run.adaptation, strength=adaptation.strength, softness=adaptation.softness)
+        logits = logits + site_offset(learned, logits).values
+        shares = probabilities(logits)
         right = shares.argmax(axis=1) == arrays["target_labels"]
-        signals = read_signals(reference, arrays["target_logits"], arrays["target_features"], temperature)
+        signals = read_signals(run.reference, logits, arrays["target_features"], 1.0)
         held.append(HeldOutSite(site, float(right.mean()), signals))
         confidences.append(shares.max(axis=1))
         correct.append(right)
     # The samples of each site weigh as much together as those of any other.
     weights = [np.full(len(part), 1 / len(part)) for part in correct]
     sure = choose_sure(np.concatenate(confidences), np.concatenate(correct), np.concatenate(weights))
-    return SiteKnowledge(tuple(held), _reference(own, sites)[0], sure)
+    return SiteKnowledge(tuple(held), last.reference, sure, adaptation)
 
 
 def _arrays(folder: Path) -> Arrays | None:
@@ -56,9 +73,19 @@ def _arrays(folder: Path) -> Arrays | None:
     return read_predictions(path) if path.exists() else None
 
 
-def _reference(arrays: Arrays, sites: Sequence[str]) -> tuple[Reference, float]:
-    """The validation samples of a run as reference, and its temperature."""
-    logits, labels = arrays["validation_logits"], arrays["validation_labels"]
-    temperature = fit_temperature(logits, labels)
-    names = [sites[int(d)] for d in arrays["validation_domains"]]
-    return make_reference(logits.shape[1], labels, arrays["validation_features"], names), temperature
+class _Run:
+    """What the validation samples of a run say about its model."""
+
+    def __init__(self, arrays: Arrays, data: DataSummary) -> None:
+        self.arrays = arrays
+        labels, domains = arrays["validation_labels"], arrays["validation_domains"]
+        self._temperature = fit_temperature(arrays["validation_logits"], labels)
+        classes, sources = len(data.classes), np.unique(domains)
+        names = [data.sites[int(d)] for d in domains]
+        self.reference = make_reference(classes, labels, arrays["validation_features"], names)
+        means = class_means(self.logits("validation"), labels, domains, classes)
+        self.adaptation = SiteAdaptation(means, largest_shares(data.counts[sources]))
+
+    def logits(self, part: str) -> FloatArray:
+        """Calibrated logits."""
+        return np.asarray(self.arrays[f"{part}_logits"] / self._temperature, dtype=np.float64)

@@ -44,3 +44,12 @@ from .outputs import (
     require_inputs as require_inputs,
 )
 from .prediction import Predictions as Predictions, predict as predict
+from .site_adaptation import (
+    HeldOutLogits as HeldOutLogits,
+    SiteAdaptation as SiteAdaptation,
+    SiteOffset as SiteOffset,
+    choose_adaptation as choose_adaptation,
+    class_means as class_means,
+    largest_shares as largest_shares,
+    site_offset as site_offset,
+)

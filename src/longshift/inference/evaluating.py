@@ -28,7 +28,8 @@ from longshift.inference.loading import (
     weights_file,
 )
 from longshift.inference.outputs import Outputs, row_outputs
-from longshift.inference.prediction import estimate_from
+from longshift.inference.prediction import adapt_outputs, estimate_from, learn_offset
+from longshift.inference.site_adaptation import Adapt, SiteOffset
 from longshift.metrics import Evaluation, evaluate_predictions, expected_calibration_error
 from longshift.progress import Bar, no_bar
 from longshift.settings import NO_TARGET, load_split
@@ -148,6 +149,8 @@ class SiteResult:
     expected: SiteEstimate | None
     seen: Seen = ""  # "site": the model was trained on a site of this name; "data": on these very data
     unknown: Mapping[str, int] = field(default_factory=dict)  # samples of classes that the model lacks, left out
+    adapted: SiteOffset | None = None  # to this site, without labels
+    plain_accuracy: float | None = None  # without adapting, if it was adapted
 
     @property
     def inside(self) -> bool | None:
@@ -164,6 +167,8 @@ class SiteResult:
             "site": self.site, **self.found.to_dict(), "balanced_accuracy": self.found.balanced_accuracy,
             "calibrated_ece": self.ece, "expected": expected, "inside_interval": self.inside,
             "seen_in_training": self.seen, "unknown_classes": dict(self.unknown),
+            **({"adapted_with": self.adapted.n, "strength": self.adapted.strength} if self.adapted else {}),
+            **({"accuracy_without_adapting": self.plain_accuracy} if self.adapted else {}),
         }  # fmt: skip
 
 
@@ -174,6 +179,8 @@ def evaluate_site(
     device: str = "auto",
     cache: Path | None = None,
     bar: Bar = no_bar,
+    adapt: Adapt = "auto",
+    mix: Mapping[str, float] | None = None,
 ) -> list[SiteResult]:
     """Measure a model on labeled data: accuracy, classes, confusion, calibration, and promised against found.
 
@@ -186,6 +193,8 @@ def evaluate_site(
         device: Device for a folder.
         cache: Folder of decoded images.
         bar: From a label and a number of samples to a context manager that shows progress while images are decoded.
+        adapt: Whether to adapt the model to each site without labels, as in `predict`.
+        mix: Known share of each class at a site, as in `predict`.
 
     Returns:
         One result per site.
@@ -223,7 +232,8 @@ def evaluate_site(
         left_out = manifest.labels[(manifest.domains == d) & (labels < 0)]
         unknown = Counter(manifest.classes[k] for k in left_out.tolist())
         known_site: Seen = seen if site in loaded.info.sources else ""
-        results.append(replace(_result(loaded, site, outputs, labels[rows], known_site), unknown=unknown))
+        found = _result(loaded, site, outputs, labels[rows], known_site, adapt, mix)
+        results.append(replace(found, unknown=unknown))
     return results
 
 
@@ -231,11 +241,17 @@ def _index(classes: Sequence[str], name: str) -> int:
     return classes.index(name) if name in classes else -1
 
 
-def _result(model: LoadedModel, site: str, outputs: Outputs, labels: IntArray, seen: Seen) -> SiteResult:
+def _result(
+    model: LoadedModel, site: str, outputs: Outputs, labels: IntArray, seen: Seen, adapt: Adapt,
+    mix: Mapping[str, float] | None,
+) -> SiteResult:  # fmt: skip
+    offset = learn_offset(model, outputs, adapt, mix)
+    plain = float((outputs.logits.argmax(1).numpy() == labels).mean()) if offset else None
+    outputs = adapt_outputs(model, outputs, offset)
     domains = np.zeros(len(labels), dtype=np.int64)
     found = evaluate_predictions(outputs.logits, labels, domains, model.classes, (site,), source=site)
     ece = expected_calibration_error(outputs.logits.double() / model.temperature, labels)
-    return SiteResult(site, found, ece, estimate_from(model, outputs), seen)
+    return SiteResult(site, found, ece, estimate_from(model, outputs), seen, adapted=offset, plain_accuracy=plain)
 
 
 def _training_version(model: LoadedModel) -> str:

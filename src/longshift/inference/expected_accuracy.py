@@ -28,6 +28,7 @@ from scipy import special, stats
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
+from longshift.inference.site_adaptation import SiteAdaptation, class_means, largest_shares
 from longshift.io import file_hash, read_json, replacing, write_json
 from longshift.metrics import Array, finite_rows, probabilities
 
@@ -59,7 +60,7 @@ SHARE = 0.05  # of all predictions that must be above it
 LEAST = 0.5  # share of right predictions: with less, those above the threshold are wrong more often than right
 
 NUMBERS, FEATURES = "new_site.json", "new_site.safetensors"
-SCHEMAS = (2, 3)  # of NUMBERS; 2 had more signals
+SCHEMAS = (2, 3, 4)  # of NUMBERS; 2 had more signals, 2 and 3 no adaptation
 
 
 # Intervals
@@ -168,20 +169,14 @@ def dispersity(shares: FloatArray) -> float:
 def site_prototypes(features: FloatArray, labels: IntArray, sites: Array, classes: int) -> FloatArray:
     """Compute the mean features of each class (classes, D) without what each site adds to all of its samples.
 
-    Features are explained by a sum of a class and a site (least squares), so that classes which are frequent at a site
-    do not shift the others there. The parts of the classes are zero on average; NaN for a class without samples.
+    They are zero on average; NaN for a class without samples.
 
     >>> site_prototypes(np.array([[1.0], [3.0], [11.0], [13.0]]), np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]), 2)
     array([[-1.],
            [ 1.]])
     """
-    there, kinds = np.unique(labels, return_inverse=True)
-    places, where = np.unique(np.asarray(sites), return_inverse=True)
-    rows = np.hstack([np.eye(len(there))[kinds], np.eye(len(places))[where]])
-    parts = (np.linalg.pinv(rows.T @ rows) @ (rows.T @ features))[: len(there)]
-    found = np.full((classes, parts.shape[1]), np.nan)
-    found[there] = parts - parts.mean(axis=0)
-    return found
+    found = class_means(features, labels, sites, classes)
+    return np.asarray(found - np.nanmean(found, axis=0), dtype=np.float64)
 
 
 def prototype_agreement(prototypes: FloatArray, features: FloatArray, shares: FloatArray) -> float:
@@ -350,8 +345,7 @@ class ClassExcess:
 
 def class_excess(counts: Sequence[Sequence[int]], predicted: IntArray) -> ClassExcess:
     """Compare predicted shares with samples of each class at each training site, (sites, classes)."""
-    table = np.asarray(counts, dtype=np.float64)
-    known = (table / np.maximum(table.sum(axis=1, keepdims=True), 1)).max(axis=0)
+    known = largest_shares(counts)
     shares = np.bincount(predicted, minlength=len(known)) / max(len(predicted), 1)
     most = int((shares - known).argmax())
     return ClassExcess(most, float(shares[most]), float(known[most]))
@@ -458,6 +452,7 @@ class SiteKnowledge:
     held_out: tuple[HeldOutSite, ...]
     reference: Reference
     sure: SureRule | None = None
+    adaptation: SiteAdaptation | None = None
 
 
 @dataclass(frozen=True)
@@ -520,10 +515,13 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str)
         return
     reference = knowledge.reference
     summaries = reference.sites
-    arrays = {
+    arrays: dict[str, npt.NDArray[Any]] = {
         "means": np.stack([summary.mean for summary in summaries.values()]).astype(np.float32),
         "prototypes": reference.prototypes.astype(np.float32),
     }
+    adaptation = knowledge.adaptation
+    if adaptation:
+        arrays |= {"class_logits": adaptation.class_logits, "shares": adaptation.shares}
     write_memory(folder, reference.seen, reference.seen_labels, arrays)
     write_json(
         folder / NUMBERS,
@@ -535,6 +533,9 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str)
                 "sites": [{"site": name, "variance": s.variance, "n": s.n} for name, s in summaries.items()],
             },
             "sure": asdict(knowledge.sure) if knowledge.sure else None,
+            "adaptation": {name: getattr(adaptation, name) for name in ("strength", "softness", "gain")}
+            if adaptation
+            else None,
         },
     )  # fmt: skip
 
@@ -562,16 +563,21 @@ def read_knowledge(folder: Path, weights: str, classes: int) -> SiteKnowledge | 
             for row, mean in zip(kept["sites"], means, strict=True)
         }
         prototypes = arrays["prototypes"].astype(np.float64)
+        adaptation = None
+        if kept_adaptation := value.get("adaptation"):
+            adaptation = SiteAdaptation(arrays["class_logits"], arrays["shares"], **kept_adaptation)
         if not (held and summaries and all(site.signals.n > 0 and site.signals.distances for site in held)):
             raise ValueError("expected held-out and training sites")
         if prototypes.shape != (classes, *means.shape[1:]) or means.shape[1:] != seen.shape[1:]:
             raise ValueError(f"expected features of one length and {classes} class means")
+        if adaptation and (adaptation.class_logits.shape, adaptation.shares.shape) != ((classes, classes), (classes,)):
+            raise ValueError(f"expected mean logits and shares of {classes} classes")
     except (LongshiftError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise LongshiftError(
             f"{path} or {FEATURES} next to it is damaged: {error}. Run the same `longshift fit` command again to write "
             "both, or remove both to predict without an estimate."
         ) from error
-    return SiteKnowledge(held, Reference(summaries, prototypes, seen, labels, float(kept["usual"])), sure)
+    return SiteKnowledge(held, Reference(summaries, prototypes, seen, labels, float(kept["usual"])), sure, adaptation)
 
 
 def read_memory(folder: Path) -> tuple[FloatArray, IntArray] | None:

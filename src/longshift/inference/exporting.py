@@ -11,8 +11,9 @@ import copy
 import importlib
 import io
 import logging
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,10 +23,12 @@ import torch
 from torch import Tensor, nn
 
 import longshift
+from longshift.array_types import FloatArray
 from longshift.data import BadImage, load_dataset, open_pixels, ordered_vectors
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, Weights, load_model
-from longshift.inference.prediction import unsure_below
+from longshift.inference.outputs import collect_outputs, expand_inputs, listed_paths
+from longshift.inference.prediction import adapted_json, learn_offset, unsure_below
 from longshift.io import replacing, require_writable, write_json
 from longshift.training import RunFolder, normalize_pixels, read_config
 
@@ -41,19 +44,22 @@ class Deployed(nn.Module):
 
     mean: Tensor
     std: Tensor
+    offset: Tensor
 
-    def __init__(self, model: LoadedModel) -> None:
+    def __init__(self, model: LoadedModel, offset: FloatArray | None = None) -> None:
         super().__init__()
         self.predictor = model.predictor
         self.temperature = model.temperature
         self.vectors = model.info.vectors
+        added = np.zeros(len(model.classes)) if offset is None else offset
+        self.register_buffer("offset", torch.from_numpy(added).float())
         self.register_buffer("mean", model.inputs.mean.cpu())
         self.register_buffer("std", model.inputs.std.cpu())
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """(N, size, size, 3) uint8 or (N, length) float32."""
         x = inputs if self.vectors else normalize_pixels(inputs, self.mean, self.std)
-        logits: Tensor = self.predictor(x)
+        logits: Tensor = self.predictor(x) + self.offset
         return logits, (logits / self.temperature).softmax(1)
 
 
@@ -76,6 +82,8 @@ def export(
     out: Path | str | None = None,
     weights: Weights = "selected",
     tolerance: float = TOLERANCE,
+    reference: Iterable[str | os.PathLike[str]] | None = None,
+    mix: Mapping[str, float] | None = None,
 ) -> Exported:
     """Write the model of a run or fit folder as ONNX or torch.export, with FILE.json next to it.
 
@@ -85,6 +93,8 @@ def export(
         out: The file to write; by default next to the model.
         weights: "selected" or "averaged".
         tolerance: Largest accepted difference of the outputs from PyTorch's.
+        reference: Images of a site: the model is adapted to it, without labels, as `predict` would.
+        mix: Known share of each class there.
 
     Returns:
         What was written, and the measured difference.
@@ -105,7 +115,11 @@ def export(
         hint = f"; for {file.suffix} use the format {other}" if other else ""
         raise UsageError(f"expected a file that ends with {SUFFIX[format]} for the format {format}, got {file}{hint}")
     require_writable(file)
-    deployed = Deployed(model).eval()
+    offset = None
+    if reference is not None:
+        files = expand_inputs(listed_paths(reference), model.info.vectors)
+        offset = learn_offset(model, collect_outputs(model, files, features=False), mix=mix)
+    deployed = Deployed(model, offset.values * model.temperature if offset else None).eval()
     made = random_inputs(model)
     payload, run = (_onnx if format == "onnx" else _torch)(deployed, made[:2])
     real = real_inputs(model)
@@ -122,7 +136,8 @@ def export(
         file, file.with_name(file.name + ".json"), difference, len(made), 0 if real is None else len(real),
         "vectors" if model.info.vectors else "images", model.warning,
     )  # fmt: skip
-    write_json(exported.description, describe(model, exported, format))
+    adapted = {"adapted": adapted_json(offset)} if offset else {}
+    write_json(exported.description, describe(model, exported, format) | adapted)
     return exported
 
 

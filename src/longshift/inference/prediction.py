@@ -8,13 +8,14 @@ import math
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from longshift.data import DIGITS, vector_file
@@ -33,6 +34,7 @@ from longshift.inference.expected_accuracy import (
 )
 from longshift.inference.loading import LoadedModel, UnseenAccuracy, load_model
 from longshift.inference.outputs import Outputs, array_outputs, collect_outputs, expand_inputs, listed_paths
+from longshift.inference.site_adaptation import FEWEST as ENOUGH, Adapt, SiteOffset, class_mix, site_offset
 from longshift.progress import Tick, silent
 from longshift.templates import render
 from longshift.text import csv_cell
@@ -103,6 +105,8 @@ class Predictions:
     no_estimate: Literal["", "adapted", "few"] = ""  # why there is none, if one could be expected
     dominant: DominantClass | None = None
     seen: SeenInputs | None = None
+    adapted: SiteOffset | None = None  # with strength 0: it stepped back; None: the model is not adapted to sites
+    gain: float = 0.0  # accuracy that adapting gained at held-out sites
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -137,7 +141,7 @@ class Predictions:
     def to_text(self, out: Path | None = None, page: Path | None = None) -> str:
         """The summary that `longshift predict` prints after the predictions, or after writing these files."""
         classes = Counter(row.label for row in self.rows).most_common(10)
-        values = {"found": self, "classes": classes, "out": out, "page": page, "least": LEAST}
+        values = {"found": self, "classes": classes, "out": out, "page": page, "least": LEAST, "enough": ENOUGH}
         return render("longshift.inference", "predict.txt.j2", **values)
 
     def to_json(self) -> dict[str, Any]:
@@ -146,6 +150,7 @@ class Predictions:
             **({"warning": self.warning} if self.warning else {}),
             **({"site": self.estimate.to_json()} if self.estimate else {}),
             **({"no_estimate": self.no_estimate} if self.no_estimate else {}),
+            **({"adapted": adapted_json(self.adapted) | {"gain": self.gain}} if self.adapted else {}),
             **({"dominant_class": asdict(self.dominant)} if self.dominant else {}),
             **({"seen_in_training": asdict(self.seen)} if self.seen else {}),
             "unsure_below": self.unsure_below,
@@ -179,6 +184,9 @@ def predict(
     *,
     top_k: int = 3,
     unsure: float | None = None,
+    adapt: Adapt = "auto",
+    reference: Iterable[str | os.PathLike[str]] | npt.NDArray[Any] | None = None,
+    mix: Mapping[str, float] | None = None,
     device: str = "auto",
     threads: int = 0,
     tick: Tick = silent,
@@ -195,6 +203,10 @@ def predict(
             above which 90 % were right at the sites that `fit` held out or, if none reaches that, the best one; if
             not even half of the predictions above the best one were right, all are unsure. It is 0.5 for a model
             without held-out sites.
+        adapt: Whether to adapt the model to the site of the inputs, without labels: "auto" as its fit decided, "on" or
+            "off". Needs at least 20 inputs of one site.
+        reference: Other inputs of the same site to adapt with, for instance if there are few `inputs`.
+        mix: Share of each class at the site, if it is known; it makes adapting much better.
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
         threads: Batches that are computed at the same time on the CPU; 0: one for vectors, one per processor for
             images. The predictions do not depend on it.
@@ -204,9 +216,10 @@ def predict(
     Returns:
         The predictions in `rows`; inputs that cannot be read, or whose outputs are not finite, in `skipped`, with the
         reason; in `warning` whether the model was no better than guessing at unseen sites; in `seen` whether the inputs
-        lie in the folder that it was trained on; and for a model of `fit`, in `estimate` the accuracy to expect at this
-        site, from the predictions alone (in `no_estimate` why there is none), and in `sure_accuracy` the share of
-        predictions above the default of `unsure` that were right at the held-out sites.
+        lie in the folder that it was trained on; in `adapted` how it was adapted to this site; and for a model of
+        `fit`, in `estimate` the accuracy to expect at this site, from the predictions alone (in `no_estimate` why there
+        is none), and in `sure_accuracy` the share of predictions above the default of `unsure` that were right at the
+        held-out sites.
 
     Raises:
         LongshiftError: If the model cannot be loaded, or vectors are of another network than those of its training.
@@ -226,12 +239,12 @@ def predict(
     knowledge = loaded.knowledge
     features = keep_outputs or knowledge is not None  # which compares them with those of the held-out sites
     seen = None
-    if isinstance(inputs, np.ndarray):
-        outputs = array_outputs(loaded, inputs, threads, features)
-    else:
-        files = expand_inputs(listed_paths(inputs), loaded.info.vectors)
-        seen = seen_inputs(loaded, files)
-        outputs = collect_outputs(loaded, files, tick, threads, features)
+    if not isinstance(inputs, np.ndarray):
+        inputs = expand_inputs(listed_paths(inputs), loaded.info.vectors)
+        seen = seen_inputs(loaded, inputs)
+    outputs = _outputs(loaded, inputs, threads, tick, features)
+    offset = learn_offset(loaded, outputs if reference is None else _outputs(loaded, reference, threads), adapt, mix)
+    outputs = adapt_outputs(loaded, outputs, offset)
     rule = knowledge.sure if knowledge and unsure is None else None
     below = unsure_below(rule) if unsure is None else unsure
     least = math.inf if rule and not rule.useful else below  # a probability of 1 is unsure then, too
@@ -247,6 +260,8 @@ def predict(
         "adapted" if loaded.info.adapted else "few" if knowledge and few else "",
         None if few else dominant_class(loaded, outputs),
         seen,
+        offset,
+        knowledge.adaptation.gain if knowledge and knowledge.adaptation else 0.0,
         outputs if keep_outputs else None,
     )
 
@@ -254,6 +269,45 @@ def predict(
 def unsure_below(rule: SureRule | None) -> float:
     """The probability below which predictions are unsure, by the record of a fit."""
     return UNSURE if rule is None else rule.threshold if rule.useful else ALL
+
+
+def _outputs(
+    model: LoadedModel, inputs: Iterable[str | os.PathLike[str]] | npt.NDArray[Any], threads: int, tick: Tick = silent,
+    features: bool = False,
+) -> Outputs:  # fmt: skip
+    if isinstance(inputs, np.ndarray):
+        return array_outputs(model, inputs, threads, features)
+    return collect_outputs(model, expand_inputs(listed_paths(inputs), model.info.vectors), tick, threads, features)
+
+
+def learn_offset(
+    model: LoadedModel, outputs: Outputs, adapt: Adapt = "auto", mix: Mapping[str, float] | None = None
+) -> SiteOffset | None:
+    """What to add to the logits at the site of these outputs; None where the model is not adapted to sites."""
+    learned = model.knowledge.adaptation if model.knowledge else None
+    if adapt == "off" or (learned is None and adapt == "auto" and mix is None):
+        return None
+    if learned is None:
+        raise LongshiftError(f"{model.folder} cannot be adapted to a site: that needs a model of `longshift fit`.")
+    shares = class_mix(model.classes, mix) if mix else None
+    if adapt == "on" and not learned.strength:
+        learned = replace(learned, strength=1.0)
+    if not (learned.strength or mix) or not len(outputs.names):
+        return None
+    return site_offset(learned, outputs.logits.double().numpy() / model.temperature, shares)
+
+
+def adapt_outputs(model: LoadedModel, outputs: Outputs, offset: SiteOffset | None) -> Outputs:
+    """The outputs with the offset of their site."""
+    if offset is None:
+        return outputs
+    values = torch.from_numpy(offset.values * model.temperature).to(outputs.logits.dtype)
+    return replace(outputs, logits=outputs.logits + values)
+
+
+def adapted_json(offset: SiteOffset) -> dict[str, Any]:
+    """Plain values."""
+    return {"images": offset.n, "strength": offset.strength, "class_mix": offset.mix.tolist()}
 
 
 def rank(
