@@ -1,4 +1,4 @@
-"""`longshift data inspect`, `verify` and `prepare`: counts, warnings, exit codes."""
+"""`longshift data inspect` and `verify`: counts, warnings, exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from longshift.data import benchmarks, load_dataset
-from longshift.data.image_cache import open_store
 from tests.cli.main_calls import Run
 from tests.data.trees import encoded, make_tree, picture
 from tests.golden import check_golden
@@ -37,13 +36,6 @@ def test_inspect_warns(run: Run, tmp_path: Path, domains: list[str], classes: li
     assert sorted(json.loads(out)) == sorted(domains)
     assert err.startswith("warning")
     assert named in err
-
-
-def test_vectors_are_not_prepared(run: Run, tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", x=np.arange(8.0).reshape(4, 2), label=list("abab"), domain=list("nnss"))
-    code, out, err = run("data", "prepare", tmp_path / "v.npz")
-    assert (code, out) == (2, "")
-    assert "v.npz" in err
 
 
 def test_inspect_warns_of_classes_that_look_like_domains_once(run: Run, tmp_path: Path) -> None:
@@ -102,17 +94,3 @@ def test_more_images_than_the_published_part_of_vlcs_are_to_be_expected(tmp_path
     assert not any(map(benchmarks.get_benchmark("PACS").explains, differences))
     assert not entry.explains(benchmarks.CountDifference("sun", "unicorn", 0, 3))
     assert not entry.explains(benchmarks.CountDifference("sun", "bird", 14, 13))
-
-
-def test_prepare_builds_the_store_that_training_opens(run: Run, tmp_path: Path) -> None:
-    root = make_tree(tmp_path / "data")
-    code, out, _ = run("data", "prepare", root, "--size", 16, "--json", "-q")
-    assert code == 0
-    told = json.loads(out)
-    ticks: list[int] = []
-    store = open_store(load_dataset(root), 16, tmp_path / "cache", lambda done=1, note="": ticks.append(done))
-    assert ticks == []
-    assert told == {"images": 12, "size": 16, "bytes": 12 * 16 * 16 * 3, "fingerprint": store.fingerprint}
-    code, out, _ = run("data", "prepare", root, "--size", 16)
-    assert code == 0
-    assert store.fingerprint in out

@@ -1,4 +1,4 @@
-"""`longshift reproduce`: listing, dry runs, a small run, and what it refuses."""
+"""`longshift reproduce`: listing, and what it refuses."""
 
 from __future__ import annotations
 
@@ -37,15 +37,6 @@ def test_list_says_what_each_recipe_needs(tmp_path: Path) -> None:
     assert call("--list", *SMALL, "--out", str(tmp_path / "o")).exit_code == 0
 
 
-def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
-    result = call("Tab. 2", "--dry-run", *SMALL, "--out", str(tmp_path))
-    assert result.exit_code == 0
-    assert "digits/TotalHeavyTail/ink" in result.stdout
-    assert not list(tmp_path.iterdir())
-    listed = json.loads(call("totalheavytail", "--dry-run", "--json", *SMALL, "--out", str(tmp_path)).stdout)
-    assert {item["run"]["steps"] for item in listed} == {2}
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -55,8 +46,8 @@ def test_dry_run_lists_and_runs_nothing(tmp_path: Path) -> None:
         (("rho", "--set", "steps"), "NAME=VALUE"),
         (("rho", "--method", "ndlc"), "ndcl"),
         (("rho", "--target", "inc"), "ink"),
-        (("rho", "--dry-run", "--set", "alfa=3"), "alfa"),
-        (("rho", "--dry-run", "--average", "mean"), "average"),
+        (("rho", "--set", "alfa=3"), "alfa"),
+        (("rho", "--average", "mean"), "average"),
     ],
 )
 def test_bad_requests(arguments: tuple[str, ...], named: str, tmp_path: Path) -> None:

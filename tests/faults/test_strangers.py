@@ -91,7 +91,7 @@ def test_a_dataset(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch)
     (data / "table.csv").write_text("path,label,domain\nnorth/red/0.png,evil.py:Method,a\nnorth/blue/0.png,x,b\n")
     monkeypatch.chdir(data)
     for given in (data, archive, data / "table.csv", data / "evil.py", "evil.py:Method"):
-        for words in (("data", "inspect"), ("data", "verify"), ("data", "prepare", "--size", "8"), ("split", "show")):
+        for words in (("data", "inspect"), ("data", "verify"), ("split", "show")):
             call(*words, given)
         call("train", "--data", given, "--target", "north", "--setting", "Natural", "--steps", "1", "--method", "erm")
         call("train", "--data", given, "--target", "north", "--setting", data / "evil.py", "--method", "evil.py:Method")

@@ -28,7 +28,8 @@ def test_one_after_another_one_is_always_running(tmp_path: Path, monkeypatch: py
 
 def test_a_queue_tells_only_what_has_changed(tmp_path: Path) -> None:
     told: list[str] = []
-    job_queue = make_queue(small_plan(tmp_path / "s"), lambda job_queue: told.append(job_queue.note()))
+    job_queue = make_queue(small_plan(tmp_path / "s"))
+    job_queue.listener = lambda job_queue: told.append(job_queue.note())
     assert len(job_queue.waiting) == job_queue.total == job_queue.left == 4
     job_queue.tell()
     job_queue.tell()

@@ -1,9 +1,8 @@
-"""The verbs `longshift data inspect | verify | prepare`."""
+"""The verbs `longshift data inspect | verify`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,16 +22,12 @@ from longshift.data import (
     DataProblem,
     Manifest,
     benchmarks,
-    cache_folder,
-    data_version,
     layout_problems,
     load_dataset,
     looks_like_split,
     no_shared_class,
-    open_store,
     verify,
 )
-from longshift.errors import UsageError
 from longshift.templates import render
 from longshift.text import counted
 
@@ -41,7 +36,7 @@ MOST = 10  # warnings of one kind
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Count, check and prepare the images of a dataset.\n\nA dataset is a folder `domain/class/image.jpg`, the "
+    help="Count and check the images of a dataset.\n\nA dataset is a folder `domain/class/image.jpg`, the "
     "same in a `.zip`, a `.csv` or `.parquet` with columns path (or image), label, domain, a Hugging Face dataset "
     "(a folder of save_to_disk, or `hf://owner/name`), vectors (`.npz`, `.parquet`), or one of the words `digits` and "
     "`pacs-features`, which name embedded data.\n\n"
@@ -130,32 +125,3 @@ def verify_command(
         say_lines(render("longshift.cli", "data_verify.txt.j2", **facts))
     if problems or (known and not all(known.explains(difference) for difference in differences)):
         raise typer.Exit(1)
-
-
-@app.command()
-def prepare(
-    path: DataArgument,
-    size: Annotated[int, typer.Option(min=1, max=4096, help="Width and height of the prepared images.")] = 224,
-    cache: Annotated[
-        Path | None, typer.Option(help="Folder for them; default $LONGSHIFT_CACHE, else ~/.cache/longshift.")
-    ] = None,
-    json: JsonFlag = False,
-    quiet: QuietFlag = False,
-) -> None:
-    """Decode and resize all images once, so that training starts faster. Training does this itself if necessary.
-
-    Example:
-
-        longshift data prepare PACS.zip --size 224
-    """
-    manifest = load_dataset(path)
-    if manifest.vectors:
-        raise UsageError(f"{path} holds vectors, which need no preparation. Train on them directly.")
-    data_version(manifest, cache, bar=lambda label, total: progress(label, total, quiet))  # kept for the next line
-    with progress("prepare", len(manifest), quiet) as tick:
-        store = open_store(manifest, size, cache, tick)
-    place = str(cache_folder(cache)) if manifest.root else "memory"
-    if json:
-        print_json({"images": len(store), "size": size, "bytes": store.inputs.nbytes, "fingerprint": store.fingerprint})
-        return
-    say_lines(render("longshift.cli", "data_prepare.txt.j2", store=store, place=place))

@@ -34,7 +34,7 @@ VERBS = {
     "adapt": "Refit a model with labeled samples of a new site.",
     "export": "Write a model as ONNX or torch.export.",
     "demo": "Compare four methods on embedded features of real images and write one page of results.",
-    "data": "Count, check and prepare the images of a dataset.",
+    "data": "Count and check the images of a dataset.",
     "embed": "Turn images into vectors with a frozen network.",
     "split": "Make, show and draw imbalanced splits.",
     "methods": "List the methods, or show one with all its hyper-parameters.",

@@ -56,7 +56,6 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Output folder; default reproduce/DATA (with --quick, reproduce/DATA/quick).")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the missing runs and stop.")] = False,
     again: Annotated[bool, typer.Option("--retry", help="Run failed runs again.")] = False,
     methods: Annotated[
         list[str] | None, typer.Option("--method", help="Use only this method; repeatable. Default: all.")
@@ -123,15 +122,6 @@ def reproduce(
             say(render("longshift.paper", "status.txt.j2", workspace=workspace, found=found))
         return
     jobs = jobs_of(workspace, recipes)
-    if dry_run:
-        left = unfinished_jobs(workspace, jobs)
-        if as_json:
-            print_json([{"job": job.id, "what": str(job), "run": job.run} for job in left])
-            return
-        for job in left:
-            say(f"{job.id}  {job}")
-        say(f"missing: {len(left)} of {counted(len(jobs), 'run')}; nothing was run")
-        return
     require_writable(workspace.out / "README.md")
     if again:
         say(f"{counted(clear_failed_runs(workspace, recipes), 'failed run')} will run again")

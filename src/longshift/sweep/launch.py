@@ -156,11 +156,11 @@ class JobQueue:
         return ", ".join(parts)
 
 
-def make_queue(plan: Plan, listener: Callable[[JobQueue], None] = lambda job_queue: None) -> JobQueue:
+def make_queue(plan: Plan) -> JobQueue:
     """What is left to do of a plan."""
     require_inside(plan.folder.store.jobs, plan.folder.store.path)
     runs, states = plan.runs, read_states(plan)
-    job_queue = JobQueue(plan.folder.store, len(runs), deque(), listener=listener)
+    job_queue = JobQueue(plan.folder.store, len(runs), deque())
     job_queue.in_table = sum(state.in_table for state in states.values())
     for job in runs:
         state = states[job.fingerprint].state

@@ -12,8 +12,6 @@ import torch
 from torch import Tensor
 
 from longshift.methods import Method
-from longshift.progress import Stage, Tick
-from longshift.text import counted
 from longshift.training.evaluate import Evaluator
 
 Weights = dict[str, Tensor]
@@ -46,9 +44,9 @@ class BestWeights:
         self.weights = dict(state["weights"])
 
 
-def ema_decay(updates: int, decay: float = EMA_DECAY) -> float:
+def ema_decay(updates: int) -> float:
     """The decay after `updates` updates: small at first, so that the average soon forgets the initial weights."""
-    return min(decay, (1 + updates) / (10 + updates))
+    return min(EMA_DECAY, (1 + updates) / (10 + updates))
 
 
 class Averager:
@@ -119,15 +117,6 @@ class FinalWeights:
     diverged: bool
     best: BestWeights
     averager: Averager | None
-
-    def announce(self, evaluator: Evaluator, noun: str, tick: Tick) -> None:
-        """Show what is measured: on many images it takes minutes."""
-        which = ["last"] if not self.diverged and self.best.step != self.step else []
-        which += ["selected"] if self.best else []
-        which += ["averaged"] if self.best and self.averager and self.averager.best else []
-        number = counted(sum(map(len, evaluator.sets.values())), noun)
-        if which:
-            tick(0, Stage(f"measuring the {' and '.join(which)} weights on {number}"))
 
     def measure(self, evaluator: Evaluator) -> dict[str, Any]:
         """The parts "last", "selected" and "averaged" of a result; the method has the selected weights afterwards."""

@@ -418,7 +418,7 @@ class Runtime:
     """Keep the logits of validation, test and target."""
 
 
-def parse_runtime(values: Mapping[str, Any], source: str = "the options") -> Runtime:
+def parse_runtime(values: Mapping[str, Any]) -> Runtime:
     """Check a mapping of the fields of `Runtime` and report every mistake at once."""
     from pydantic import TypeAdapter
 
@@ -426,4 +426,4 @@ def parse_runtime(values: Mapping[str, Any], source: str = "the options") -> Run
         return TypeAdapter(Runtime).validate_python(dict(values))
     except ValidationError as error:
         known = Runtime.__dataclass_fields__
-        raise ConfigError([text for _, text in key_mistakes(error, known)], source) from error
+        raise ConfigError([text for _, text in key_mistakes(error, known)], "the options") from error

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from longshift.progress import Stage, Tick, silent
+from longshift.text import counted
 from longshift.training.average import Averager, BestWeights, FinalWeights
 from longshift.training.build_parts import build_method, build_source, build_stepper
 from longshift.training.checkpoint import RunWriter, copy_weights, damaged_resume, describe_model, save_model
@@ -201,7 +202,8 @@ class Trainer:
         """Measure the final weights and write what is kept."""
         progress, folder = self.progress, self.writer.folder
         weights = FinalWeights(progress.step, bool(progress.diverged_at), self.best, self.averager)
-        weights.announce(self.evaluator, "vector" if self.config.vectors else "image", tick)
+        samples = counted(sum(map(len, self.evaluator.sets.values())), "sample")
+        tick(0, Stage(f"measuring the final weights on {samples}"))  # of many images, it takes minutes
         result = new_result(self.config, self.method.config.to_dict(), self.task.split)
         result["data_version"] = self.task.store.version
         result |= {**progress.outcome(), **weights.measure(self.evaluator)}
