@@ -8,7 +8,7 @@ import numpy as np
 
 from longshift.data import DataProblem
 from longshift.fitting.data_summary import DataSummary
-from longshift.fitting.facts import FitSummary, SiteScore, StyleChoice, Training, summarize
+from longshift.fitting.facts import MAJORITY, FitSummary, SiteScore, StyleChoice, Training, summarize
 from longshift.fitting.suggest import LabelCurve, LabelGain
 from longshift.training import RunConfig
 
@@ -66,7 +66,12 @@ def full_summary() -> FitSummary:
     ]
     curve = LabelCurve((LabelGain("north", 0, 0.7, 0.7), LabelGain("north", 10, 0.75, 0.8)))
     style = StyleChoice("both", "measured", (), 0.61, 0.58, 2, 1, 3, 0.21)
-    scores = {"NDCL-plus": own, "NDCL-plus + EMA": own, "ERM": other}
+    majority = [
+        score("north", [[0, 40, 0], [0, 90, 0], [0, 0, 0]]),
+        score("south", [[0, 4, 0], [0, 60, 0], [0, 0, 0]]),
+        score("west", [[0, 30, 0], [0, 50, 0], [0, 8, 0]]),
+    ]
+    scores = {"NDCL-plus": own, "NDCL-plus + EMA": own, "ERM": other, MAJORITY: majority}
     rare = training(unvalidated=[("south", "melanoma")])
     return summarize(data(), rare, scores, 0.93, style, curve)
 
@@ -77,4 +82,5 @@ def poor_summary() -> FitSummary:
     few = training(config=config, runs=2, steps=300, minutes=None, tried_styles=0, unreached=True, final_steps=300)
     rows = [score("north", [[10, 15, 15], [40, 30, 20], [0, 0, 0]], seen=0.45)]
     look = data(problems=(), counts=np.array([[40, 90, 9], [4, 60, 9], [30, 50, 8]]))
-    return summarize(look, few, {"ERM": rows}, 0.5)
+    majority = [score("north", [[0, 40, 0], [0, 90, 0], [0, 0, 0]])]
+    return summarize(look, few, {"ERM": rows, MAJORITY: majority}, 0.5)

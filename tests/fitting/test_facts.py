@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from longshift.fitting.facts import (
+    LOGISTIC,
+    MAJORITY,
     SiteScore,
     accuracy_without,
+    better_baseline,
     better_style,
     class_scores,
     compare_methods,
@@ -110,6 +113,16 @@ def test_verdicts(own: tuple[float, ...], other: tuple[float, ...], verdict: str
     assert found.own_samples == pytest.approx(np.mean(own) + 0.1)
     assert (found.p_value is None) is (len(own) < 3)
     assert compare_methods("NDCL", {"NDCL": scores["NDCL"]}) is None
+
+
+def test_a_simple_model_must_be_better_in_both_ways_to_condemn_a_model() -> None:
+    own = [score("a", 0.6, 0.5), score("b", 0.4, 0.4)]
+    common = [score("a", 0.9, 0.2), score("b", 0.8, 0.2)]  # most samples are of one class
+    assert better_baseline(own, {MAJORITY: common}) == ""
+    close = [score("a", 0.603, 0.504), score("b", 0.404, 0.404)]
+    assert better_baseline(own, {MAJORITY: common, LOGISTIC: close}) == ""
+    assert better_baseline(own, {MAJORITY: common, LOGISTIC: [own[0], score("b", 0.5, 0.45)]}) == LOGISTIC
+    assert better_baseline([score("a", 0.1, 0.1), score("b", 0.1, 0.1)], {MAJORITY: common}) == MAJORITY
 
 
 @pytest.mark.parametrize(

@@ -43,12 +43,22 @@ def test_the_runs_and_their_folders(vectors: Path, tmp_path: Path) -> None:
     dataset = OpenDataset(str(vectors))
     plan = make_plan(dataset, make_request(vectors, {"method": "ERM", "head": "linear"}), gpu=False)
     jobs = plan.held_out_jobs(dataset, tmp_path, compare=True)
-    assert [job.method for job in jobs] == ["erm", "bsoftmax", "ndcl_plus"] * 3
+    assert [job.method for job in jobs] == ["erm", "bsoftmax", "ndcl_plus", "logistic"] * 3
     assert {job.config.backbone_name for job in jobs} == {"linear"}
-    assert len({job.folder for job in jobs}) == 9
+    assert len({job.folder for job in jobs}) == 12
     assert max(len(job.folder.name) for job in jobs) < 100  # also for a site with a long name
     final = plan.final_job(dataset, tmp_path, "")
     assert (final.site, final.folder) == ("", tmp_path / "final")
+
+
+def test_the_method_of_vectors_takes_one_step(vectors: Path, tmp_path: Path) -> None:
+    dataset = OpenDataset(str(vectors))
+    plan = make_plan(dataset, make_request(vectors, {}), gpu=False)
+    assert (plan.method, plan.usual_steps) == ("logistic", 1)
+    jobs = plan.held_out_jobs(dataset, tmp_path, compare=True)[:4]
+    assert [(job.method, job.config.steps, job.config.backbone_name) for job in jobs] == [
+        ("logistic", 1, "linear"), ("erm", 200, "mlp"), ("bsoftmax", 200, "mlp"), ("ndcl_plus", 200, "mlp"),
+    ]  # fmt: skip
 
 
 def test_a_plan_is_kept_for_one_request(vectors: Path, tmp_path: Path) -> None:

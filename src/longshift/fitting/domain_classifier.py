@@ -1,4 +1,4 @@
-"""The methods as a scikit-learn estimator: `DomainClassifier(method="ndcl_plus").fit(X, y, domains=d)`."""
+"""The methods as a scikit-learn estimator: `DomainClassifier(method="logistic").fit(X, y, domains=d)`."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ MOST_REPEATS = 10  # of a sample, on average
 class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Train a method on vectors from several domains, with the interface of scikit-learn.
 
-    A network with one hidden layer is trained on standardized columns. Up to `validation` samples per class and domain
+    The default is a linear classifier; other methods train a network with one hidden layer. Both take standardized
+    columns. Up to `validation` samples per class and domain
     (at most a third of them) are held out: they select the best weights and calibrate the probabilities.
 
     Args:
         method: A name from `longshift.list_methods()`.
         hparams: Hyper-parameters of the method, such as `{"lr": 3e-4}`; those not given have their defaults for
             vectors.
-        steps: Training steps; by default 20 passes over the data, from 200 to 300 steps.
+        steps: Training steps; by default 20 passes over the data, from 200 to 300 steps. `logistic` takes one.
         validation: Validation samples per class and domain.
         random_state: Seed of the split, the initial weights and the batches; pass an int for reproducible results.
         device: "cpu", "cuda", or "auto" for a GPU if there is one.
@@ -70,7 +71,7 @@ class DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def __init__(
         self,
-        method: str = "ndcl_plus",
+        method: str = "logistic",
         *,
         hparams: Mapping[str, float | int | str | bool] | None = None,
         steps: int | None = None,

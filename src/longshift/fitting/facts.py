@@ -24,6 +24,7 @@ LEARNED = 0.6  # accuracy at known sites; below it, a network without pretrained
 WORTH = 0.005  # half a point: a smaller difference between methods does not count
 EQUAL = 1e-9  # differences of accuracies that differ by less are rounding errors
 TIE = 1e-6  # of accuracy: rounding errors of means are smaller, and four digits of percent show all that is larger
+LOGISTIC, MAJORITY = "LogisticRegression", "Majority class"  # what every fit is compared with
 NOTEWORTHY = 0.05  # a difference between seen and unseen sites
 Floats = npt.NDArray[np.float64]
 
@@ -193,6 +194,17 @@ def unseen_accuracy(classes: Sequence[str], own: Sequence[SiteScore], left_out: 
     return UnseenAccuracy(float(np.mean(means)), len(means), left if left > 1 else len(classes))
 
 
+def better_baseline(own: Sequence[SiteScore], scores: Mapping[str, Sequence[SiteScore]]) -> str:
+    """The simple model that is clearly better, over samples and averaged over classes; "" if none is."""
+
+    def clearly(rows: Sequence[SiteScore]) -> bool:
+        pairs = [[(a.accuracy, b.accuracy), (a.balanced, b.balanced)] for a, b in zip(rows, own, strict=True)]
+        gains = np.subtract(*np.moveaxis(np.array(pairs), 2, 0))  # (sites, 2)
+        return bool((gains.mean(axis=0) > WORTH).all())
+
+    return next((name for name in (MAJORITY, LOGISTIC) if name in scores and clearly(scores[name])), "")
+
+
 def paired_p_value(gains: Floats) -> float | None:
     """Of a t-test over sites; None for so few or so equal differences that there is no test."""
     if len(gains) < 3 or float(np.ptp(gains)) < EQUAL:
@@ -205,6 +217,7 @@ class MethodComparison:
     """The method of the fit and the best other one, at the same held-out sites."""
 
     best: str  # the other method
+    simple: bool  # it is not a method of ours
     own: float  # accuracy averaged over classes
     other: float
     own_samples: float  # accuracy over samples: a method may gain on rare classes and lose more common samples
@@ -222,7 +235,7 @@ class MethodComparison:
 
 
 def compare_methods(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> MethodComparison | None:
-    """Compare by accuracy averaged over classes at unseen sites; None if no other method was trained."""
+    """Compare by accuracy averaged over classes at unseen sites; None if there is no other model."""
     balanced = {name: np.array([score.balanced for score in rows]) for name, rows in scores.items()}
     others = [name for name in scores if name != method]
     if not others:
@@ -231,8 +244,8 @@ def compare_methods(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> M
     gains = balanced[method] - balanced[best]
     samples = [float(np.mean([score.accuracy for score in scores[name]])) for name in (method, best)]
     return MethodComparison(
-        best, float(balanced[method].mean()), float(balanced[best].mean()), samples[0], samples[1],
-        int((gains > 0).sum()), len(gains), paired_p_value(gains),
+        best, best in (LOGISTIC, MAJORITY), float(balanced[method].mean()), float(balanced[best].mean()),
+        samples[0], samples[1], int((gains > 0).sum()), len(gains), paired_p_value(gains),
     )  # fmt: skip
 
 
@@ -443,7 +456,8 @@ def summarize(
     sizes = [score.n for score in own]
     classes = class_scores(data.classes, own, data.alone())
     unmeasured = {score.name for score in classes if score.alone}
-    unseen = {"selected": unseen_accuracy(data.classes, own, unmeasured)}
+    below = better_baseline(own, scores)
+    unseen = {"selected": replace(unseen_accuracy(data.classes, own, unmeasured), below=below)}
     average = next((name for name in scores if name.startswith(f"{title} + ")), None)
     if average:
         unseen["averaged"] = unseen_accuracy(data.classes, scores[average], unmeasured)

@@ -18,6 +18,7 @@ from longshift.settings import NATURAL_SHARE, NO_TARGET
 from longshift.training import OpenDataset, ResolvedRun, RunConfig
 
 SCHEMA = 2
+ON_FEATURES, ON_IMAGES = "logistic", "ndcl_plus"  # the methods of a fit
 COMPARED = ("erm", "bsoftmax", "ndcl_plus")  # by --compare, in addition to the method of the fit
 # Passes over the training samples, the least and the most steps, and the most where time is given, by kind of network.
 EFFORT = {"mlp": (20, 200, 300, 1000), "small_conv": (40, 300, 1500, 3000), "timm": (20, 200, 3000, 5000)}
@@ -71,7 +72,9 @@ class FitPlan:
 
     def held_out_jobs(self, dataset: OpenDataset, out: Path, compare: bool) -> list[FitJob]:
         """The runs with a site held out, site by site: each with every style, then the methods to compare with."""
-        others = [name for name in COMPARED if compare and name != self.method]
+        on_features = dataset.manifest.vectors or self.base.get("trainable") == "head"
+        compared = (*COMPARED, *((ON_FEATURES,) if on_features else ()))
+        others = [name for name in compared if compare and name != self.method]
         found = []
         for site in self.sites:
             found += [self._job(dataset, self.method, site, out, style) for style in self.styles or ("",)]
@@ -107,13 +110,17 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
         "schedules": "scaled",
         "split_seed": request.split_seed, "train_seed": request.train_seed,
     }  # fmt: skip
-    own = {"method": request.method, "target": NO_TARGET}
+    on_features = ON_FEATURES if request.views == 1 and request.style is None else ON_IMAGES
+    auto = on_features if manifest.vectors else ON_IMAGES
+    own = {"method": auto if request.method == "auto" else request.method, "target": NO_TARGET}
     sites = held_out_sites(manifest, request.target)
     # What is trained is not known yet: a head may get the weights that are downloaded for it.
     network = {key: getattr(request, key) for key in ("backbone", "weights", "pretrained", "image_size")}
     dataset.resolve({**base, **own, **{k: v for k, v in network.items() if v is not None}}, "the fit")
     chosen, unreached = choose_network(manifest, gpu, **network, trainable=request.trainable)
     base |= {**chosen, "head": request.head, "views": request.views}
+    if request.method == "auto" and chosen.get("trainable") == "head":
+        own["method"] = on_features
     config = dataset.resolve({**base, **own}, "the fit").config
     try_network(config, manifest)
     samples, domains = len(manifest), len(manifest.domain_names)
@@ -126,7 +133,8 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
     default, asked = config.style_config(), request.style_is_chosen
     styles = () if asked or default is None else (NO_STYLE, default.mix)
     return FitPlan(
-        config.method_class.info.name, sites, base, manifest.fingerprint(), dataset.version, usual, styles,
+        config.method_class.info.name, sites, base, manifest.fingerprint(), dataset.version,
+        usual if config.method_class.by_steps else 1, styles,
         unreached, "requested" if request.trainable else "gpu" if gpu else "no gpu",
     )  # fmt: skip
 

@@ -36,7 +36,7 @@ class FitRequest(BaseModel):
 
     Example:
         >>> FitRequest(data="hospitals/", minutes=10).method
-        'ndcl_plus'
+        'auto'
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -48,11 +48,11 @@ class FitRequest(BaseModel):
     minutes: float | None = Field(default=None, gt=0)
     """Stop training after about this time; runs share it equally and keep their best weights."""
     compare: bool = False
-    """Also train ERM, BSoftmax and NDCL-plus, and compare the methods."""
+    """Also train ERM, BSoftmax and NDCL-plus (a head: also logistic), and compare the methods."""
     what_if_labeled: bool = False
     """Simulate at the held-out sites how much 10 to 100 labels would help."""
-    method: str = Field(default="ndcl_plus", json_schema_extra=_MODEL)
-    """Method, see `longshift methods`."""
+    method: str = Field(default="auto", json_schema_extra=_MODEL)
+    """Method, see `longshift methods`; auto: logistic for vectors and frozen networks, else ndcl_plus."""
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict, json_schema_extra=_MODEL)
     """Set a hyper-parameter of the method; repeatable."""
     style: StyleConfig | None = Field(default=None, json_schema_extra=_STYLE)
@@ -68,7 +68,7 @@ class FitRequest(BaseModel):
     trainable: Literal["all", "head"] | None = Field(default=None, json_schema_extra=_MODEL)
     """all: train the whole network; head: only a head on its features; by default head without a GPU."""
     head: Literal["mlp", "linear"] = Field(default="mlp", json_schema_extra=_MODEL)
-    """Head on features or vectors: mlp (a hidden layer of 256 units) or linear."""
+    """Head on features or vectors: mlp (a hidden layer of 256 units) or linear; logistic has a linear one."""
     views: int = Field(default=1, ge=1, le=8, json_schema_extra=_MODEL)
     """Versions of each image that a head is trained on: the image itself and views - 1 copies."""
     steps: int | None = Field(default=None, ge=1, json_schema_extra=_TRAINING)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from longshift.data import DataChanged, ImageSamples, Manifest, what_changed
 from longshift.errors import LongshiftError
+from longshift.fitting.baselines import baseline_scores
 from longshift.fitting.card import write_card
 from longshift.fitting.data_summary import lines, named_lines, summarize_data
 from longshift.fitting.facts import (
@@ -181,17 +182,19 @@ def run_fit(
                 jobs = [job for job in jobs if job.style in ("", style.style)]
                 final = plan.final_job(dataset, folder, style.style)
             results |= runner.train([final])
+            own = [job for job in jobs if job.method == plan.method]
+            baselines = baseline_scores({job.site: runner.task(job) for job in own})
         plan = replace(plan, compared=compare, what_if_labeled=request.what_if_labeled or plan.what_if_labeled)
         keep_plan(folder / PLAN_FILE, request, plan)
         require_weights([*jobs, final], results)
-        own = [job for job in jobs if job.method == plan.method]
         curve = _label_curve(own, RunFolder(final.folder)) if plan.what_if_labeled else None
         training = replace(
             training, config=final.config, final_steps=results[final.folder]["steps_done"],
             unvalidated=read_recipe(RunFolder(final.folder).split).unvalidated,
         )  # fmt: skip
         validation = results[final.folder]["selected"]["validation"]["accuracy"]
-        summary = summarize(look, training, held_out_scores(jobs, results), validation, style, curve)
+        scores = held_out_scores(jobs, results) | baselines
+        summary = summarize(look, training, scores, validation, style, curve)
         done = FitResult(folder, plan, summary)
         _write_results(done, manifest, own, [*jobs, final], results)
         for sentence in lines("fit.txt.j2", summary=summary):
@@ -229,7 +232,7 @@ class JobRunner:
     def training(self, jobs: Sequence[FitJob], bar: Bar) -> Iterator[None]:
         """Read the results of finished runs; show one bar over the steps of all others."""
         for job in {inputs_key(job.config): job for job in jobs}.values():
-            self._task(job)  # with a bar of its own, which must not run inside that of training
+            self.task(job)  # with a bar of its own, which must not run inside that of training
         self._early = no_bar
         for job in jobs:
             if RunFolder(job.folder).finished():
@@ -260,7 +263,7 @@ class JobRunner:
         try:
             with lock_folder(job.folder):
                 trainer = Trainer(
-                    job.config, self._task(job), job.folder, keep, self.stop,
+                    job.config, self.task(job), job.folder, keep, self.stop,
                     out_of_time=equal_share(self.end, self._runs - len(self._results)),
                 )  # fmt: skip
                 result = trainer.run(tick)
@@ -273,7 +276,7 @@ class JobRunner:
             tick(missing)
         return result
 
-    def _task(self, job: FitJob) -> Task:
+    def task(self, job: FitJob) -> Task:
         """The data of a job: read and decoded (or passed through the frozen network) once."""
         inputs = inputs_key(job.config)
         if (job.site, inputs) not in self._tasks:

@@ -45,6 +45,7 @@ class UnseenAccuracy:
     balanced: float  # accuracy averaged over classes, mean over the held-out sites
     sites: int
     classes: int
+    below: str = ""  # a simple model that did better
 
     @property
     def useful(self) -> bool:
