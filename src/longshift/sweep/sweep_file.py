@@ -218,22 +218,21 @@ def read_table(raw: Mapping[str, Any], folder: SweepFolder) -> SweepTable:
 
 def _told(problem: Mapping[str, Any], raw: Mapping[str, Any]) -> tuple[str, str]:
     """The place of a mistake, and the mistake in words, below the name of its table."""
-    where, model = "", SweepTable.__pydantic_fields__
+    where, known = "", list(SweepTable.model_fields)
     path = [part for part in problem["loc"] if part != "[key]"]
     table = path[0] if path else ""
     if table in ("run", "runtime") and len(path) > 1:
         where, path = f"[{table}] ", path[1:]
-        model = (RunTable if table == "run" else RuntimeTable).__pydantic_fields__  # type: ignore[attr-defined]
-    elif table in ("overrides", "variants", "datasets") and len(path) > 2:
-        where, model = f"[overrides.{path[1]}] ", RunTable.__pydantic_fields__
-        if table != "overrides":
-            entry = raw[table][path[1]]
-            where = f"[[{table}]] {entry.get('name') or entry.get('path') or f'number {path[1] + 1}'}: "
-            model = (VariantTable if table == "variants" else DatasetTable).__pydantic_fields__
-        path = path[2:]
+        known = list(RunTable.model_fields if table == "run" else Runtime.__dataclass_fields__)
+    elif table == "overrides" and len(path) > 2:
+        where, path, known = f"[overrides.{path[1]}] ", path[2:], list(RunTable.model_fields)
+    elif table in ("variants", "datasets") and len(path) > 2:
+        entry = raw[table][path[1]]
+        where = f"[[{table}]] {entry.get('name') or entry.get('path') or f'number {path[1] + 1}'}: "
+        path, known = path[2:], list((VariantTable if table == "variants" else DatasetTable).model_fields)
     name = ".".join(str(key) for key in path[:2] if not isinstance(key, int))
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        text = unknown_name("key", name, model)
+        text = unknown_name("key", name, known)
     elif problem["type"] == "missing":
         text = f"{name}: is required"
     else:
