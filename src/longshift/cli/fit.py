@@ -16,7 +16,7 @@ from longshift.templates import render
 OPTIONS = {name: field for name, field in FitRequest.model_fields.items() if name != "data"}
 
 
-@with_options(options=OPTIONS, execution=runtime_fields(("device", "threads", "cache")))
+@with_options(options=OPTIONS, execution=runtime_fields(("device", "deterministic", "threads", "cache")))
 def fit(
     data: DataArgument,
     options: dict[str, Any],

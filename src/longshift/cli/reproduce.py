@@ -42,7 +42,7 @@ SHOWN_FAILURES = 5
         steps="Training steps; by default 5000, 100 with --quick.",
         eval_every="Steps between validations; by default 300, fewer in short runs.",
     ),
-    execution=runtime_fields(("device", "cache")),
+    execution=runtime_fields(("device", "deterministic", "cache")),
 )
 def reproduce(
     run: dict[str, Any],
@@ -129,7 +129,7 @@ def reproduce(
         tell(opening(len(jobs), "run", waiting, [slot.device for slot in slots]))
     with graceful_stop(announce_stop) as asked:
         made = make(
-            workspace, recipes, slots, Runtime(device=slots[0].device, cache=execution.get("cache")), asked,
+            workspace, recipes, slots, Runtime(**{**execution, "device": slots[0].device}), asked,
             lambda label, total: progress(label, total, quiet),
         )  # fmt: skip
     if as_json:

@@ -141,7 +141,9 @@ def _curve(result: RunResult) -> object:
 
 def _device(result: RunResult) -> object:
     machine = result["environment"]
-    return machine["device"] if machine["device"] != "cpu" else f"cpu: {machine['cpu']}"
+    if machine["device"] == "cpu":
+        return f"cpu: {machine['cpu']}"
+    return machine["device"] + " (deterministic)" * (machine.get("deterministic") == "yes")
 
 
 def _measures(part: str, prefix: str = "", when: str = "") -> Iterator[RunColumn]:
@@ -193,7 +195,7 @@ _COLUMNS = (
     RunColumn("style", "json", "style mixing; empty for none", lambda r: r.get("style")),
     RunColumn("validation_curve", "json", "pairs of step and validation accuracy", _curve),
     RunColumn("commit", "text", "version of the source", lambda r: r["environment"]["commit"], machine=True),
-    RunColumn("device", "text", "GPU or processor", _device, machine=True),
+    RunColumn("device", "text", "GPU or processor, and whether repeated runs are bit-identical", _device, machine=True),
 )  # fmt: skip
 
 _plugins: dict[str, RunColumn] = {}

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -85,6 +85,36 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+CUBLAS = "CUBLAS_WORKSPACE_CONFIG"
+_FILLING: Any = torch.utils.deterministic  # its attribute is not in its stubs
+
+
+@contextmanager
+def deterministic_kernels(on: bool) -> Iterator[None]:
+    """Inside the block, PyTorch uses only kernels that give the same bits each time; without `on` nothing changes.
+
+    Two things make repeated runs on a GPU differ: sums whose order depends on threads, and kernels that are chosen by
+    measuring time. PyTorch raises an error for an operation that has only kernels of the first kind.
+    """
+    if not on:
+        yield
+        return
+    cudnn, filling = torch.backends.cudnn, _FILLING
+    algorithms = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    before = cudnn.benchmark, filling.fill_uninitialized_memory, os.environ.get(CUBLAS)
+    os.environ.setdefault(CUBLAS, ":4096:8")  # read when the first matrices are multiplied
+    torch.use_deterministic_algorithms(True)  # also of compiled code: its kernels are then not chosen by time
+    cudnn.benchmark = False
+    filling.fill_uninitialized_memory = False  # a safeguard that takes time; nothing here reads such memory
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(algorithms[0], warn_only=algorithms[1])
+        cudnn.benchmark, filling.fill_uninitialized_memory, cublas = before
+        if cublas is None:
+            os.environ.pop(CUBLAS, None)
+
+
 @contextmanager
 def use_threads(number: int) -> Iterator[None]:
     """PyTorch computes with this many threads per call inside the block, also in threads that start there; 0: as is."""
@@ -120,6 +150,7 @@ def describe_environment(device: torch.device) -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "cuda": str(torch.version.cuda or "") if device.type == "cuda" else "",
+        "deterministic": "yes" if torch.are_deterministic_algorithms_enabled() else "no",
     }
 
 

@@ -402,6 +402,8 @@ class Runtime:
     """Capture each step as a CUDA graph."""
     compile: Literal["auto", "on", "off"] = Field(default="auto", json_schema_extra=_EXECUTION)
     """Compile backbone and augmentation; auto: in long runs on a GPU."""
+    deterministic: bool = Field(default=False, json_schema_extra=_EXECUTION)
+    """Make repeated runs on a GPU bit-identical; slower."""
     stream: bool = Field(default=False, json_schema_extra=_EXECUTION)
     """Keep the images on the host even if they fit on the GPU."""
     threads: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)

@@ -17,7 +17,7 @@ from longshift.text import counted
 from longshift.training.average import Averager, BestWeights, FinalWeights
 from longshift.training.build_parts import build_method, build_source, build_stepper
 from longshift.training.checkpoint import RunWriter, copy_weights, damaged_resume, describe_model, save_model
-from longshift.training.device import Stopwatch, compiles, describe_environment, resolve_device
+from longshift.training.device import Stopwatch, compiles, describe_environment, deterministic_kernels, resolve_device
 from longshift.training.evaluate import SETS, Evaluator, brief, selection_accuracy
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_config import RunConfig, Runtime
@@ -100,6 +100,10 @@ class Trainer:
         Raises:
             Interrupted: The run was asked to stop; its state is saved.
         """
+        with deterministic_kernels(self.runtime.deterministic):
+            return self._run(tick)
+
+    def _run(self, tick: Tick) -> dict[str, Any]:
         started = time.perf_counter()
         state = self.writer.open()
         if state is not None:
