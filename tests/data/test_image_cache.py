@@ -57,7 +57,7 @@ def builder_in_the_middle(data: Path, cache: Path, gate: Path) -> subprocess.Pop
 
 
 def stores(cache: Path) -> list[str]:
-    return sorted(path.name for path in cache.iterdir() if path.name.startswith("v2-"))
+    return sorted(path.name for path in cache.iterdir() if path.name.startswith("v3-"))
 
 
 def leftovers(cache: Path) -> list[Path]:

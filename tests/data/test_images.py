@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from longshift.data.images import BadImage, decode, resize
+from longshift.data.images import BadImage, decode, read_pixels, resize
 from tests.data.trees import encoded, picture
 
 
@@ -43,6 +43,15 @@ def test_resize_is_bilinear_with_antialiasing(width: int, height: int, size: int
     found = resize(decode(encoded(source)), size)
     assert found.shape == (size, size, 3)
     assert np.abs(found - expected.numpy()).max() <= 1.01
+
+
+def test_a_large_jpeg_is_decoded_at_a_fraction_of_its_size() -> None:
+    smooth = Image.fromarray(picture(3, 12, 10)).resize((1200, 1000), Image.Resampling.BICUBIC)
+    data = saved(smooth, "JPEG", quality=95)
+    assert decode(data, 200).size == (300, 250)
+    assert decode(data).size == decode(data, 600).size == (1200, 1000)
+    difference = read_pixels(data, 100).astype(float) - resize(decode(data), 100)
+    assert np.abs(difference).max() <= 4
 
 
 def test_transparency_is_flattened_on_white() -> None:

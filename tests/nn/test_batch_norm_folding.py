@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from longshift.nn.backbones import make_backbone
-from longshift.nn.batch_norm_folding import FoldedConv2d, fold_frozen_norms
+from longshift.nn.batch_norm_folding import FoldedConv2d, OneDnnConv2d, fold_frozen_norms, use_onednn
 
 
 def _randomize(module: nn.Module) -> None:
@@ -49,6 +49,22 @@ def test_folding_changes_neither_outputs_nor_gradients(name: str, options: dict[
         assert a.grad is not None
         assert b.grad is not None
         assert torch.allclose(b.grad, a.grad, rtol=1e-7, atol=1e-8), key
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("resnet18", {}), ("mobilenetv2_050", {"pad_type": "same"}), ("convnext_atto", {})]
+)
+def test_onednn_kernels_give_the_same_features(name: str, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    plain = timm.create_model(name, num_classes=0, **options).eval()
+    _randomize(plain)
+    fast, x = copy.deepcopy(plain), torch.randn(2, 3, 65, 65)
+    fold_frozen_norms(fast, x)
+    use_onednn(fast)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), plain(x), rtol=1e-4, atol=1e-4)
+    assert any(isinstance(part, OneDnnConv2d) for part in fast.modules())
+    assert not any(isinstance(part, FoldedConv2d) for part in fast.modules())
 
 
 @pytest.mark.parametrize("name", ["resnet18", "torchvision/mobilenet_v2", "densenet121"])

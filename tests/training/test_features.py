@@ -29,6 +29,7 @@ from longshift.training.augment import AUGMENTATIONS
 from longshift.training.features import (
     PARTNER_RULE,
     CopyRecipe,
+    FeatureFile,
     FeatureRequest,
     FrozenNetwork,
     ViewPlan,
@@ -111,46 +112,58 @@ def test_they_are_computed_once(photos: Path, monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(first.inputs, second.inputs)
 
 
-def test_another_size_network_or_image_has_other_features(photos: Path) -> None:
-    manifest = load_dataset(photos)
-    kept = feature_folder(manifest, network(), FeatureRequest(16))
-    assert feature_folder(manifest, network(), FeatureRequest(16)) == kept
-    assert feature_folder(manifest, network(1), FeatureRequest(16)) != kept
-    assert feature_folder(manifest, network(), FeatureRequest(17)) != kept
+def test_another_size_network_or_normalization_has_other_features() -> None:
+    kept = feature_folder(network(), 16)
+    assert feature_folder(network(), 16) == kept
     other = FrozenNetwork("small_conv", Backbone(network().backbone.module, 64, (0.4,) * 3, (0.5,) * 3))
-    assert feature_folder(manifest, other, FeatureRequest(16)) != kept
-    file = photos / manifest.paths[0]
-    os.utime(file, ns=(1, 1))
-    assert feature_folder(manifest, network(), FeatureRequest(16)) == kept  # the same image
-    Image.new("RGB", (20, 20)).save(file)
-    assert feature_folder(manifest, network(), FeatureRequest(16)) != kept
+    for found in (feature_folder(network(1), 16), feature_folder(network(), 17), feature_folder(other, 16)):
+        assert found != kept
 
 
-def test_a_copy_of_the_images_has_the_same_features(photos: Path, tmp_path: Path) -> None:
-    shutil.copytree(photos, tmp_path / "elsewhere" / "photos")
-    here, there = load_dataset(photos), load_dataset(tmp_path / "elsewhere" / "photos")
-    assert feature_folder(here, network(), FeatureRequest(16)) == feature_folder(there, network(), FeatureRequest(16))
+class Watched(nn.Module):
+    """Mean colors; counts the images that pass, without those that fill up a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def __deepcopy__(self, memo: object) -> Watched:
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(int((x.amax((1, 2, 3)) > 0).sum()))
+        return x.mean((2, 3))
 
 
-def test_features_of_earlier_images_are_removed(photos: Path) -> None:
+def watched() -> tuple[FrozenNetwork, list[int]]:
+    module = Watched()
+    return FrozenNetwork("watched", Backbone(module, 3, (0.0,) * 3, (1.0,) * 3)), module.seen
+
+
+def test_an_image_is_computed_once_whatever_dataset_it_is_in(photos: Path, tmp_path: Path) -> None:
+    def computed(folder: Path) -> int:
+        frozen, seen = watched()
+        manifest = load_dataset(folder)
+        found = open_features(manifest, frozen, FeatureRequest(16), runtime=CPU)
+        pixels = np.array(open_store(manifest, 16).inputs, dtype=np.float64) / 255
+        np.testing.assert_allclose(found.inputs, pixels.mean((1, 2)), rtol=1e-5)
+        return sum(seen)
+
+    assert computed(photos) == 84
+    moved = tmp_path / "elsewhere"
+    for site, new in (("north", "west"), ("south", "east")):  # other names and another order
+        shutil.copytree(photos / site, moved / new)
+    assert computed(moved) == 0
+    Image.new("RGB", (20, 20), "red").save(moved / "east" / "cat" / "30.png")
+    shutil.copy(moved / "east" / "cat" / "30.png", moved / "west" / "dog" / "30.png")  # a copy has the same row
+    os.utime(moved / "east" / "cat" / "00.png", ns=(1, 1))
+    assert computed(moved) == 1
+    shutil.rmtree(moved / "west" / "cat")
+    assert computed(moved) == 0
+
+
+def test_images_that_change_while_they_are_read_are_refused(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = load_dataset(photos)
-    open_features(manifest, network(1), FeatureRequest(16), runtime=CPU)
-    open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
-    before = {feature_folder(manifest, network(seed), FeatureRequest(16)) for seed in (0, 1)}
-    Image.new("RGB", (20, 20)).save(photos / manifest.paths[0])
-    open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
-    after = feature_folder(manifest, network(), FeatureRequest(16))
-    assert after not in before
-    left = set(after.parent.iterdir())
-    assert len(left) == 2  # the new ones, and those of the other network
-    assert after in left
-
-
-def test_images_that_change_while_another_process_computes_are_refused(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifest = load_dataset(photos)
-    old = feature_folder(manifest, network(), FeatureRequest(16))
 
     def change_then_lock(path: Path, waiting: object) -> object:
         Image.new("RGB", (20, 20)).save(photos / manifest.paths[0])
@@ -159,7 +172,21 @@ def test_images_that_change_while_another_process_computes_are_refused(
     monkeypatch.setattr(feature_cache, "locked", change_then_lock)
     with pytest.raises(LongshiftError, match="changed"):
         open_features(manifest, network(), FeatureRequest(16), runtime=CPU)
-    assert not (old / "rows.bin").exists()
+
+
+def test_other_images_partners_and_recipes_give_other_copies(photos: Path) -> None:
+    manifest = load_dataset(photos)
+    hashes = [f"{i:064x}" for i in range(len(manifest))]
+    recipe = CopyRecipe("", StyleConfig(mix="statistics", share=1.0))
+    plan = ViewPlan(manifest, recipe, 1)
+    keys = plan.keys(hashes, "m")
+    changed = [*hashes]
+    changed[3] = "f" * 64
+    differ = {i for i, (a, b) in enumerate(zip(keys, plan.keys(changed, "m"), strict=True)) if a != b}
+    assert differ == {3, *np.flatnonzero(plan.style_samples == 3).tolist()}
+    others = [ViewPlan(manifest, recipe, 2).keys(hashes, "m"), plan.keys(hashes, "n")]
+    others.append(ViewPlan(manifest, CopyRecipe("domainbed"), 1).keys(hashes, "m"))
+    assert len({*keys, *(key for found in others for key in found)}) == 4 * len(keys)
 
 
 def test_edited_code_of_a_plugin_gives_other_features(photos: Path, tmp_path: Path) -> None:
@@ -178,8 +205,8 @@ def test_edited_code_of_a_plugin_gives_other_features(photos: Path, tmp_path: Pa
             "longshift.nn.register_backbones('edited', make, lambda: ['conv'])\n"
         )
         runpy.run_path(str(file), run_name="same")
-        views = feature_folder(manifest, network(), FeatureRequest(16, 2, CopyRecipe("edited_dim")))
-        plain = feature_folder(manifest, FrozenNetwork("edited/conv", network().backbone), FeatureRequest(16))
+        views = ViewPlan(manifest, CopyRecipe("edited_dim"), 1).keys(["0" * 64] * len(manifest), "")
+        plain = feature_folder(FrozenNetwork("edited/conv", network().backbone), 16)
         seen.append((views, plain))
     AUGMENTATIONS._entries.pop("edited_dim")
     SOURCES._entries.pop("edited")
@@ -201,22 +228,17 @@ def test_few_batches_wait_in_memory() -> None:
 
 
 def test_after_a_kill_only_the_rest_is_computed(photos: Path) -> None:
-    manifest, seen = load_dataset(photos), []
-
-    class Watched(nn.Module):
-        def forward(self, x: Tensor) -> Tensor:
-            seen.append(len(x))
-            return x.mean((2, 3))
-
-    def watched() -> FrozenNetwork:
-        return FrozenNetwork("watched", Backbone(Watched(), 3, (0.0,) * 3, (1.0,) * 3))
-
+    manifest = load_dataset(photos)
     with pytest.raises(KeyboardInterrupt):
-        open_features(manifest, watched(), FeatureRequest(16), runtime=ONE, tick=Counting(stop_at=60))
-    seen.clear()
+        open_features(manifest, watched()[0], FeatureRequest(16), runtime=ONE, tick=Counting(stop_at=60))
+    folder = feature_folder(watched()[0], 16)
+    for name in ("rows.bin", "keys.bin"):  # a kill in the middle of a write
+        with (folder / name).open("ab") as file:
+            file.write(b"part")
+    frozen, seen = watched()
     ticks = Counting()
-    found = open_features(manifest, watched(), FeatureRequest(16), runtime=ONE, tick=ticks)
-    assert sum(seen) == 84 - 64  # the first piece was kept
+    found = open_features(manifest, frozen, FeatureRequest(16), runtime=ONE, tick=ticks)
+    assert sum(seen) == 84 - 60
     assert ticks.done == 84
     pixels = np.array(open_store(manifest, 16).inputs, dtype=np.float64) / 255
     np.testing.assert_allclose(found.inputs, pixels.mean((1, 2)), rtol=1e-5)
@@ -249,12 +271,12 @@ def test_features_are_not_rounded_to_tf32(photos: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)  # PyTorch's own default
     rounds: list[bool] = []
 
-    class Watched(nn.Module):
+    class Asking(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             rounds.append(torch.backends.cudnn.allow_tf32)
             return x.mean((2, 3))
 
-    frozen = FrozenNetwork("watched", Backbone(Watched(), 3, (0.0,) * 3, (1.0,) * 3))
+    frozen = FrozenNetwork("asking", Backbone(Asking(), 3, (0.0,) * 3, (1.0,) * 3))
     open_features(load_dataset(photos), frozen, FeatureRequest(16), runtime=CPU)
     assert not any(rounds)
     assert torch.backends.cudnn.allow_tf32
@@ -275,29 +297,39 @@ def test_views_are_added_to_those_that_are_there(photos: Path) -> None:
     assert np.abs(views[3] - views[2]).max() > 1e-3
 
 
-KILLED = """
+OTHER = """
 import os, sys
-from pathlib import Path
 from longshift.data import load_dataset
 from longshift.training import FeatureRequest, Runtime, open_features
 from tests.training.test_features import network
 
 def tick(done=1, note=""):
-    if done:
+    if done and sys.argv[2] == "kill":
         os._exit(9)  # as a kill: nothing is cleaned up
 
 open_features(load_dataset(sys.argv[1]), network(), FeatureRequest(16), runtime=Runtime(device="cpu"), tick=tick)
 """
 
 
+def start(photos: Path, how: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", OTHER, str(photos), how], cwd=Path(__file__).parents[2])
+
+
 @pytest.mark.slow
 def test_a_killed_process_leaves_what_it_has_computed(photos: Path) -> None:
-    found = subprocess.run([sys.executable, "-c", KILLED, str(photos)], check=False, cwd=Path(__file__).parents[2])
-    assert found.returncode == 9
-    kept = feature_folder(load_dataset(photos), network(), FeatureRequest(16)) / "rows.bin"
-    assert kept.stat().st_size == 64 * 4 * network().feature_dim
+    assert start(photos, "kill").wait() == 9
+    assert FeatureFile(feature_folder(network(), 16), 64).count() == CPU.images_at_once(on_cpu=True)
     whole = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
     np.testing.assert_allclose(whole.inputs, by_hand(photos, network()), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_compute_each_image_once(photos: Path) -> None:
+    both = [start(photos, "finish") for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert FeatureFile(feature_folder(network(), 16), 64).count() == 84
+    found = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
+    np.testing.assert_allclose(found.inputs, by_hand(photos, network()), rtol=1e-4, atol=1e-5)
 
 
 DIGITS = load_dataset("digits")

@@ -9,13 +9,14 @@ import pytest
 import torch
 from PIL import Image
 
-from longshift.data import load_dataset
+from longshift.data import load_dataset, open_source
 from longshift.data.digits import digit_images
 from longshift.errors import UsageError
-from longshift.inference import evaluate, export, load_model, predict
+from longshift.inference import evaluate, evaluate_site, export, load_model, predict
 from longshift.inference.embedding import embed, write_table
 from longshift.io import read_json
 from longshift.rng import HostDraws
+from longshift.training import features
 from longshift.training.build_parts import build_source
 from longshift.training.features import FrozenNetwork
 from longshift.training.inputs import Inputs
@@ -74,6 +75,28 @@ def test_the_model_takes_images(run: Path, tmp_path: Path) -> None:
     again = predict(load_model(run, "averaged", "cpu"), [tmp_path])
     assert [row.label for row in again.rows]
     assert [row.probability for row in again.rows] != [row.probability for row in found.rows]
+
+
+def test_images_of_the_training_are_not_computed_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The digits of the run's domains, in files of their own: `predict` finds the features that training computed."""
+    files = []
+    for path in load_dataset("digits").paths[::60]:
+        files.append(tmp_path / path.split("/")[1] / f"{path.replace('/', '-')}.png")
+        files[-1].parent.mkdir(exist_ok=True)
+        with open_source(load_dataset("digits")) as source:
+            files[-1].write_bytes(source.read(path))
+    model = load_model(run, device="cpu")
+    plain = torch.from_numpy(digit_images()[::60])
+    np.testing.assert_allclose(
+        np.array([row.probability for row in predict(model, files, top_k=1).rows]),
+        model.probabilities(plain).max(1).values,
+        atol=1e-5,
+    )
+    monkeypatch.setattr(features, "frozen_module", lambda *given: pytest.fail("computed again"))
+    assert len(predict(model, files, keep_outputs=True).rows) == len(files)
+    assert sum(result.found.n for result in evaluate_site(model, tmp_path)) == len(files)
 
 
 def test_predictions_are_those_of_training(run: Path, weights: Path, tmp_path: Path) -> None:

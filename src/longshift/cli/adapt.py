@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import DeviceOption, JsonFlag, ModelArgument, QuietFlag, caution, print_json, progress, say
+from longshift.cli.common import (
+    CacheOption,
+    CpuThreadsOption,
+    DeviceOption,
+    JsonFlag,
+    ModelArgument,
+    QuietFlag,
+    caution,
+    print_json,
+    progress,
+    say,
+)
 
 
 def adapt(
@@ -18,6 +29,8 @@ def adapt(
     ],
     out: Annotated[Path | None, typer.Option(help="Folder of the adapted model; default MODEL-adapted.")] = None,
     device: DeviceOption = "auto",
+    threads: CpuThreadsOption = 0,
+    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -33,7 +46,7 @@ def adapt(
     from longshift.fitting import adapt as run
 
     with progress("reading", 0, quiet) as tick:
-        done = run(model, labeled, out, device, tick)
+        done = run(model, labeled, out, device, tick, threads, cache)
     for path, reason in done.skipped:
         caution(f"skipped {path}: {reason}")
     found = done.comparison

@@ -34,7 +34,10 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of ta
 QuietFlag = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result, without a progress bar.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1 ...")]
 CacheOption = Annotated[
-    Path | None, typer.Option("--cache", help="Folder of decoded images; default $LONGSHIFT_CACHE.")
+    Path | None, typer.Option("--cache", help="Folder of decoded images and features; default $LONGSHIFT_CACHE.")
+]
+CpuThreadsOption = Annotated[
+    int, typer.Option("--threads", min=0, help="Threads on the CPU; 0: one per processor, one for vectors.")
 ]
 AdaptOption = Annotated[
     Literal["auto", "on", "off"],

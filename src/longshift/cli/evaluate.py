@@ -13,6 +13,7 @@ from longshift.cli.common import (
     AveragedFlag,
     CacheOption,
     ClassMixOption,
+    CpuThreadsOption,
     DeviceOption,
     JsonFlag,
     ModelArgument,
@@ -29,6 +30,7 @@ from longshift.errors import LongshiftError, UsageError
 
 if TYPE_CHECKING:
     from longshift.inference import SiteResult
+    from longshift.training import Runtime
 
 
 def evaluate(
@@ -45,6 +47,7 @@ def evaluate(
     class_mix: ClassMixOption = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
+    threads: CpuThreadsOption = 0,
     cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
@@ -60,14 +63,17 @@ def evaluate(
 
         longshift evaluate runs/ndcl-ink-1a2b3c4d --on target
     """
+    from longshift.training import Runtime
+
+    runtime = Runtime(device=device, threads=threads, cache=cache)
     if data is not None:
         if sets:
             raise UsageError("--on cannot be combined with DATA.")
-        _evaluate_data(model, data, adapt, class_mix, averaged, device, cache, quiet, as_json)
+        _evaluate_data(model, data, adapt, class_mix, averaged, runtime, quiet, as_json)
         return
     from longshift.inference import evaluate as measure
     from longshift.templates import render
-    from longshift.training import SETS, Runtime
+    from longshift.training import SETS
 
     unknown = [name for name in sets or () if name not in SETS]
     if unknown:
@@ -76,7 +82,7 @@ def evaluate(
         model,
         sets or SETS,
         "averaged" if averaged else "selected",
-        Runtime(device=device, cache=cache),
+        runtime,
         lambda label, total: progress(label, total, quiet),
     )
     if as_json:
@@ -111,18 +117,18 @@ def evaluate(
 
 
 def _evaluate_data(
-    model: Path, data: str, adapt: Literal["auto", "on", "off"], mix: list[str] | None, averaged: bool, device: str,
-    cache: Path | None, quiet: bool, as_json: bool,
+    model: Path, data: str, adapt: Literal["auto", "on", "off"], mix: list[str] | None, averaged: bool,
+    runtime: Runtime, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Print one row per site and the classes of all of them."""
     from longshift.inference import evaluate_site, load_model
     from longshift.templates import render
 
     weights: Literal["selected", "averaged"] = "averaged" if averaged else "selected"
-    loaded = load_model(model, weights, device)
+    loaded = load_model(model, weights, runtime.device)
     results = evaluate_site(
-        loaded, data, cache=cache, bar=lambda label, n: progress(label, n, quiet), adapt=adapt,
-        mix=shares(mix),
+        loaded, data, cache=runtime.cache, bar=lambda label, n: progress(label, n, quiet), adapt=adapt,
+        mix=shares(mix), threads=runtime.threads,
     )  # fmt: skip
     held_out = loaded.knowledge.held_out if loaded.knowledge else ()
     seen = render("longshift.inference", "evaluate_warnings.txt.j2", results=results, held_out=held_out)

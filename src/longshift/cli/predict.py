@@ -11,7 +11,9 @@ import typer
 from longshift.cli.common import (
     AdaptOption,
     AveragedFlag,
+    CacheOption,
     ClassMixOption,
+    CpuThreadsOption,
     DeviceOption,
     JsonFlag,
     ModelArgument,
@@ -57,7 +59,8 @@ def predict(
     ] = None,
     averaged: AveragedFlag = False,
     device: DeviceOption = "auto",
-    threads: Annotated[int, typer.Option(min=0, help="Threads on the CPU; 0: one per processor, one for vectors.")] = 0,
+    threads: CpuThreadsOption = 0,
+    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -102,7 +105,7 @@ def predict(
     with progress("predicting", len(files), quiet) as tick:
         found = run(
             loaded, files, top_k=top_k, unsure=unsure, adapt=adapt, reference=reference or None,
-            mix=shares(class_mix), threads=threads, tick=tick, keep_outputs=page is not None,
+            mix=shares(class_mix), threads=threads, cache=cache, tick=tick, keep_outputs=page is not None,
         )  # fmt: skip
     if found.warning:  # also with --quiet, which silences progress only
         caution(f"warning: {found.warning}")

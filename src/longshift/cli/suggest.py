@@ -10,7 +10,17 @@ from typing import Annotated
 
 import typer
 
-from longshift.cli.common import DeviceOption, JsonFlag, ModelArgument, QuietFlag, print_json, progress, say
+from longshift.cli.common import (
+    CacheOption,
+    CpuThreadsOption,
+    DeviceOption,
+    JsonFlag,
+    ModelArgument,
+    QuietFlag,
+    print_json,
+    progress,
+    say,
+)
 from longshift.errors import LongshiftError, UsageError
 
 
@@ -23,6 +33,8 @@ def suggest(
     out: Annotated[Path, typer.Option(help="Write a .csv file to fill in.")] = Path("labels.csv"),
     page: Annotated[Path | None, typer.Option(help="Write a page with the images; default: next to --out.")] = None,
     device: DeviceOption = "auto",
+    threads: CpuThreadsOption = 0,
+    cache: CacheOption = None,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -53,7 +65,7 @@ def suggest(
     files = expand_inputs(images, loaded.info.vectors)
     refuse_overwrite(shown, [model, *files])
     with progress("predicting", len(files), quiet) as tick:
-        found = predict(loaded, files, tick=tick, keep_outputs=True)
+        found = predict(loaded, files, threads=threads, cache=cache, tick=tick, keep_outputs=True)
     outputs = found.outputs
     if outputs is None or outputs.features is None or not found.rows:
         raise LongshiftError(f"No input can be read. See the reasons: longshift predict {model}")

@@ -16,7 +16,7 @@ from .folder_layout import (
     no_shared_class as no_shared_class,
 )
 from .folders import list_folder as list_folder
-from .image_cache import Store as Store, open_pixels as open_pixels, open_store as open_store
+from .image_cache import Store as Store, open_store as open_store
 from .image_tables import ImageSamples as ImageSamples, keep_images as keep_images
 from .images import (
     MOST_BYTES as MOST_BYTES,
@@ -24,6 +24,7 @@ from .images import (
     decode as decode,
     fitting_size as fitting_size,
     open_source as open_source,
+    read_pixels as read_pixels,
     resize as resize,
     typical_side as typical_side,
 )
@@ -49,6 +50,7 @@ from .verification import DataProblem as DataProblem, layout_problems as layout_
 from .version import (
     DataChanged as DataChanged,
     cache_folder as cache_folder,
+    content_hashes as content_hashes,
     data_version as data_version,
     find_copies as find_copies,
     short_version as short_version,

@@ -17,7 +17,7 @@ import logging
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from PIL import Image
 from longshift.array_types import IntArray
 from longshift.data import digits
 from longshift.data.digits import DIGITS
-from longshift.data.images import BadImage, ImageSource, decode, open_source, resize
+from longshift.data.images import BadImage, ImageSource, open_source, read_pixels, resize
 from longshift.data.manifest import Manifest
 from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
@@ -40,7 +40,7 @@ from longshift.io import cannot_write, is_locked, locked, read_json, write_json
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
 
-FORMAT = 2
+FORMAT = 3
 BUILDING = ".building-"
 log = logging.getLogger("longshift")
 
@@ -193,7 +193,7 @@ def _decoded(manifest: Manifest, size: int, source: ImageSource, tick: Tick) -> 
 
     def work(path: str) -> bytes | BadImage:
         try:
-            return resize(decode(source.read(path)), size).tobytes()
+            return read_pixels(source.read(path), size).tobytes()
         except BadImage as problem:
             return problem
 
@@ -262,14 +262,3 @@ def _write_manifest(manifest: Manifest, path: Path) -> None:
             writer.writerow(
                 [name, manifest.classes[manifest.labels[i]], manifest.domain_names[manifest.domains[i]], split]
             )
-
-
-@contextlib.contextmanager
-def open_pixels(manifest: Manifest, size: int) -> Iterator[Callable[[int], digits.Pixels]]:
-    """A function that reads the image of an index as (size, size, 3); it raises `BadImage` and works in threads."""
-    if manifest.root is None:
-        stored = open_store(manifest, size).inputs
-        yield lambda index: np.asarray(stored[index], dtype=np.uint8)
-    else:
-        with open_source(manifest) as source:
-            yield lambda index: resize(decode(source.read(manifest.paths[index])), size)

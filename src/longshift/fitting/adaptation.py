@@ -32,7 +32,7 @@ from longshift.metrics import fit_temperature
 from longshift.nn import Network
 from longshift.progress import Tick, silent
 from longshift.text import from_csv_cell, some
-from longshift.training import RunFolder, checkpoint
+from longshift.training import RunFolder, Runtime, checkpoint
 
 FEWEST = 10  # labels
 
@@ -52,7 +52,13 @@ class Adapted:
 
 
 def adapt(
-    model: Path | str, labeled: Path | str, out: Path | str | None = None, device: str = "auto", tick: Tick = silent
+    model: Path | str,
+    labeled: Path | str,
+    out: Path | str | None = None,
+    device: str = "auto",
+    tick: Tick = silent,
+    threads: int = 0,
+    cache: Path | None = None,
 ) -> Adapted:
     """Refit the last layer of a model with labeled samples of a new site, on frozen features.
 
@@ -65,6 +71,8 @@ def adapt(
         out: Folder of the adapted model; by default the name of the model's folder with "-adapted".
         device: "auto", "cpu", "cuda" or "cuda:1".
         tick: Function that is called once per file, for a progress bar.
+        threads: Threads on the CPU; 0: one per processor.
+        cache: Folder that keeps features; by default $LONGSHIFT_CACHE.
 
     Returns:
         The new folder and the comparison of both models, cross-validated on the labels.
@@ -84,7 +92,7 @@ def adapt(
     old = classifier_head(loaded)
     rows = read_labels(Path(labeled), loaded.classes)
     files = list(dict.fromkeys(name.rpartition("#")[0] if loaded.info.vectors else name for name, _ in rows))
-    outputs = collect_outputs(loaded, files, tick)
+    outputs = collect_outputs(loaded, files, tick, Runtime(threads=threads, cache=cache))
     place = {name: i for i, name in enumerate(outputs.names)}
     kept = [(place[name], label) for name, label in rows if name in place]
     if len(kept) < FEWEST:

@@ -38,6 +38,7 @@ from longshift.training import (
     SETS,
     EvaluationSource,
     Evaluator,
+    FeatureRequest,
     RunFolder,
     Runtime,
     Task,
@@ -46,10 +47,12 @@ from longshift.training import (
     checkpoint,
     evaluate_set,
     host_tensor,
+    open_features,
     open_inputs,
     read_config,
     read_model_file,
     read_result,
+    require_readable,
     require_version,
     resolve_device,
 )
@@ -181,6 +184,7 @@ def evaluate_site(
     bar: Bar = no_bar,
     adapt: Adapt = "auto",
     mix: Mapping[str, float] | None = None,
+    threads: int = 0,
 ) -> list[SiteResult]:
     """Measure a model on labeled data: accuracy, classes, confusion, calibration, and promised against found.
 
@@ -191,10 +195,11 @@ def evaluate_site(
         data: A folder class/image of one site, or what `load_dataset` takes (site/class/image, a table, vectors).
         weights: "selected" or "averaged", for a folder.
         device: Device for a folder.
-        cache: Folder of decoded images.
+        cache: Folder of decoded images and features.
         bar: From a label and a number of samples to a context manager that shows progress while images are decoded.
         adapt: Whether to adapt the model to each site without labels, as in `predict`.
         mix: Known share of each class at a site, as in `predict`.
+        threads: Threads on the CPU; 0: one per processor.
 
     Returns:
         One result per site.
@@ -219,8 +224,14 @@ def evaluate_site(
     if manifest.vectors != loaded.info.vectors:
         takes, has = ("vectors", "images") if loaded.info.vectors else ("images", "vectors")
         raise LongshiftError(f"The model takes {takes}; {manifest.name} has {has}")
+    runtime = Runtime(device=str(loaded.device), threads=threads, cache=cache)
     with bar("reading", len(manifest)) as tick:
-        store = open_store(manifest, loaded.size, cache, tick)
+        if loaded.network is None:
+            store = open_store(manifest, loaded.size, cache, tick)
+        else:
+            store = open_features(manifest, loaded.network, FeatureRequest(loaded.size), runtime=runtime, tick=tick)
+            require_readable(store)
+            loaded = loaded.head
     if manifest.vectors and store.inputs.shape[1] != loaded.info.input_dim:
         raise LongshiftError(f"Expected vectors of length {loaded.info.input_dim}, got {store.inputs.shape[1]}")
     seen: Seen = "data" if store.version and store.version == _training_version(loaded) else "site"
@@ -228,7 +239,7 @@ def evaluate_site(
     for d, site in enumerate(manifest.domain_names):
         rows = np.flatnonzero((manifest.domains == d) & (labels >= 0))
         names = tuple(manifest.paths[i] for i in rows.tolist())
-        outputs = Outputs(names, *row_outputs(loaded, store.inputs, rows, features=True), ())
+        outputs = Outputs(names, *row_outputs(loaded, store.inputs, rows, True, runtime), ())
         left_out = manifest.labels[(manifest.domains == d) & (labels < 0)]
         unknown = Counter(manifest.classes[k] for k in left_out.tolist())
         known_site: Seen = seen if site in loaded.info.sources else ""

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 import longshift
 from longshift.array_types import FloatArray
-from longshift.data import BadImage, load_dataset, open_pixels, ordered_vectors
+from longshift.data import BadImage, load_dataset, open_source, ordered_vectors, read_pixels
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, Weights, load_model
 from longshift.inference.outputs import collect_outputs, expand_inputs, listed_paths
@@ -179,8 +179,8 @@ def real_inputs(model: LoadedModel, count: int = CHECKED) -> Tensor | None:
         chosen = np.unique(np.linspace(0, len(manifest) - 1, min(count, len(manifest))).astype(int))
         if manifest.vectors:
             return torch.from_numpy(ordered_vectors(manifest)[0][chosen])
-        with open_pixels(manifest, model.size) as read:
-            pictures = [read(int(i)) for i in chosen]
+        with open_source(manifest) as source:
+            pictures = [read_pixels(source.read(manifest.paths[i]), model.size) for i in chosen]
     except (LongshiftError, BadImage):
         return None
     return torch.from_numpy(np.stack(pictures))

@@ -17,7 +17,7 @@ from longshift.errors import LongshiftError
 from longshift.inference.expected_accuracy import SiteKnowledge, read_knowledge
 from longshift.io import read_json, write_json
 from longshift.methods import Problem, get_method
-from longshift.nn import Network, make_backbone, make_network
+from longshift.nn import Backbone, Network, make_backbone, make_network
 from longshift.templates import render
 from longshift.text import some
 from longshift.training import (
@@ -84,6 +84,7 @@ class LoadedModel:
         temperature: Probabilities are softmax(logits / temperature).
         unseen: How its fit did at sites it had not seen, if it comes from one.
         knowledge: What its fit kept about new sites, for estimates; only for selected weights.
+        network: The frozen network below its head, if it has one.
 
     Example:
         >>> model = longshift.load_model("fits/hospitals")  # doctest: +SKIP
@@ -98,6 +99,13 @@ class LoadedModel:
     temperature: float
     unseen: UnseenAccuracy | None = None
     knowledge: SiteKnowledge | None = None
+    network: FrozenNetwork | None = None
+
+    @property
+    def head(self) -> LoadedModel:
+        """The part above the frozen network, which takes its features."""
+        assert isinstance(self.predictor, nn.Sequential)
+        return replace(self, predictor=self.predictor[1], network=None)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -195,16 +203,16 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
         raise LongshiftError(f"{folder.path} holds no model: it has no model.json; {_why_none(folder.path)}")
     info = read_model_file(folder.description)
     target = resolve_device(device)
-    predictor = _predictor(info, folder, weights)
+    predictor, network = _predictor(info, folder, weights)
     inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
     unseen = read_unseen(folder.description, weights)
     knowledge = read_knowledge(folder.path, info.weights, len(info.classes)) if weights == "selected" else None
     predictor = predictor.to(target).eval()
-    return LoadedModel(folder.path, info, predictor, inputs, target, temperature, unseen, knowledge)
+    return LoadedModel(folder.path, info, predictor, inputs, target, temperature, unseen, knowledge, network)
 
 
-def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Module:
+def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> tuple[nn.Module, FrozenNetwork | None]:
     """Normalized inputs to logits: the trained network, on top of the frozen one where only a head was trained."""
     file = weights_file(folder, weights)
     below = folder.network if info.head else file
@@ -232,16 +240,17 @@ def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> nn.Modul
         checkpoint.load_weights(file, method, expected=named)
         predictor = method.predictor()
     if not info.head:
-        return predictor
-    checkpoint.load_weights(folder.network, backbone.module, expected=info.network_weights)
-    return nn.Sequential(backbone.module, predictor)
+        return predictor, None
+    frozen = _frozen(info, folder, backbone)
+    return nn.Sequential(frozen.backbone.module, predictor), frozen
 
 
 def frozen_network(info: ModelFile, folder: RunFolder) -> FrozenNetwork | None:
     """The network below the head of a saved model; None where no part is frozen."""
-    if not info.head:
-        return None
-    backbone = make_backbone(info.backbone, pad_type=info.pad_type)
+    return _frozen(info, folder, make_backbone(info.backbone, pad_type=info.pad_type)) if info.head else None
+
+
+def _frozen(info: ModelFile, folder: RunFolder, backbone: Backbone) -> FrozenNetwork:
     checkpoint.load_weights(folder.network, backbone.module, expected=info.network_weights)
     red, green, blue = info.mean
     first, second, third = info.std

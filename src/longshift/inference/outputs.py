@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,13 @@ from longshift.data import (
     PACS_FEATURES,
     BadImage,
     cores,
-    decode,
     is_hidden,
     is_image,
     is_other_format,
     list_folder,
     missing_path,
     ordered_map,
+    read_pixels,
     read_unlabeled,
     read_vector_source,
     resize,
@@ -38,14 +39,13 @@ from longshift.inference.loading import LoadedModel, calibrated_probabilities
 from longshift.io import read_limited
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
-from longshift.training import use_threads
+from longshift.training import FrozenNetwork, ImageSet, Runtime, image_features, use_threads
 
 In = TypeVar("In")
 Note = TypeVar("Note")
 Logits = tuple[Tensor, "Tensor | None"]  # with features, if they are wanted
 
 VECTOR_SUFFIXES = (".npz", ".parquet")
-CPU_IMAGES, GPU_IMAGES, VECTORS = 16, 64, 4096  # samples per batch
 AHEAD = 2  # batches per processor that wait in memory
 NOT_FINITE = "the model's outputs are NaN or infinite"
 TOLD = {  # common inputs that are not images
@@ -133,14 +133,21 @@ class Outputs:
 
 
 def collect_outputs(
-    model: LoadedModel, files: Sequence[str], tick: Tick = silent, threads: int = 0, features: bool = True
+    model: LoadedModel,
+    files: Sequence[str],
+    tick: Tick = silent,
+    runtime: Runtime | None = None,
+    features: bool = True,
 ) -> Outputs:
     """Logits and, if wanted, features of all inputs that can be used."""
-    parts = (_vector_parts if model.info.vectors else _image_parts)(model, files, threads, features)
+    runtime = runtime or Runtime()
+    if model.network is not None:
+        return _join(model, [_frozen_part(model, model.network, files, runtime, features, tick)])
+    parts = (_vector_parts if model.info.vectors else _image_parts)(model, files, runtime, features)
     return _join(model, parts, tick)
 
 
-def array_outputs(model: LoadedModel, array: npt.NDArray[Any], threads: int, features: bool) -> Outputs:
+def array_outputs(model: LoadedModel, array: npt.NDArray[Any], runtime: Runtime, features: bool) -> Outputs:
     """Outputs for the rows of an array, which are named by their numbers."""
     if model.info.vectors:
         if array.ndim != 2 or array.shape[1] != model.info.input_dim or array.dtype.kind not in "fiu":
@@ -151,7 +158,7 @@ def array_outputs(model: LoadedModel, array: npt.NDArray[Any], threads: int, fea
             raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
         stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
     names = [str(row) for row in range(len(stored))]
-    return _join(model, [Part(names, [], row_outputs(model, stored, None, features, threads))])
+    return _join(model, [Part(names, [], row_outputs(model, stored, None, features, runtime))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,11 +195,18 @@ def _join(model: LoadedModel, parts: Iterable[Part], tick: Tick = silent) -> Out
 
 
 def row_outputs(
-    model: LoadedModel, stored: npt.NDArray[Any], rows: IntArray | None, features: bool, threads: int = 0
+    model: LoadedModel,
+    stored: npt.NDArray[Any],
+    rows: IntArray | None,
+    features: bool,
+    runtime: Runtime | None = None,
 ) -> Logits:
     """Outputs for rows (default: all) of stored pixels or vectors, which may be on the disk."""
     chosen = np.arange(len(stored)) if rows is None else rows
-    size = _batch_size(model)
+    runtime, images = runtime or Runtime(), stored.dtype == np.uint8
+    size = _image_batch(model, runtime) if images else runtime.eval_batch
+    # Products of vectors are too small to share: two threads that switch between them are slower than one.
+    threads = runtime.threads or (cores() if images else 1)
 
     def read(part: IntArray) -> tuple[None, Tensor]:
         return None, torch.from_numpy(np.array(stored[part]))
@@ -203,10 +217,8 @@ def row_outputs(
     return torch.cat([part[0] for part in found]), torch.cat(kept) if kept else None
 
 
-def _batch_size(model: LoadedModel) -> int:
-    if model.info.vectors:
-        return VECTORS
-    return CPU_IMAGES if model.device.type == "cpu" else GPU_IMAGES
+def _image_batch(model: LoadedModel, runtime: Runtime) -> int:
+    return runtime.images_at_once(model.device.type == "cpu")
 
 
 def _map_batches(
@@ -214,7 +226,7 @@ def _map_batches(
     read: Callable[[In], tuple[Note, Tensor | None]],
     items: Iterable[In],
     features: bool,
-    threads: int = 0,
+    threads: int,
 ) -> Iterator[tuple[Note, Logits | None]]:
     """Read each item, which gives a note and a batch (None: nothing to compute), and compute; results are in order.
 
@@ -233,15 +245,42 @@ def _map_batches(
         note, batch = read(item)
         return (note, None, compute(batch)) if on_cpu else (note, batch, None)
 
-    # Products of vectors are too small to share: two threads that switch between them are slower than one.
-    threads = threads or (1 if model.info.vectors else cores())
     with use_threads(1 if on_cpu else 0):
         for note, batch, found in ordered_map(work, items, threads, AHEAD * threads):
             yield note, found if on_cpu else compute(batch)
 
 
-def _image_parts(model: LoadedModel, files: Sequence[str], threads: int, features: bool) -> Iterator[Part]:
-    size = _batch_size(model)
+def _frozen_part(
+    model: LoadedModel, network: FrozenNetwork, files: Sequence[str], runtime: Runtime, features: bool, tick: Tick
+) -> Part:
+    """Inputs of a model with a frozen network, whose features are kept for whoever needs them next."""
+
+    def read(index: int) -> bytes:
+        try:
+            return read_limited(files[index], MOST_BYTES)
+        except OSError as error:
+            raise BadImage("unreadable", str(error)) from error
+
+    def hashed(index: int) -> str:
+        if _is_vectors(files[index]) or Path(files[index]).suffix.lower() in TOLD:
+            return ""
+        try:
+            return hashlib.sha256(read(index)).hexdigest()
+        except BadImage:
+            return ""
+
+    runtime = replace(runtime, device=str(model.device))
+    hashes = list(ordered_map(hashed, range(len(files)), runtime.threads))
+    rows = image_features(ImageSet(hashes, read), network, model.size, runtime=runtime, tick=tick)
+    good = np.isfinite(rows).all(axis=1)
+    bad = {files[i]: _read_image(files[i], model.size) for i in np.flatnonzero(~good).tolist()}
+    names = [files[i] for i in np.flatnonzero(good).tolist()]
+    found = row_outputs(model.head, rows, np.flatnonzero(good), features, runtime) if names else None
+    return Part(names, [(path, why if isinstance(why, str) else NOT_FINITE) for path, why in bad.items()], found)
+
+
+def _image_parts(model: LoadedModel, files: Sequence[str], runtime: Runtime, features: bool) -> Iterator[Part]:
+    size = _image_batch(model, runtime)
 
     def read(batch: Sequence[str]) -> tuple[Part, Tensor | None]:
         found = [(path, _read_image(path, model.size)) for path in batch]
@@ -251,7 +290,7 @@ def _image_parts(model: LoadedModel, files: Sequence[str], threads: int, feature
         return Part(names, skipped), torch.stack(pixels) if pixels else None
 
     batches = [files[start : start + size] for start in range(0, len(files), size)]
-    for part, logits in _map_batches(model, read, batches, features, threads):
+    for part, logits in _map_batches(model, read, batches, features, runtime.threads or cores()):
         yield replace(part, found=logits)
 
 
@@ -262,7 +301,7 @@ def _read_image(path: str, size: int) -> Tensor | str:
     if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
         return told
     try:
-        return torch.from_numpy(resize(decode(read_limited(path, MOST_BYTES)), size).copy())
+        return torch.from_numpy(read_pixels(read_limited(path, MOST_BYTES), size).copy())
     except BadImage as bad:
         if is_other_format(path):  # the decoder knows some of them after all
             return "a format that is not read: convert it to JPEG or PNG"
@@ -273,7 +312,7 @@ def _read_image(path: str, size: int) -> Tensor | str:
         return f"unreadable: {error.strerror or error}"
 
 
-def _vector_parts(model: LoadedModel, files: Sequence[str], threads: int, features: bool) -> Iterator[Part]:
+def _vector_parts(model: LoadedModel, files: Sequence[str], runtime: Runtime, features: bool) -> Iterator[Part]:
     for file in files:
         if not _is_vectors(file):
             expected = " or ".join(VECTOR_SUFFIXES)
@@ -291,7 +330,7 @@ def _vector_parts(model: LoadedModel, files: Sequence[str], threads: int, featur
         if unusable:
             what = f"{counted(len(unusable), 'vector')} with NaN, infinite or too large numbers: {some(unusable)}"
             skipped.append((file, what))
-        found = row_outputs(model, x, None, features, threads) if len(x) else None
+        found = row_outputs(model, x, None, features, runtime) if len(x) else None
         yield Part([f"{file}#{name}" for name in ids], skipped, found, file)
 
 

@@ -38,7 +38,7 @@ from longshift.inference.site_adaptation import FEWEST as ENOUGH, Adapt, SiteOff
 from longshift.progress import Tick, silent
 from longshift.templates import render
 from longshift.text import csv_cell
-from longshift.training import RunFolder, read_config
+from longshift.training import RunFolder, Runtime, read_config
 
 UNSURE = 0.5
 ALL = 1.0  # the threshold that is told if all predictions are unsure
@@ -189,6 +189,7 @@ def predict(
     mix: Mapping[str, float] | None = None,
     device: str = "auto",
     threads: int = 0,
+    cache: Path | None = None,
     tick: Tick = silent,
     keep_outputs: bool = False,
 ) -> Predictions:
@@ -210,6 +211,7 @@ def predict(
         device: Device for a folder: "auto", "cpu", "cuda" or "cuda:1".
         threads: Batches that are computed at the same time on the CPU; 0: one for vectors, one per processor for
             images. The predictions do not depend on it.
+        cache: Folder that keeps the features of a frozen network; by default $LONGSHIFT_CACHE.
         tick: Function that is called once per input, for a progress bar.
         keep_outputs: Keep the logits and features of all inputs in `outputs`, which takes memory.
 
@@ -238,12 +240,12 @@ def predict(
         warnings.warn(loaded.warning, UserWarning, stacklevel=2)
     knowledge = loaded.knowledge
     features = keep_outputs or knowledge is not None  # which compares them with those of the held-out sites
-    seen = None
+    seen, runtime = None, Runtime(threads=threads, cache=cache)
     if not isinstance(inputs, np.ndarray):
         inputs = expand_inputs(listed_paths(inputs), loaded.info.vectors)
         seen = seen_inputs(loaded, inputs)
-    outputs = _outputs(loaded, inputs, threads, tick, features)
-    offset = learn_offset(loaded, outputs if reference is None else _outputs(loaded, reference, threads), adapt, mix)
+    outputs = _outputs(loaded, inputs, runtime, tick, features)
+    offset = learn_offset(loaded, outputs if reference is None else _outputs(loaded, reference, runtime), adapt, mix)
     outputs = adapt_outputs(loaded, outputs, offset)
     rule = knowledge.sure if knowledge and unsure is None else None
     below = unsure_below(rule) if unsure is None else unsure
@@ -272,12 +274,12 @@ def unsure_below(rule: SureRule | None) -> float:
 
 
 def _outputs(
-    model: LoadedModel, inputs: Iterable[str | os.PathLike[str]] | npt.NDArray[Any], threads: int, tick: Tick = silent,
-    features: bool = False,
+    model: LoadedModel, inputs: Iterable[str | os.PathLike[str]] | npt.NDArray[Any], runtime: Runtime,
+    tick: Tick = silent, features: bool = False,
 ) -> Outputs:  # fmt: skip
     if isinstance(inputs, np.ndarray):
-        return array_outputs(model, inputs, threads, features)
-    return collect_outputs(model, expand_inputs(listed_paths(inputs), model.info.vectors), tick, threads, features)
+        return array_outputs(model, inputs, runtime, features)
+    return collect_outputs(model, expand_inputs(listed_paths(inputs), model.info.vectors), tick, runtime, features)
 
 
 def learn_offset(

@@ -11,7 +11,7 @@ from .backbones import (
     timm_feature_dim as timm_feature_dim,
     weights_header as weights_header,
 )
-from .batch_norm_folding import fold_frozen_norms as fold_frozen_norms
+from .batch_norm_folding import fold_frozen_norms as fold_frozen_norms, use_onednn as use_onednn
 from .jacobi import symmetric_eigen as symmetric_eigen
 from .layers import MLP as MLP, VectorHead as VectorHead, reverse_gradient as reverse_gradient
 from .network import Network as Network, Precision as Precision, without_kernel_tuning as without_kernel_tuning

@@ -17,6 +17,8 @@ from .evaluate import (
 from .features import (
     FeatureRequest as FeatureRequest,
     FrozenNetwork as FrozenNetwork,
+    ImageSet as ImageSet,
+    image_features as image_features,
     open_features as open_features,
     require_readable as require_readable,
     unreadable as unreadable,

@@ -1,26 +1,27 @@
-"""Features of all images of a dataset from a frozen network, computed once and kept, memory-mapped.
+"""Features of images from a frozen network: each is computed once and kept, whatever dataset the image is in.
 
-    $LONGSHIFT_CACHE/features/KEY/rows.bin     float32 features: all images, then all first copies, ...
-    $LONGSHIFT_CACHE/features/KEY/index.json   what they are made from
+    $LONGSHIFT_CACHE/features/KEY/rows.bin     float32 features, one row after the other; only ever appended to
+    $LONGSHIFT_CACHE/features/KEY/keys.bin     SHA-256 of what each row is made from: of an image, of its file's bytes
+    $LONGSHIFT_CACHE/features/KEY/index.json   the network, for people who look into the cache
 
-KEY names the content of the images, the network with its weights, the image size and the recipe of the copies; for
-networks and augmentations of a plugin, also its code. An interrupted computation resumes after its last row; more
-views are added to those that are there. Features of an earlier state of the same images are removed.
+KEY names the network with its weights, the image size and the normalization; for networks of a plugin, also its code.
+`fit`, `predict`, `evaluate`, `suggest` and `embed` share it. After a kill, whole rows are kept.
 
-Copies of images are augmented, and styled after an image of another domain. Copy v of image i depends on v, i and the
-recipe alone, so that it can be computed at any time and in any batch, and runs with other targets, settings and seeds
-share it. The partner of a styled copy may therefore be any image of another domain; a run leaves out the copies whose
-partner is not one of its training images.
+Copies of images are augmented, and styled after an image of another domain. Copy v of image i depends on v, i, the
+dataset and the recipe alone, so that it can be computed at any time and in any batch, and runs with other targets,
+settings and seeds share it. The partner of a styled copy may therefore be any image of another domain; a run leaves out
+the copies whose partner is not one of its training images.
 """
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import functools
+import hashlib
 import logging
-import os
 import shutil
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,13 +38,15 @@ from longshift.data import (
     Manifest,
     Store,
     cache_folder,
+    content_hashes,
     cores,
     data_version,
-    open_pixels,
+    open_source,
     ordered_map,
+    read_pixels,
 )
 from longshift.errors import LongshiftError, UsageError
-from longshift.io import cannot_write, content_hash, is_locked, locked, read_json, write_json
+from longshift.io import cannot_write, content_hash, locked, write_json
 from longshift.losses import KERNELS_SHAPE, random_kernels
 from longshift.methods import StyleConfig
 from longshift.nn import Backbone, backbone_version, make_backbone, without_kernel_tuning
@@ -101,6 +104,14 @@ class ViewPlan:
             self.partners = choose_partners_in_dataset(manifest, rng.random((n, 2)), style.partner == "class")
             drawn = Drawn.of(self._style_u, style)
             self.style_samples = np.where((drawn.styled & drawn.mixed).numpy(), self.partners, self.style_samples)
+
+    def keys(self, hashes: Sequence[str], manifest: str) -> list[str]:
+        """SHA-256 of what each copy is made from; that of the image where it has no bytes."""
+        about = content_hash([self.recipe.key(), self.view, manifest])
+        return [
+            hashlib.sha256(f"{about} {i} {own} {hashes[other]}".encode()).hexdigest() if len(own) == SHA256 else own
+            for i, (own, other) in enumerate(zip(hashes, self.style_samples.tolist(), strict=True))
+        ]
 
     def apply(self, images: Tensor, styles: Tensor, indices: IntArray, center: Tensor) -> Tensor:
         """Copies of images (B, 3, H, W) in [0, 1].
@@ -169,39 +180,52 @@ def _other_than(index: int, rows: IntArray, u: float) -> int:
     return int(rows[chosen + (inside and chosen >= place)])
 
 
-FORMAT = 1
-# On a CPU each thread takes small batches by itself: they stay in its cache, and no thread waits for another, which
-# on a busy machine costs more than the work. On a GPU one thread computes and the others decode.
-CPU_BATCH, GPU_BATCH = 8, 32
-PIECE = 64  # images between two pieces of the file
+FORMAT = 2
 AHEAD = 2  # batches per thread that wait in memory: decoded images are large
+SHA256 = 64  # characters; an image without bytes has a word in the place of its hash
 log = logging.getLogger("longshift")
 Rows = npt.NDArray[np.float32]
 
 
-class RowFile:
-    """Rows of `columns` numbers, one after the other: a row counts when all of it is in the file."""
+class FeatureFile:
+    """Rows of `columns` numbers with their keys, in two files that only grow; a row counts with its whole key."""
 
     def __init__(self, folder: Path, columns: int) -> None:
-        self.data, self.columns = folder / "rows.bin", columns
+        self.rows, self.keys, self.columns = folder / "rows.bin", folder / "keys.bin", columns
 
     def count(self) -> int:
         """The number of whole rows."""
-        return self.data.stat().st_size // (4 * self.columns) if self.data.exists() else 0
+        sizes = ((self.rows, 4 * self.columns), (self.keys, 32))
+        return min(file.stat().st_size // width if file.exists() else 0 for file, width in sizes)
 
-    def read(self, count: int) -> Rows:
-        """The first rows, memory-mapped."""
-        return np.memmap(self.data, dtype=np.float32, mode="r", shape=(count, self.columns))
+    def places(self) -> dict[str, int]:
+        """The row of each key."""
+        keys = self.keys.read_bytes().hex() if (count := self.count()) else ""
+        return {keys[SHA256 * row : SHA256 * (row + 1)]: row for row in range(count)}
+
+    def take(self, places: IntArray) -> Rows:
+        """Rows by their places, NaN for -1; memory-mapped if they lie one after the other."""
+        if not self.count():
+            return np.full((len(places), self.columns), np.nan, dtype=np.float32)
+        kept: Rows = np.memmap(self.rows, dtype=np.float32, mode="r", shape=(self.count(), self.columns))
+        if len(places) and (places == np.arange(places[0], places[0] + len(places))).all():
+            return kept[places[0] : places[0] + len(places)]
+        found = np.full((len(places), self.columns), np.nan, dtype=np.float32)
+        found[places >= 0] = kept[places[places >= 0]]
+        return found
 
     @contextmanager
-    def appending(self) -> Iterator[Callable[[Rows], None]]:
-        """A function that writes rows after the last whole one; one process at a time."""
-        with self.data.open("ab") as file:
-            file.truncate(self.count() * 4 * self.columns)
+    def appending(self) -> Iterator[Callable[[Sequence[str], Rows], None]]:
+        """A function that writes rows with their keys; one process at a time."""
+        count = self.count()
+        with self.rows.open("ab") as rows, self.keys.open("ab") as keys:
+            rows.truncate(count * 4 * self.columns)
+            keys.truncate(count * 32)
 
-            def write(rows: Rows) -> None:
-                file.write(np.ascontiguousarray(rows, dtype=np.float32).tobytes())
-                file.flush()
+            def write(names: Sequence[str], found: Rows) -> None:
+                for file, data in ((rows, found.tobytes()), (keys, bytes.fromhex("".join(names)))):
+                    file.write(data)
+                    file.flush()
 
             yield write
 
@@ -245,10 +269,23 @@ class FeatureRequest:
         """The features of a run."""
         return cls(config.size, config.views, CopyRecipe.of(config))
 
-    @property
-    def plain(self) -> FeatureRequest:
-        """The images alone."""
-        return FeatureRequest(self.size)
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images by number: the SHA-256 of their bytes (a word where there are none), and a function that reads them."""
+
+    hashes: Sequence[str]
+    read: Callable[[int], bytes]  # from several threads; raises BadImage
+
+    def pixels(self, index: int, size: int) -> npt.NDArray[np.uint8] | None:
+        """The image at this size, None if it cannot be read."""
+        try:
+            data = self.read(index)
+            if hashlib.sha256(data).hexdigest() != self.hashes[index]:
+                raise LongshiftError("images changed while they were read. Run again.")
+            return read_pixels(data, size)
+        except BadImage:
+            return None
 
 
 def open_features(
@@ -274,39 +311,98 @@ def open_features(
     if manifest.vectors:
         raise UsageError("Expected images, got vectors: only images are passed through a network")
     runtime = runtime or Runtime()
-    return _open(manifest, data_version(manifest, runtime.cache), network, request, runtime, tick)
-
-
-def _open(
-    manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest, runtime: Runtime, tick: Tick
-) -> Store:
-    """As `open_features`, for images of this version."""
     plans = [ViewPlan(manifest, request.recipe, view) for view in range(1, request.views)]
-    folder = feature_folder(manifest, network, request, runtime.cache, version)
-    rows, needed = RowFile(folder, network.feature_dim), request.views * len(manifest)
-    if rows.count() < needed:
-        _complete(rows, folder, manifest, version, network, request, plans, runtime, tick)
-    else:
-        tick(needed)
+    with open_source(manifest) as source:
+        hashes = content_hashes(manifest, runtime.cache)
+        images = ImageSet(hashes, lambda index: source.read(manifest.paths[index]))
+        keys = [*hashes, *(key for plan in plans for key in plan.keys(hashes, manifest.fingerprint()))]
+        rows = image_features(images, network, request.size, runtime=runtime, tick=tick, keys=keys, plans=plans)
     shown = np.concatenate([np.arange(len(manifest)), *(plan.style_samples for plan in plans)]) if plans else None
-    name = f"{folder.name}-{needed}"
-    return Store(manifest, rows.read(needed), request.size, name, request.views, shown, version)
+    name = content_hash([feature_folder(network, request.size).name, keys])[:32]
+    version = data_version(manifest, runtime.cache)
+    return Store(manifest, rows, request.size, name, request.views, shown, version)
 
 
-def feature_folder(
-    manifest: Manifest, network: FrozenNetwork, request: FeatureRequest, cache: Path | None = None, version: str = ""
-) -> Path:
-    """Where the features are kept; `version` is that of the images, where it is known."""
-    version = version or data_version(manifest, cache)
+def image_features(
+    images: ImageSet,
+    network: FrozenNetwork,
+    size: int,
+    *,
+    runtime: Runtime,
+    tick: Tick = silent,
+    keys: Sequence[str] = (),
+    plans: Sequence[ViewPlan] = (),
+) -> Rows:
+    """Features of images, then of each view of them; what is not in the cache is computed and kept.
+
+    Args:
+        images: The images.
+        network: What computes the features.
+        size: Pixels that images are resized to.
+        runtime: Cache, device, threads and batch size.
+        tick: Called with the number of finished rows.
+        keys: SHA-256 of what each row is made from; by default those of the images.
+        plans: How the copies of the views after the first are made.
+
+    Returns:
+        One row per key, NaN for images that cannot be read.
+    """
+    keys = keys or images.hashes
+    with _writable(feature_folder(network, size, runtime.cache)) as folder:
+        file = FeatureFile(folder, network.feature_dim)
+        known = file.places()
+        if all(key in known for key in keys):
+            tick(len(keys))
+        else:
+            try:
+                with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
+                    known = file.places()
+                    # Copies of an image have one row.
+                    new = {key: row for row, key in enumerate(keys) if key not in known and len(key) == SHA256}
+                    tick(len(keys) - len(new))
+                    _need_room(folder, len(new) * file.columns * 4)
+                    _write_index(folder, network, size)
+                    rows = np.array(sorted(new.values()), dtype=np.int64)
+                    with file.appending() as write:
+                        for part, found, good in _computed(images, rows, network, size, runtime, plans):
+                            write([keys[row] for row in part[good]], found[good])
+                            tick(len(part))
+            except OSError as error:
+                raise cannot_write(folder, error) from error
+            known = file.places()
+        return file.take(np.array([known.get(key, -1) for key in keys], dtype=np.int64))
+
+
+def feature_folder(network: FrozenNetwork, size: int, cache: Path | None = None) -> Path:
+    """Where the features of a network are kept."""
+    return cache_folder(cache) / "features" / content_hash(_identity(network, size))[:32]
+
+
+def _identity(network: FrozenNetwork, size: int) -> dict[str, Any]:
     backbone, code = network.backbone, backbone_version(network.name)
-    key = {
-        "format": FORMAT, "images": [manifest.fingerprint(), version], "size": request.size,
-        "network": network.name, "weights": network.weights_hash,
-        "inputs": [backbone.mean, backbone.std, backbone.pad_type],
-        "copies": request.recipe.key() if request.views > 1 else None,
-        **({"code": code} if code else {}),
+    return {
+        "format": FORMAT, "size": size, "network": network.name, "weights": network.weights_hash,
+        "inputs": [backbone.mean, backbone.std, backbone.pad_type], **({"code": code} if code else {}),
     }  # fmt: skip
-    return cache_folder(cache) / "features" / content_hash(key)[:32]
+
+
+def _write_index(folder: Path, network: FrozenNetwork, size: int) -> None:
+    write_json(folder / "index.json", {**_identity(network, size), "length": network.feature_dim})
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[Path]:
+    """The folder; a temporary one where it cannot be written, as on a machine that only predicts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except PermissionError as error:
+        log.warning("features are not kept: %s", cannot_write(folder, error))
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
+            yield Path(temporary)
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    else:
+        yield folder
 
 
 def require_readable(store: Store) -> None:
@@ -323,11 +419,11 @@ def require_readable(store: Store) -> None:
 def unreadable(store: Store) -> dict[str, str]:
     """The images without usable features, and why."""
     found = {}
-    with open_pixels(store.manifest, store.size) as read:
+    with open_source(store.manifest) as source:
         for index in np.flatnonzero(~usable_rows(store)):
             path = store.manifest.paths[index]
             try:
-                read(int(index))
+                read_pixels(source.read(path), store.size)
                 # An image that could not be read when its features were computed has none at all.
                 found[path] = "unreadable" if np.isnan(store.inputs[index]).all() else "the network gives NaN for it"
             except BadImage as bad:
@@ -344,148 +440,65 @@ def usable_rows(store: Store) -> npt.NDArray[np.bool_]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
-def _complete(
-    rows: RowFile, folder: Path, manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest,
-    plans: list[ViewPlan], runtime: Runtime, tick: Tick,
-) -> None:  # fmt: skip
-    """Compute the rows that are missing; another process that needs them waits."""
-    n, needed = len(manifest), request.views * len(manifest)
-    if request.views > 1:  # the images themselves are shared by all recipes
-        store = _open(manifest, version, network, request.plain, runtime, tick)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
-            _require_same(manifest, version, runtime)  # the folder is that of the images before the wait
-            present = rows.count()
-            _need_room(folder, (needed - present) * rows.columns * 4)
-            index = _index(manifest, version, network, request)
-            stale = _stale(folder, index)
-            if stale:
-                log.warning(
-                    "%s (or a plugin) changed since its features were computed; computing them again", manifest.name
-                )
-            write_json(folder / "index.json", index)
-            with rows.appending() as write:
-                if request.views > 1 and present < n:
-                    write(np.asarray(store.inputs[present:n], dtype=np.float32))
-                    present = n
-                elif request.views == 1 or present > n:
-                    tick(present - (n if request.views > 1 else 0))
-                with _computing(manifest, network, request.size, runtime) as compute:
-                    for view in range(present // n, request.views):
-                        start = max(present - view * n, 0)
-                        for piece in compute(np.arange(start, n), plans[view - 1] if view else None):
-                            write(piece)
-                            tick(len(piece))
-            try:
-                _require_same(manifest, version, runtime)
-            except LongshiftError:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise
-            for old in stale:
-                shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
+def _computed(
+    images: ImageSet, rows: IntArray, network: FrozenNetwork, size: int, runtime: Runtime, plans: Sequence[ViewPlan]
+) -> Iterator[tuple[IntArray, Rows, npt.NDArray[np.bool_]]]:
+    """Batches of rows with their features, and which of them could be read.
 
-
-def _require_same(manifest: Manifest, version: str, runtime: Runtime) -> None:
-    if data_version(manifest, runtime.cache) != version:
-        raise LongshiftError(f"images of {manifest.name} changed while they were read. Run again.")
-
-
-def _stale(folder: Path, index: dict[str, Any]) -> list[Path]:
-    """Features of an earlier state of the same images, made in the same way; not those that are being computed."""
-    same, found = {**index, "version": ""}, []
-    for other in filter(Path.is_dir, folder.parent.iterdir()):
-        with contextlib.suppress(LongshiftError, TypeError):  # damaged, or not ours
-            alike = other != folder and {**read_json(other / "index.json"), "version": ""} == same
-            if alike and not is_locked(other / ".lock"):
-                found.append(other)
-    return found
-
-
-Compute = Callable[[IntArray, "ViewPlan | None"], Iterator[Rows]]
-
-
-@contextmanager
-def _computing(manifest: Manifest, network: FrozenNetwork, size: int, runtime: Runtime) -> Iterator[Compute]:
-    """A function that gives the features of images in pieces."""
-    where = resolve_device(runtime.device)
+    On a CPU, each thread takes small batches by itself: they stay in its cache, and no thread waits for another, which
+    on a busy machine costs more than the work. On a GPU one thread computes and the others decode. Batches are filled
+    up to one size: so the features of an image do not depend on what is in the cache.
+    """
+    if not len(rows):
+        return
+    where, n = resolve_device(runtime.device), len(images.hashes)
     on_cpu = where.type == "cpu"
-    backbone, batch = network.backbone, CPU_BATCH if on_cpu else GPU_BATCH
+    backbone, batch, threads = network.backbone, runtime.images_at_once(on_cpu), runtime.threads or cores()
     module = frozen_module(backbone.module, size, where)
     mean, std = channel_tensor(backbone.mean, where), channel_tensor(backbone.std, where)
+    blank = np.zeros((size, size, 3), dtype=np.uint8)
 
-    def forward(pixels: list[npt.NDArray[np.uint8]], others: list[npt.NDArray[np.uint8]], part: IntArray,
-                plan: ViewPlan | None) -> Rows:  # fmt: skip
+    def forward(pixels: list[npt.NDArray[np.uint8]], others: list[npt.NDArray[np.uint8]], part: IntArray) -> Rows:
         with torch.inference_mode():
-            images = _scaled(pixels, where)
-            if plan is not None:
-                images = plan.apply(images, _scaled(others, where) if others else images, part, mean)
-            inputs = ((images - mean) / std).contiguous(memory_format=torch.channels_last)
-            features: Rows = module(inputs).float().cpu().numpy()
+            scaled = _scaled(pixels + [blank] * (batch - len(part)), where)
+            if others:
+                plan = plans[part[0] // n - 1]
+                scaled[: len(part)] = plan.apply(scaled[: len(part)], _scaled(others, where), part % n, mean)
+            inputs = ((scaled - mean) / std).contiguous(memory_format=torch.channels_last)
+            features: Rows = module(inputs)[: len(part)].float().cpu().numpy()
             return features
 
-    with open_pixels(manifest, size) as read, use_threads(1 if on_cpu else 0):
-        blank = np.zeros((size, size, 3), dtype=np.uint8)
+    def work(part: IntArray) -> tuple[IntArray, Rows | Callable[[], Rows], npt.NDArray[np.bool_]]:
+        found = [images.pixels(int(index), size) for index in part % n]
+        styles = plans[part[0] // n - 1].style_samples[part % n] if part[0] >= n else part[:0]
+        others = [image if (image := images.pixels(int(index), size)) is not None else blank for index in styles]
+        pixels = [image if image is not None else blank for image in found]
+        run = functools.partial(forward, pixels, others, part)
+        return part, run() if on_cpu else run, np.array([image is not None for image in found])
 
-        def decoded(index: int) -> npt.NDArray[np.uint8] | None:
-            try:
-                return read(index)
-            except BadImage:
-                return None
-
-        def work(part: IntArray, plan: ViewPlan | None) -> tuple[Rows | Callable[[], Rows], list[bool]]:
-            images = [decoded(int(index)) for index in part]
-            partners = plan.partners[part] if plan is not None and plan.partners is not None else part[:0]
-            others = [found if (found := decoded(int(index))) is not None else blank for index in partners]
-            pixels = [image if image is not None else blank for image in images]
-            run = functools.partial(forward, pixels, others, part, plan)
-            return (run() if on_cpu else run), [image is None for image in images]
-
-        def compute(indices: IntArray, plan: ViewPlan | None) -> Iterator[Rows]:
-            parts = [indices[start : start + batch] for start in range(0, len(indices), batch)]
-            kept: list[Rows] = []
-            threads = runtime.threads or cores()
-            with without_kernel_tuning(exact=True):  # cuDNN would round to TF32 by itself
-                for found, bad in ordered_map(lambda part: work(part, plan), parts, threads, AHEAD * threads):
-                    rows = found() if callable(found) else found
-                    rows[bad] = np.nan
-                    kept.append(rows)
-                    if sum(map(len, kept)) >= PIECE:
-                        yield np.concatenate(kept)
-                        kept = []
-            if kept:
-                yield np.concatenate(kept)
-
-        yield compute
+    views = [rows[rows // n == view] for view in range(len(plans) + 1)]
+    parts = [view[start : start + batch] for view in views for start in range(0, len(view), batch)]
+    with use_threads(1 if on_cpu else 0), without_kernel_tuning(exact=True):  # cuDNN would round to TF32 by itself
+        for part, found, good in ordered_map(work, parts, threads, AHEAD * threads):
+            yield part, found() if callable(found) else found, good
 
 
 def frozen_module(module: nn.Module, size: int, device: torch.device) -> nn.Module:
-    """The network ready for features: in evaluation mode, batch norms folded into the convolutions."""
-    module = module.eval().to(device)
+    """A copy of the network for features: in evaluation mode, batch norms folded into the convolutions."""
+    from longshift.nn import fold_frozen_norms, use_onednn  # imports timm: seconds that runs on vectors save
+
+    module = copy.deepcopy(module).eval().to(device)
     module.to(memory_format=torch.channels_last)
     if any(isinstance(part, nn.BatchNorm2d) for part in module.modules()):
-        from longshift.nn import fold_frozen_norms  # imports timm: seconds that runs on vectors save
-
         fold_frozen_norms(module, torch.rand(2, 3, size, size, device=device))
+    if device.type == "cpu":
+        use_onednn(module)
     return module
 
 
 def _scaled(pixels: list[npt.NDArray[np.uint8]], device: torch.device) -> Tensor:
     """(B, 3, H, W) in [0, 1]."""
     return scale_pixels(torch.from_numpy(np.stack(pixels)).to(device), torch.float32)
-
-
-def _index(manifest: Manifest, version: str, network: FrozenNetwork, request: FeatureRequest) -> dict[str, Any]:
-    """What the features are made from: for people who look into the cache, and to find features of earlier images."""
-    return {
-        "format": FORMAT, "dataset": manifest.name, "root": os.path.abspath(manifest.root or ""),
-        "prefix": manifest.prefix, "images": len(manifest), "manifest": manifest.fingerprint(), "version": version,
-        "network": network.name, "weights": network.weights_hash, "size": request.size,
-        "inputs": [list(network.backbone.mean), list(network.backbone.std), network.backbone.pad_type],
-        "length": network.feature_dim, "copies": request.recipe.key() if request.views > 1 else None,
-    }  # fmt: skip
 
 
 def _need_room(folder: Path, needed: int) -> None:

@@ -412,12 +412,19 @@ class Runtime:
     """Folder of decoded images and features; by default $LONGSHIFT_CACHE."""
     eval_batch: int = Field(default=512, ge=1, json_schema_extra=_EXECUTION)
     """Samples that are predicted at once where nothing is trained."""
+    image_batch: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
+    """Images that pass a frozen network at once; 0: 4 per thread on the CPU, 64 on a GPU."""
     checkpoint_every: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
     """Steps between checkpoints; 0: at each validation."""
     keep_model: bool = Field(default=True, json_schema_extra=_EXECUTION)
     """Keep the selected weights."""
     save_predictions: bool = Field(default=False, json_schema_extra=_EXECUTION)
     """Keep the logits of validation, test and target."""
+
+    def images_at_once(self, on_cpu: bool) -> int:
+        """Images of a batch where nothing is trained."""
+        # Activations of more images do not fit into the caches of a processor.
+        return self.image_batch or (4 if on_cpu else 64)
 
 
 def parse_runtime(values: Mapping[str, Any]) -> Runtime:
