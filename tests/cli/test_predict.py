@@ -38,13 +38,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "new"
 
 
-def test_table(digits_run: Path, folder: Path) -> None:
-    shown = runner.invoke(app, ["predict", str(digits_run), str(folder), "--device", "cpu", "-q"])
-    assert shown.exit_code == 0, shown.output
-    assert "25 predicted" in shown.output
-    assert "bad.png" in shown.stderr
-
-
 def test_csv_and_json_files(digits_run: Path, folder: Path, tmp_path: Path) -> None:
     for name in ("p.csv", "p.json"):
         arguments = ["predict", str(digits_run), str(folder), "--out", str(tmp_path / name), "--top-k", "2", "-q"]

@@ -36,13 +36,6 @@ def test_make_then_load(tmp_path: Path) -> None:
     assert split.fingerprint == make_split(manifest, setting_for(manifest, "Duality", "ink"), 3).fingerprint
 
 
-def test_make_prints_json(tmp_path: Path) -> None:
-    result = run("make", "digits", "-s", "Cross", "-t", "ink", "-o", tmp_path / "s.json", "--json")
-    document = json.loads(result.stdout)
-    assert document["path"] == str(tmp_path / "s.json")
-    assert document["fingerprint"] == json.loads((tmp_path / "s.json").read_text())["fingerprint"]
-
-
 def test_show_gives_the_same_from_the_data_and_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     options = ("-s", "TotalHeavyTail", "-t", "ink", "--ratio", "10")

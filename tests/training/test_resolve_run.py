@@ -10,21 +10,17 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from typer.testing import CliRunner
 
-from longshift.cli.main import app
 from longshift.data import Manifest, data_version, load_dataset
 from longshift.data.images import fitting_size, typical_side
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.fitting.network_choice import choose_network
-from longshift.io import lock_folder, read_json
+from longshift.io import lock_folder
 from longshift.training import Runtime, resolve_run, task, train
-from longshift.training.interrupt import Interrupted
 from longshift.training.resolve_run import Request, describe_network, resolve
 from longshift.training.run_config import RunConfig
 from longshift.training.run_folder import RunFolder, write_config
 from longshift.training.task import make_task
-from longshift.training.trainer import Trainer
 
 
 def tree(root: Path, width: int, height: int, domains: tuple[str, ...] = ("north", "south", "west")) -> Path:
@@ -102,20 +98,6 @@ def test_other_images_keep_the_protocol(large: str) -> None:
     assert config(large, backbone="small_conv").size == 100
 
 
-def test_train_says_what_it_chose(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
-    common = ["train", "--data", small, "--target", "west", "--setting", "Natural", "--shrink", "--validation", "1"]
-    common += ["--method", "erm", "--steps", "2", "--set", "batch_size=2", "--device", "cpu"]
-    result = CliRunner().invoke(app, [*common, "--out", str(tmp_path / "run")])
-    assert result.exit_code == 0, result.output
-    assert "20x20" in result.output
-    assert read_json(tmp_path / "run" / "config.json")["run"]["image_size"] == 20
-    result = CliRunner().invoke(app, [*common, "--out", str(tmp_path / "other"), "--image-size", "24", "--quiet"])
-    assert result.exit_code == 0, result.output
-    assert "24x24" not in result.output
-    assert read_json(tmp_path / "other" / "config.json")["run"]["image_size"] == 24
-
-
 def test_a_target_in_any_spelling_is_one_run() -> None:
     found = [config("digits", target=name, method="erm") for name in ("ink", "INK", "Ink")]
     assert {one.target for one in found} == {"ink"}
@@ -139,11 +121,6 @@ def test_every_mistake_is_reported_at_once(small: str) -> None:
     assert len(caught.value.mistakes) == 2
     with pytest.raises(UsageError, match="Balanced"):
         resolve({"target": "ink", "setting": "Balanced", "ratio": 10})
-
-
-def test_a_single_mistake_of_the_data_is_told_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere"):
-        resolve({"data": str(tmp_path / "nowhere"), "target": "west"})
 
 
 def test_resolving_twice_changes_nothing(small: str) -> None:
@@ -199,18 +176,3 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_decoded(
         train({**asked, "steps": 7}, out=folder.path)
     with lock_folder(folder.path), pytest.raises(LongshiftError, match="another command"):
         train(resume=folder.path)
-
-
-def test_the_same_call_resumes_and_another_names_the_difference(tmp_path: Path) -> None:
-    asked = {"data": "digits", "image_size": 16, "target": "ink", "method": "erm", "steps": 4, "eval_every": 2}
-    run = resolve(asked)
-    prepared = task.make_task(run)
-    trainer = Trainer(run.config, prepared, tmp_path / "run", Runtime("cpu"), stop=lambda: trainer.progress.step == 2)
-    with pytest.raises(Interrupted):
-        trainer.run()
-    with pytest.raises(LongshiftError, match="train_seed"):
-        train({**asked, "train_seed": 3}, out=tmp_path / "run", runtime=Runtime("cpu"))
-    resumed = train(asked, out=tmp_path / "run", runtime=Runtime("cpu")).result
-    whole = train(asked, out=tmp_path / "whole", runtime=Runtime("cpu")).result
-    assert resumed["selected"] == whole["selected"]
-    assert resumed["last"] == whole["last"]

@@ -86,7 +86,8 @@ def predict(
             if file.suffix.lower() not in suffixes:
                 raise UsageError(f"{option}: expected a file that ends with {' or '.join(suffixes)}, got {file}")
             require_writable(file)
-    items = [line for item in images for line in (_lines() if item == "-" else [item])]
+    listed = sys.stdin.read().split("\n") if "-" in images else []
+    items = [path for item in images for path in (listed if item == "-" else [item]) if path.strip()]
     if not items:
         raise LongshiftError(
             "Expected one path per line on standard input, got none. For example: "
@@ -100,8 +101,8 @@ def predict(
     for file in filter(None, (out, page)):
         refuse_overwrite(file, [model, *files])
     if not files:
-        listed = ", ".join(sorted(endings))
-        raise LongshiftError(f"No {noun} (files that end with {listed}) in {some(items, 3)} or below")
+        known = ", ".join(sorted(endings))
+        raise LongshiftError(f"No {noun} (files that end with {known}) in {some(items, 3)} or below")
     with progress("predicting", len(files), quiet) as tick:
         found = run(
             loaded, files, top_k=top_k, unsure=unsure, adapt=adapt, reference=reference or None,
@@ -133,7 +134,3 @@ def predict(
         if len(found.rows) > SHOWN:
             say(f"... and {len(found.rows) - SHOWN} more; write all with --out predictions.csv")
     say_lines(found.to_text(out, page))
-
-
-def _lines() -> list[str]:
-    return [line.rstrip("\r") for line in sys.stdin.read().split("\n") if line.strip()]

@@ -25,9 +25,9 @@ from longshift.sweep.columns import (
     unfinished_row,
     with_average,
 )
-from longshift.sweep.jobs import Job, Plan, draw_of, load_plan
+from longshift.sweep.jobs import Plan, draw_of, load_plan
 from longshift.sweep.selection import best_runs
-from longshift.sweep.state import FINISHED, JobState, read_states, table_rows
+from longshift.sweep.state import FINISHED, read_states, table_rows
 from longshift.sweep.sweep_folder import SweepFolder, store_of
 from longshift.text import csv_cell
 from longshift.training import RunConfig, RunFolder
@@ -204,21 +204,18 @@ def collect_plan(plan: Plan, missing: bool = False, others: bool = False) -> pd.
 
     With `others`, also the rows of that table that left the plan.
     """
-    states = read_states(plan)
-    rows = [row for job in plan.jobs for row in _job_rows(job, states[job.fingerprint], missing)]
+    states, rows = read_states(plan), list[dict[str, Any]]()
+    for job in plan.jobs:
+        found, place = states[job.fingerprint], {name: getattr(job, name) for name in PLACE}
+        if found.state in FINISHED:
+            rows += with_average({**found.row(), **place})
+        elif missing:
+            rows.append({**unfinished_row(job.run, job.fingerprint, found.state), **place})
     if others and plan.folder.table.exists():
         planned = {tuple(row[name] for name in ("fingerprint", *PLACE)) for row in rows}
         made = (row for run in table_rows(plan.folder).values() for row in run)
         rows += [row for row in made if tuple(row[name] for name in ("fingerprint", *PLACE)) not in planned]
     return as_frame(rows)
-
-
-def _job_rows(job: Job, found: JobState, missing: bool) -> Iterable[dict[str, Any]]:
-    place = {name: getattr(job, name) for name in PLACE}
-    if found.state in FINISHED:
-        yield from with_average({**found.row(), **place})
-    elif missing:
-        yield {**unfinished_row(job.run, job.fingerprint, found.state), **place}
 
 
 def _folder_rows(path: Path) -> Iterable[dict[str, Any]]:

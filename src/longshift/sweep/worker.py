@@ -113,7 +113,12 @@ def _train(
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.cuda.reset_peak_memory_stats(device)
-    _drop_damaged_checkpoint(RunFolder(folder).resume)
+    resume = RunFolder(folder).resume
+    if resume.exists():
+        try:
+            load_resume(resume, torch.device("cpu"))
+        except LongshiftError:  # damaged by a power cut: the job starts again instead of failing
+            resume.unlink(missing_ok=True)
     tracker = open_tracker(track, folder, config, store.path) if track else contextlib.nullcontext()
     try:
         with tracker as tracking:
@@ -125,15 +130,6 @@ def _train(
         gc.collect()  # a trainer refers to itself; its memory must be free before the next job
         if device.type == "cuda":
             torch.cuda.empty_cache()
-
-
-def _drop_damaged_checkpoint(path: Path) -> None:
-    """Remove a checkpoint that a power cut damaged: the job starts again instead of failing."""
-    if path.exists():
-        try:
-            load_resume(path, torch.device("cpu"))
-        except LongshiftError:
-            path.unlink(missing_ok=True)
 
 
 def is_machine_error(error: BaseException | None) -> bool:
