@@ -79,10 +79,10 @@ def measure(data: str, x: Any, labels: Any, sites: Any, target: str, seed: int) 
     assert knowledge.adaptation is not None
     case = {"data": data, "seed": seed, "target": target}
     for held in knowledge.held_out:
-        found = held.signals
-        signals.append({**case, "mix": "natural", "role": "held out", "site": held.site, "n": found.n,
-                        "accuracy": held.accuracy, "agreement": found.agreement, "dispersity": found.dispersity,
-                        "confidence": found.confidence, "distance": found.nearest})  # fmt: skip
+        kept = held.signals
+        signals.append({**case, "mix": "natural", "role": "held out", "site": held.site, "n": kept.n,
+                        "accuracy": held.accuracy, "agreement": kept.agreement, "dispersity": kept.dispersity,
+                        "confidence": kept.confidence, "distance": kept.nearest})  # fmt: skip
     for mix, weights in class_mixes(truth, rng):
         for size in (*SIZES, int(new.sum())):
             for draw in range(DRAWS if size < new.sum() else 1):
@@ -90,10 +90,10 @@ def measure(data: str, x: Any, labels: Any, sites: Any, target: str, seed: int) 
                 rows = np.arange(size) if whole else rng.choice(len(truth), size, p=weights)
                 inputs, own = x[new][rows], truth[rows]
                 shares = {name: float((own == name).mean()) for name in model.classes}
-                found = {
-                    name: longshift.predict(model, inputs, **options)
-                    for name, options in (("plain", {"adapt": "off"}), ("auto", {}), ("mix", {"mix": shares}))
-                }
+                options: dict[str, dict[str, Any]] = {
+                    "plain": {"adapt": "off"}, "auto": {}, "mix": {"mix": shares},
+                }  # fmt: skip
+                found = {name: longshift.predict(model, inputs, **chosen) for name, chosen in options.items()}
                 measured = {name: scores(prediction, own) for name, prediction in found.items()}
                 offset = found["auto"].adapted
                 adapted.append(

@@ -39,7 +39,7 @@ def test_the_words_of_the_page() -> None:
         rows, (("w.npz", "not a table"),), 0.62, SureRule(0.62, 0.71, 0.3), UnseenAccuracy(0.3, 2, 3), HELD_OUT,
         estimate_site(known, signals(0.9, 0.8, 25), 0.7), "", DominantClass("0", 0.8, 0.33),
         SeenInputs(("a", "b"), 2, 3),
-        SiteOffset(np.zeros(3), np.array([0.5, 0.3, 0.2]), 25, 0.4), 0.03, outputs,
+        SiteOffset(np.zeros(3), np.array([0.5, 0.3, 0.2]), 25, 0.4), 0.03, ("2",), outputs,
     )  # fmt: skip
     info = SimpleNamespace(vectors=True, method="NDCL-plus", sources=("x", "y"), counts=((4, 4, 2), (1, 8, 1)))
     model: Any = SimpleNamespace(info=info, classes=("0", "1", "2"), knowledge=known, temperature=1.0)

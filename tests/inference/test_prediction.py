@@ -10,6 +10,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +22,8 @@ from PIL import Image
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference import HeldOutSite, SiteKnowledge, make_reference
 from longshift.inference.loading import LoadedModel, load_model
-from longshift.inference.outputs import expand_inputs
-from longshift.inference.prediction import Predictions, SeenInputs, predict, seen_inputs
+from longshift.inference.outputs import Outputs, expand_inputs
+from longshift.inference.prediction import Predictions, SeenInputs, predict, seen_inputs, vanished_classes
 from longshift.nn import Network
 from longshift.training import train
 from longshift.training.run_config import RunConfig
@@ -256,3 +258,13 @@ def test_inputs_of_the_training_are_noticed_by_their_paths(
     assert seen("link") == SeenInputs(("south",), 12, 12)
     (model.folder / "config.json").unlink()
     assert seen("link") is None
+
+
+def test_a_class_that_is_never_predicted_is_named() -> None:
+    model: Any = SimpleNamespace(classes=("a", "b", "c"), info=SimpleNamespace(counts=((50, 30, 20), (60, 39, 1))))
+    logits = torch.zeros(100, 3)
+    logits[:, 0] = 1.0
+    names = tuple(str(k) for k in range(100))
+    assert vanished_classes(model, Outputs(names, logits, None, ())) == ("b",)  # a site has hardly any c
+    logits[0, 1] = 2.0
+    assert vanished_classes(model, Outputs(names, logits, None, ())) == ()

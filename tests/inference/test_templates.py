@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from longshift.data import VectorSource
-from longshift.inference import Embedded, HeldOutSite, Predictions, SiteKnowledge, SureRule, UnseenAccuracy
+from longshift.inference import Embedded, HeldOutSite, Predictions, SiteKnowledge, SiteOffset, SureRule, UnseenAccuracy
 from longshift.inference.evaluating import SiteResult
 from longshift.inference.expected_accuracy import estimate_site
 from longshift.inference.exporting import Exported
@@ -40,11 +40,14 @@ def test_predict() -> None:
         sure=SureRule(0.05, 0.24, 0.1),
         dominant=DominantClass("0", 0.8, 0.33),
         seen=SeenInputs(("a", "b"), 2, 3),
+        vanished=("1",),
+        adapted=SiteOffset(np.zeros(3), np.full(3, 1 / 3), 25, 0.0),
     )
+    moved = replace(usual, adapted=SiteOffset(np.zeros(3), np.full(3, 1 / 3), 200, 0.5), gain=0.042)
     plain = Predictions(ROWS, (), no_estimate="few")
     adapted = replace(plain, no_estimate="adapted")
     texts = [
-        usual.to_text(), odd.to_text(page=Path("site.html")), plain.to_text(Path("p.csv")), adapted.to_text()
+        usual.to_text(), moved.to_text(), odd.to_text(page=Path("site.html")), plain.to_text(Path("p.csv")), adapted.to_text()
     ]  # fmt: skip
     check_golden("predict.txt", join(texts))
 

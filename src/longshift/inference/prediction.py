@@ -41,6 +41,7 @@ from longshift.text import csv_cell
 from longshift.training import RunFolder, Runtime, read_config
 
 UNSURE = 0.5
+VANISHED = 10  # expected samples of a class that is never predicted: a warning
 ALL = 1.0  # the threshold that is told if all predictions are unsure
 
 
@@ -107,6 +108,7 @@ class Predictions:
     seen: SeenInputs | None = None
     adapted: SiteOffset | None = None  # with strength 0: it stepped back; None: the model is not adapted to sites
     gain: float = 0.0  # accuracy that adapting gained at held-out sites
+    vanished: tuple[str, ...] = ()  # classes that all training sites have and that are not predicted
     outputs: Outputs | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -123,6 +125,11 @@ class Predictions:
     def sure_accuracy(self) -> float | None:
         """Share of the predictions above the threshold that were right at the held-out sites."""
         return self.sure.accuracy if self.sure and self.sure.useful else None
+
+    @property
+    def odd(self) -> bool:
+        """Whether the site is unlike the held-out ones, so that their record says less about it."""
+        return bool(self.dominant or self.vanished or (self.estimate and self.estimate.unreliable))
 
     @property
     def warning(self) -> str:
@@ -152,6 +159,7 @@ class Predictions:
             **({"no_estimate": self.no_estimate} if self.no_estimate else {}),
             **({"adapted": adapted_json(self.adapted) | {"gain": self.gain}} if self.adapted else {}),
             **({"dominant_class": asdict(self.dominant)} if self.dominant else {}),
+            **({"vanished_classes": list(self.vanished)} if self.vanished else {}),
             **({"seen_in_training": asdict(self.seen)} if self.seen else {}),
             "unsure_below": self.unsure_below,
             "all_unsure": self.all_unsure,
@@ -264,6 +272,7 @@ def predict(
         seen,
         offset,
         knowledge.adaptation.gain if knowledge and knowledge.adaptation else 0.0,
+        vanished_classes(loaded, outputs),
         outputs if keep_outputs else None,
     )
 
@@ -337,6 +346,14 @@ def dominant_class(model: LoadedModel, outputs: Outputs) -> DominantClass | None
     """The class that is predicted far more often than it occurs at any training site, if there is one."""
     most = class_excess(model.info.counts, outputs.logits.argmax(1).numpy())
     return DominantClass(model.classes[most.label], most.share, most.known) if most.excess > ODD else None
+
+
+def vanished_classes(model: LoadedModel, outputs: Outputs) -> tuple[str, ...]:
+    """Classes that are not predicted at all, though the smallest share at a training site makes `VANISHED` likely."""
+    counts = np.asarray(model.info.counts, dtype=np.float64)
+    least = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).min(axis=0)
+    predicted = np.bincount(outputs.logits.argmax(1).numpy(), minlength=len(least))
+    return tuple(model.classes[k] for k in np.flatnonzero((predicted == 0) & (len(outputs.names) * least >= VANISHED)))
 
 
 def seen_inputs(model: LoadedModel, files: Sequence[str]) -> SeenInputs | None:
