@@ -6,12 +6,14 @@ import atexit
 import multiprocessing
 import os
 import pkgutil
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import types
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from multiprocessing.connection import Connection
@@ -38,6 +40,7 @@ class Command:
         around: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         folder = Path(tempfile.mkdtemp(prefix="command-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         self._files = (files[0] or folder / "stdout", files[1] or folder / "stderr")
         for file in self._files:
             file.touch()
