@@ -47,7 +47,8 @@ def test_predict() -> None:
     plain = Predictions(ROWS, (), no_estimate="few")
     adapted = replace(plain, no_estimate="adapted")
     texts = [
-        usual.to_text(), moved.to_text(), odd.to_text(page=Path("site.html")), plain.to_text(Path("p.csv")), adapted.to_text()
+        usual.to_text(), moved.to_text(), odd.to_text(page=Path("site.html")), plain.to_text(Path("p.csv")),
+        adapted.to_text(),
     ]  # fmt: skip
     check_golden("predict.txt", join(texts))
 
