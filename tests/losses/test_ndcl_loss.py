@@ -187,7 +187,7 @@ def test_more_samples_than_the_batch_has_are_mined() -> None:
     x_hat, cls = ndcl.mined_inputs(x, x, y, ndcl.draw_lambda(9))
     assert len(x_hat) == len(cls) == 13
     assert torch.isfinite(ndcl(constant, x, y, d))
-    with pytest.raises(ValueError, match="`aug_scaler`"):
+    with pytest.raises(ValueError, match="aug_scaler"):
         NDCLLoss(COUNTS, aug_scaler=0.5)
 
 
@@ -207,7 +207,7 @@ def test_mistakes_are_named() -> None:
         NDCLLoss(prior="global")
     with pytest.raises(ValueError, match="factors='domain'"):
         NDCLLoss(COUNTS.sum(0), factors="domain")
-    with pytest.raises(ValueError, match="`share`"):
+    with pytest.raises(ValueError, match="share"):
         NDCLLoss(COUNTS, share="equal")
     with pytest.raises(ValueError, match="supcon"):
         NDCLLoss(COUNTS, similarity="exp")

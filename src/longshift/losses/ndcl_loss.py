@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy.typing as npt
 import torch
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from longshift.errors import unknown_name
 from longshift.losses import contrastive as contrast
-from longshift.losses.alignment import ALIGNMENTS, Alignment, prototype_alignment
-from longshift.losses.common import check, full_precision
-from longshift.losses.contrastive import CONTRASTS, NEGATIVES, REDUCTIONS, Contrast, Negatives, Reduction
+from longshift.losses.alignment import Alignment, prototype_alignment
+from longshift.losses.common import full_precision
+from longshift.losses.contrastive import Contrast, Negatives, Reduction
 from longshift.losses.imbalance import inverse_frequency, log_prior, shift_logits
-from longshift.losses.mining import PAIRS, SHARES, Mined, Pairs, Share, mine, mix
-from longshift.losses.reweighted_ce import DIVISORS, WEIGHTS, Divisor, Weights, reweighted_cross_entropy
+from longshift.losses.mining import Mined, Pairs, Share, mine, mix
+from longshift.losses.reweighted_ce import Divisor, Weights, reweighted_cross_entropy
 from longshift.rng import Draws, HostDraws
 
 Prior = Literal["none", "domain", "global"]
@@ -29,7 +30,7 @@ PRIORS: tuple[Prior, ...] = ("none", "domain", "global")
 SIMILARITY_CHOICES: tuple[SimilarityChoice, ...] = ("default", "exp", "linear")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True))
 class NDCLRecipe:
     """total = ce + alpha * con + beta * const, and how each of the three is computed.
 
@@ -60,9 +61,9 @@ class NDCLRecipe:
         (0.0, 'augmented')
     """
 
-    alpha: float = 0.1
-    beta: float = 0.1
-    rho: float = 0.2
+    alpha: Annotated[float, Field(ge=0)] = 0.1
+    beta: Annotated[float, Field(ge=0)] = 0.1
+    rho: Annotated[float, Field(gt=0)] = 0.2
     contrast: Contrast = "infonce_nd"
     similarity: SimilarityChoice = "default"
     negatives: Negatives = "augmented"
@@ -74,30 +75,13 @@ class NDCLRecipe:
     weight_gradient: bool = False
     share: Share = "inverse"
     pairs: Pairs = "paper"
-    aug_scaler: float = 1.0
+    aug_scaler: Annotated[float, Field(ge=1)] = 1.0
     shared_lambda: bool = False
     lambda_max_half: bool = False
     normalized: bool = False
     prior: Prior = "none"
 
     def __post_init__(self) -> None:
-        check("contrast", self.contrast, CONTRASTS)
-        check("similarity", self.similarity, SIMILARITY_CHOICES)
-        check("negatives", self.negatives, NEGATIVES)
-        check("reduction", self.reduction, REDUCTIONS)
-        check("alignment", self.alignment, ALIGNMENTS)
-        check("weights", self.weights, WEIGHTS)
-        check("divisor", self.divisor, DIVISORS)
-        check("factors", self.factors, PRIORS)
-        check("share", self.share, SHARES)
-        check("pairs", self.pairs, PAIRS)
-        check("prior", self.prior, PRIORS)
-        if self.alpha < 0 or self.beta < 0:
-            raise ValueError(f"Expected `alpha` and `beta` to be at least 0, but got {self.alpha} and {self.beta}.")
-        if not self.rho > 0:
-            raise ValueError(f"Expected `rho` to be above 0, but got {self.rho}.")
-        if self.aug_scaler < 1:
-            raise ValueError(f"Expected `aug_scaler` to be at least 1, but got {self.aug_scaler}.")
         if self.similarity != "default" and self.contrast not in ("infonce", "supcon"):
             raise ValueError(
                 f"Expected `similarity` to be default with contrast={self.contrast!r} (only infonce and supcon have "

@@ -465,7 +465,8 @@ def expected_and_got(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "longshift":  # one of our own messages, which names the value
         return str(problem["msg"])
     if problem["type"] == "value_error":
-        return str(problem["ctx"]["error"])
+        inner = problem["ctx"]["error"]  # of another model that was made meanwhile, or our own message
+        return expected_and_got(inner.errors()[0]) if isinstance(inner, ValidationError) else str(inner)
     if problem["type"] in limits:
         text = "expected " + limits[problem["type"]].format(**problem["ctx"])
     else:

@@ -120,6 +120,7 @@ def samples_kept_together(manifest: Manifest, cache: Path | None = None) -> IntA
         Numbers (N,), or None.
 
     Example:
+        >>> from longshift.data import Row
         >>> rows = [Row("north", "cat", "1.png", group="p1"), Row("north", "cat", "2.png", group="p1")]
         >>> samples_kept_together(Manifest.from_rows("pets", None, rows))
         array([0, 0])
