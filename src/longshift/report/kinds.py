@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -143,17 +142,16 @@ def build_tables(runs: ReportRuns | pd.DataFrame, kinds: Sequence[str] = ()) -> 
 
 def average_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:
     """One table per setting: average, many, medium and few of each dataset, averaged over targets."""
-    found = averages(chosen, [f"target_{m}" for m in GROUPS])
+    found = averages(chosen, [f"target_{m}" for m in GROUPS]).assign(target="")
     tables = []
     for setting in order_settings(found["setting"]):
-        targets = _targets(chosen, setting)
         columns = [
             Column(title, dataset, _key(dataset, setting, "", f"target_{m}"))
-            for dataset in order_datasets(targets)
+            for dataset in order_datasets(found.loc[found["setting"] == setting, "dataset"])
             for m, title in GROUPS.items()
         ]
         title = f"Target accuracy (%) under {setting}"
-        tables.append(_accuracy_table(f"average-{slug(setting)}", title, columns, found, targets, missing))
+        tables.append(_accuracy_table(f"average-{slug(setting)}", title, columns, found, chosen, missing))
     return tables
 
 
@@ -170,7 +168,7 @@ def target_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:
         ]
         name = f"target-{slug(dataset)}-{slug(setting)}"
         title = f"Target accuracy (%) on {dataset} under {setting}, per target"
-        tables.append(_accuracy_table(name, title, columns, found, _targets(chosen, setting), missing))
+        tables.append(_accuracy_table(name, title, columns, found, chosen, missing))
     return tables
 
 
@@ -180,24 +178,16 @@ def worst_tables(chosen: pd.DataFrame, missing: MissingRuns) -> list[Table]:
         return []  # source domains are not evaluated along the way
     found = per_target(chosen, ["test_worst_domain"])
     tables = []
-    for setting in order_settings(found["setting"]):
+    for setting in order_settings(found.loc[found["test_worst_domain"].notna(), "setting"]):
         part = found[found["setting"] == setting]
-        if part["test_worst_domain"].isna().all():
-            continue
         columns = [
             Column(target, dataset, _key(dataset, setting, target, "test_worst_domain"))
             for dataset in order_datasets(part["dataset"])
             for target in sorted(part.loc[part["dataset"] == dataset, "target"].unique())
         ]
-        title, targets = f"Worst-domain in-distribution accuracy (%) under {setting}", _targets(chosen, setting)
-        tables.append(_accuracy_table(f"worst-{slug(setting)}", title, columns, found, targets, missing))
+        title = f"Worst-domain in-distribution accuracy (%) under {setting}"
+        tables.append(_accuracy_table(f"worst-{slug(setting)}", title, columns, found, chosen, missing))
     return tables
-
-
-def _targets(chosen: pd.DataFrame, setting: str) -> dict[str, int]:
-    """How many targets each dataset has under a setting."""
-    counts = chosen[chosen["setting"] == setting].groupby("dataset", observed=True)["target"].nunique()
-    return {name: int(counts[name]) for name in order_datasets(map(str, counts.index))}
 
 
 def _key(dataset: str, setting: str, target: str, measure: str) -> dict[str, str]:
@@ -205,49 +195,38 @@ def _key(dataset: str, setting: str, target: str, measure: str) -> dict[str, str
 
 
 def _accuracy_table(
-    name: str, title: str, columns: Sequence[Column], found: pd.DataFrame, targets: Mapping[str, int],
-    missing: MissingRuns,
-) -> Table:  # fmt: skip
+    name: str, title: str, columns: Sequence[Column], found: pd.DataFrame, chosen: pd.DataFrame, missing: MissingRuns
+) -> Table:
+    """Numbers of the paper's kind: percent, one decimal, with a note if less stands behind one than elsewhere."""
     setting, datasets = columns[0].key["setting"], {column.key["dataset"] for column in columns}
     found = found[(found["setting"] == setting) & found["dataset"].isin(datasets)]
-    keys = ["dataset", "target"] if "target" in found else ["dataset"]
-    records = {(*(r[k] for k in keys), r["method"]): r for r in found.to_dict("records")}
-    depths = {place: _depth(record, targets) for place, record in records.items()}
-    trials, draws = (max(values) for values in zip(*depths.values(), strict=True))
+    counts = chosen[chosen["setting"] == setting].groupby("dataset", observed=True)["target"].nunique()
+    targets = {name: int(counts[name]) for name in order_datasets(map(str, counts.index))}
+    # Draws that each trial was the best of, on average; the number of a trial is over all targets or on one.
+    parts = found["dataset"].map(targets).where(found["target"] == "", 1)
+    found = found.assign(draws=(found["runs"] / (found["trials"] * parts)).where(found["trials"] > 0, 0.0))
+    trials, draws = int(found["trials"].max()), float(found["draws"].max())
+    records = {(r["dataset"], r["target"], r["method"]): r for r in found.to_dict("records")}
 
     def cell(method: str, column: Column) -> Cell:
-        place = (*(column.key[k] for k in keys), method)
-        return _accuracy_cell(records.get(place), column.key["measure"], depths.get(place, (0, 0.0)), (trials, draws))
+        row = records.get((column.key["dataset"], column.key["target"], method))
+        if row is None:
+            return Cell(note="not run here")
+        measure, own, lost = column.key["measure"], int(row["trials"]), int(row["trials_missing"])
+        value, stderr = float_or_none(100 * row[measure]), float_or_none(100 * row[f"{measure}_stderr"])
+        note = "no class in this group" if own else "no complete trial"
+        if value is not None:
+            note = words(
+                "depth_note", trials=own, of_trials=max(trials, own + lost), fewer_trials=own < trials or lost > 0,
+                missing=int(row["missing"]), diverged=int(row["diverged"]), draws=row["draws"], of_draws=draws,
+            )  # fmt: skip
+        return Cell(value, stderr if value is not None else None, note=note, trials=own, runs=int(row["runs"]))
 
     rows = method_rows(found["method"], lambda method: (cell(method, column) for column in columns))
     kind, rule = name.partition("-")[0], str(found["rule"].iloc[0])
     caption = words("accuracy_caption", kind=kind, targets=targets, trials=trials, draws=round(draws), rule=rule)
     notes = with_spread_note(rows, missing.of(setting, datasets))
     return with_places(Table(name, kind, title, tuple(columns), rows, caption, rule, notes))
-
-
-def _depth(row: Mapping[Hashable, Any], targets: Mapping[str, int]) -> tuple[int, float]:
-    """Trials behind a number, and draws that each was the best of, on average."""
-    trials = int(row["trials"])
-    parts = 1 if row.get("target") else targets[str(row["dataset"])]
-    return trials, float(row["runs"]) / (trials * parts) if trials else 0.0
-
-
-def _accuracy_cell(
-    row: Mapping[Hashable, Any] | None, measure: str, depth: tuple[int, float], most: tuple[int, float]
-) -> Cell:
-    """A number of the paper's kind: percent, one decimal, with a note if less stands behind it than elsewhere."""
-    if row is None:
-        return Cell(note="not run here")
-    value, stderr = float_or_none(100 * row[measure]), float_or_none(100 * row[f"{measure}_stderr"])
-    (trials, draws), runs, lost = depth, int(row["runs"]), int(row["trials_missing"])
-    if value is None:
-        return Cell(note="no class in this group" if trials else "no complete trial", trials=trials, runs=runs)
-    note = words(
-        "depth_note", trials=trials, of_trials=max(most[0], trials + lost), fewer_trials=trials < most[0] or lost > 0,
-        missing=int(row["missing"]), diverged=int(row["diverged"]), draws=draws, of_draws=most[1],
-    )  # fmt: skip
-    return Cell(value, stderr, note=note, trials=trials, runs=runs)
 
 
 def with_spread_note(rows: Sequence[TableRow], missing: MissingRuns) -> tuple[str, ...]:
