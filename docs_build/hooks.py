@@ -63,8 +63,9 @@ def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, file
 
 
 def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Write formulas as MathML, which needs no script, and keep a number and its error on one line."""
-    return FORMULA.sub(_mathml, re.sub(r"(?<=\d) ± (?=\d)", "\u00a0±\u00a0", html))
+    """Write formulas as MathML, which needs no script, and keep errors and intervals on one line."""
+    html = re.sub(r"\d ± \d|\([+-]?[\d.]+ to [+-]?[\d.]+\)", lambda match: match[0].replace(" ", "\u00a0"), html)
+    return FORMULA.sub(_mathml, html)
 
 
 def _mathml(match: re.Match[str]) -> str:
