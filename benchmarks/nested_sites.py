@@ -14,6 +14,7 @@ import torch
 from benchmarks.site_data import Floats, Sites
 from longshift.fitting.plan import usual_batch, usual_steps
 from longshift.inference import load_model
+from longshift.settings import NATURAL_SHARE
 from longshift.training import OpenDataset, Runtime, Trainer, make_task, read_predictions
 
 
@@ -75,7 +76,7 @@ def train_subset(data: Sites, sites: tuple[str, ...], seed: int, out: Path, meth
     other = () if len(sites) > 1 else next((site,) for site in data.names if site not in sites)
     dataset = OpenDataset(str(data.write(out / "data" / f"{name}.npz", (*sites, *other))))
     base = {
-        "data": dataset.data, "setting": "Natural", "shrink": True, "validation": 5, "target": "".join(other),
+        "data": dataset.data, "setting": "Natural", "validation": NATURAL_SHARE, "target": "".join(other),
         "method": method, "schedules": "scaled", "split_seed": seed, "train_seed": seed,
     }  # fmt: skip
     n, k = sum(len(data.x[site]) for site in sites), len(sites)

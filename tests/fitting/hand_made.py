@@ -20,7 +20,7 @@ def data(**values: Any) -> DataSummary:
     """Three sites; one class is only at one of them."""
     base: dict[str, Any] = {
         "name": "skin [a]", "noun": "images", "sites": SITES, "classes": CLASSES,
-        "counts": np.array([[40, 90, 0], [4, 60, 0], [30, 50, 8]]),
+        "counts": np.array([[40, 90, 0], [4, 60, 0], [30, 50, 8]]), "groups": 211,
         "problems": (
             DataProblem("duplicate", "west/melanoma/1.png", "north/melanoma/7.png"),
             DataProblem("misplaced", "notes.txt", ""),

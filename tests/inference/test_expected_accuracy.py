@@ -41,6 +41,7 @@ from longshift.inference.expected_accuracy import (
     DOMINANCE_WIDTH,
     FEW,
     FEW_WIDTH,
+    KEPT,
     ODD,
     RESIDUAL,
     RESIDUAL_WEIGHT,
@@ -48,6 +49,7 @@ from longshift.inference.expected_accuracy import (
     FeatureSummary,
     LogitRange,
     dispersity,
+    make_reference,
     prototype_agreement,
     site_prototypes,
 )
@@ -415,3 +417,11 @@ def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
     found = read_knowledge(tmp_path, "w", 3)
     assert found is not None
     assert found.held_out == known().held_out
+
+
+def test_the_reference_keeps_the_rare_samples_of_many() -> None:
+    labels = np.repeat([0, 1], [2 * KEPT, 7])
+    rows = np.random.default_rng(0).normal(size=(len(labels), 3))
+    found = make_reference(2, labels, rows, np.where(np.arange(len(labels)) % 2, "a", "b").tolist())
+    assert len(found.seen) == KEPT
+    assert np.bincount(found.seen_labels).tolist() == [KEPT - 7, 7]

@@ -29,6 +29,7 @@ class DataSummary:
     classes: tuple[str, ...]
     counts: IntArray  # sites x classes
     problems: tuple[DataProblem, ...]
+    groups: int = 0  # of samples that splits keep together, such as patients
     skipped_levels: tuple[str, ...] = ()  # folders between site and class that are the same everywhere
 
     @property
@@ -128,6 +129,7 @@ def summarize_data(manifest: Manifest, tick: Tick = silent) -> DataSummary:
         manifest.classes,
         manifest.count_table(),
         tuple(verify(manifest, tick)),
+        len(set(manifest.groups or ()) - {""}),
         manifest.skipped_levels,
     )
     broken = found.of_kind(*UNUSABLE)

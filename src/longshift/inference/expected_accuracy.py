@@ -283,7 +283,12 @@ def make_reference(classes: int, labels: IntArray, features: Array, sites: Seque
     """Summarize labeled samples of the training sites; `sites` names the site of each."""
     rows, place, known = np.asarray(features, dtype=np.float64), np.asarray(sites), np.asarray(labels)
     summaries = {str(site): FeatureSummary.of(rows[place == site]) for site in np.unique(place)}
-    chosen = np.unique(np.linspace(0, len(rows) - 1, min(KEPT, len(rows))).astype(int))
+    # The same number of each class and site, as far as there are so many: samples of rare classes must not look new.
+    cells = np.unique(place, return_inverse=True)[1] * classes + known
+    ranks = np.zeros(len(rows), dtype=np.int64)
+    for cell in np.unique(cells):
+        ranks[cells == cell] = np.arange((cells == cell).sum())
+    chosen = np.sort(np.argsort(ranks, kind="stable")[:KEPT])
     near = _unit(rows[chosen])
     own = np.sort(_distances(near, near), axis=1)
     usual = float(np.quantile(own[:, min(NEIGHBORS, len(chosen) - 1)], USUAL))  # column 0 is the sample itself

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -22,9 +22,6 @@ from longshift.data import cache_folder
 from longshift.errors import UsageError
 from longshift.nn import SMALL_CONV, Precision
 from longshift.training.run_config import RunConfig, Runtime
-
-if TYPE_CHECKING:
-    pass
 
 COMPILE_FROM = 1500  # steps; compiling ResNet-50 takes about half a minute
 
