@@ -20,15 +20,20 @@ ORDER = (
 
 
 def _imports(path: Path) -> Iterator[tuple[str, str]]:
-    """(module, name) for every import of this project; the name is empty for `import module`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """(module, name) for every import of this project, and for every attribute of a module that is imported whole."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    whole: dict[str, str] = {}
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             if node.module == "longshift":
                 yield from ((f"longshift.{alias.name}", "") for alias in node.names)
             elif node.module.startswith("longshift."):
                 yield from ((node.module, alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names if alias.name.startswith("longshift."))
+            whole |= {str(alias.asname): alias.name for alias in node.names if alias.name.startswith("longshift.")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in whole:
+            yield whole[node.value.id], node.attr
 
 
 def _packages(path: Path) -> set[str]:

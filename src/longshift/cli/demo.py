@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+import longshift.report as reports
 from longshift.cli.common import QuietFlag, console, say, tell
 from longshift.data import PACS_FEATURES
 from longshift.errors import LongshiftError
-
-if TYPE_CHECKING:
-    from longshift.report import Page, Record, ReportRuns
 
 BASELINE = "erm"
 MEASURES = {"few": "target_few", "many": "target_many", "every": "target_accuracy"}
@@ -48,7 +46,6 @@ def demo(
     """
     from longshift.cli.sweep import run
     from longshift.io import require_writable, write_text
-    from longshift.report import ReportRuns, build_tables, print_report, run_folders, write_page
     from longshift.sweep import collect
 
     folder = out or Path("demo" if data == PACS_FEATURES else f"demo-{data}")
@@ -59,11 +56,11 @@ def demo(
         raise LongshiftError(f"{spec} holds another sweep. Choose another --out, or remove {folder}")
     write_text(spec, given)
     run(folder, quiet=quiet)
-    runs = ReportRuns(collect(folder, missing=True), folders=run_folders(folder))
+    runs = reports.ReportRuns(collect(folder, missing=True), folders=reports.run_folders(folder))
     facts = demo_facts(runs)
-    write_page(demo_page(runs, facts, page, data), page)
-    for table in build_tables(runs, ("average",)):
-        print_report(table, console)
+    reports.write_page(demo_page(runs, facts, page, data), page)
+    for table in reports.build_tables(runs, ("average",)):
+        reports.print_report(table, console)
     say(facts.words("finding")[0])
     tell(f"written: {page}")
 
@@ -96,39 +93,35 @@ class DemoFacts:
     many: BeforeAfter
     every: BeforeAfter
     classes: Mapping[str, BeforeAfter]
-    records: Sequence[Record] = ()
+    records: Sequence[reports.Record] = ()
 
     def words(self, part: str, data: str = "") -> list[str]:
         """The paragraphs of a part of `demo.txt.j2`."""
-        from longshift.report import method_title
         from longshift.templates import render
 
         most = sorted(self.classes.items(), key=lambda item: -item[1].gain)[:3]
         gained = {name: change for name, change in most if change.gain >= 5}
-        facts = {**vars(self), "method": method_title(self.method), "gained": gained}
+        facts = {**vars(self), "method": reports.method_title(self.method), "gained": gained}
         text = render("longshift.cli", "demo.txt.j2", part=part, data=data, **facts)
         return [" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip()]
 
 
-def demo_facts(runs: ReportRuns) -> DemoFacts:
+def demo_facts(runs: reports.ReportRuns) -> DemoFacts:
     """What the runs of a demonstration show."""
-    from longshift.report import rank_methods, read_records
     from longshift.sweep import averages
 
     chosen = runs.chosen
-    order = rank_methods(chosen).order
+    order = reports.rank_methods(chosen).order
     method = next(name for name in order if name != BASELINE)
     means = 100 * averages(chosen).groupby("method", observed=True)[list(MEASURES.values())].mean()
     pairs = {name: BeforeAfter(*(float(means[key][m]) for m in (BASELINE, method))) for name, key in MEASURES.items()}
-    records = read_records(chosen, runs.folders, [BASELINE, method])
+    records = reports.read_records(chosen, runs.folders, [BASELINE, method])
     return DemoFacts(method, classes=class_gains(records, method), records=records, **pairs)
 
 
-def class_gains(records: Sequence[Record], method: str) -> dict[str, BeforeAfter]:
+def class_gains(records: Sequence[reports.Record], method: str) -> dict[str, BeforeAfter]:
     """The accuracy of each class with the baseline and with a method, over the samples of all runs."""
-    from longshift.report import class_accuracy
-
-    before, after = (class_accuracy([r for r in records if r.method == name]) for name in (BASELINE, method))
+    before, after = (reports.class_accuracy([r for r in records if r.method == name]) for name in (BASELINE, method))
     return {
         name: BeforeAfter(100 * first, 100 * second)
         for name, first, second in zip(records[0].classes, before, after, strict=True)
@@ -136,28 +129,18 @@ def class_gains(records: Sequence[Record], method: str) -> dict[str, BeforeAfter
     }
 
 
-def demo_page(runs: ReportRuns, facts: DemoFacts, page: Path, data: str) -> Page:
+def demo_page(runs: reports.ReportRuns, facts: DemoFacts, page: Path, data: str) -> reports.Page:
     """The report of the runs, to be written to `page`, below the finding and the picture of the classes."""
-    from longshift.report import (
-        Section,
-        build_tables,
-        class_section,
-        join_html,
-        method_title,
-        order_methods,
-        order_settings,
-        paragraphs,
-        report_page,
-    )
-
     command = "longshift demo" if data == PACS_FEATURES else f"longshift demo --data {data}"
-    made = report_page(runs, build_tables(runs, ("average", "target", "worst", "cost")), page, command=command)
-    lead = [paragraphs(*facts.words("finding"))]
-    for setting in order_settings([record.setting for record in facts.records]):
+    made = reports.report_page(
+        runs, reports.build_tables(runs, ("average", "target", "worst", "cost")), page, command=command
+    )
+    lead = [reports.paragraphs(*facts.words("finding"))]
+    for setting in reports.order_settings([record.setting for record in facts.records]):
         here = [record for record in facts.records if record.setting == setting]
         shown = {m: [record for record in here if record.method == m] for m in (BASELINE, facts.method)}
-        lead += [paragraphs(f"{setting}: {SETTINGS[setting]}"), class_section(shown).body]
-    look = Section("What to look at", paragraphs(*facts.words("look", data)), name="look")
-    names = [method_title(name) for name in order_methods(runs.chosen["method"].unique())]
+        lead += [reports.paragraphs(f"{setting}: {SETTINGS[setting]}"), reports.class_section(shown).body]
+    look = reports.Section("What to look at", reports.paragraphs(*facts.words("look", data)), name="look")
+    names = [reports.method_title(name) for name in reports.order_methods(runs.chosen["method"].unique())]
     title = f"Rare classes in unseen domains: {', '.join(names[:-1])} and {names[-1]}"
-    return replace(made, title=title, lead=join_html(*lead), facts=(), sections=[look, *made.sections])
+    return replace(made, title=title, lead=reports.join_html(*lead), facts=(), sections=[look, *made.sections])

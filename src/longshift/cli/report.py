@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
+import longshift.report as reports
 from longshift.cli.common import JsonFlag, caution, console, print_json, say, tell
 from longshift.errors import UsageError, unknown_name
 from longshift.io import refuse_overwrite, require_writable
@@ -20,17 +21,13 @@ from longshift.text import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from longshift.report import Published, Table
-
 
 class Command(TyperCommand):
     """The verb; its help lists the registered kinds of tables, which take a second to import."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Add the kinds of tables."""
-        from longshift.report import table_kinds
-
-        kinds = "\n\n".join(f"    {kind.name:<10} {kind.description}" for kind in table_kinds())
+        kinds = "\n\n".join(f"    {kind.name:<10} {kind.description}" for kind in reports.table_kinds())
         self.help = f"{self.help}\n\nKinds of tables:\n\n{kinds}\n"
         super().format_help(ctx, formatter)
 
@@ -84,27 +81,12 @@ def report(
 
         longshift report results/pacs-frozen --draws 1 --against erm   # default hyper-parameters; differences from ERM
     """
-    from longshift.report import (
-        ReportRuns,
-        as_json as table_json,
-        build_tables,
-        compare as compare_tables,
-        filter_runs,
-        findings,
-        join_runs,
-        mixed_versions,
-        report_facts,
-        run_folders,
-        save_tables,
-        table_kinds,
-        words,
-    )
     from longshift.sweep import collect
 
-    known = [kind.name for kind in table_kinds()]
+    known = [kind.name for kind in reports.table_kinds()]
     if table not in (*known, "all"):
         raise UsageError(f"--table: {unknown_name('table', table, [*known, 'all'])}")
-    defaults = [kind.name for kind in table_kinds() if kind.default or (kind.name == "paired" and against)]
+    defaults = [kind.name for kind in reports.table_kinds() if kind.default or (kind.name == "paired" and against)]
     kinds = defaults if table == "all" else [table]
     if "paired" in kinds and not against:
         raise UsageError("--table paired needs --against METHOD")
@@ -113,45 +95,45 @@ def report(
         refuse_overwrite(file, paths)
     for path in paths:
         _check_path(path)
-    frame = filter_runs(join_runs([collect(path, missing=True) for path in paths]), setting or (), draws)
-    for dataset, versions in mixed_versions(frame).items():
-        text = words("mixed_versions", dataset=dataset, versions=versions)
+    frame = reports.filter_runs(
+        reports.join_runs([collect(path, missing=True) for path in paths]), setting or (), draws
+    )
+    for dataset, versions in reports.mixed_versions(frame).items():
+        text = reports.words("mixed_versions", dataset=dataset, versions=versions)
         caution(f"warning: {text} Compare their numbers with care.")
     # Finding the folders reads the plan of a sweep, which tables of numbers do not need.
-    folders = {k: v for path in paths for k, v in run_folders(path).items()} if html or len(kinds) == 1 else {}
-    runs = ReportRuns(frame, selection, against, folders)
-    tables, missing = build_tables(runs, kinds), runs.missing
-    agreement: list[Table] = []
+    folders = {k: v for path in paths for k, v in reports.run_folders(path).items()} if html or len(kinds) == 1 else {}
+    runs = reports.ReportRuns(frame, selection, against, folders)
+    tables, missing = reports.build_tables(runs, kinds), runs.missing
+    agreement: list[reports.Table] = []
     compared = None
     if compare:
         paper = _paper(frame)
         if any(one.kind in ("average", "worst") for one in tables):
-            agreement, compared = compare_tables(tables, paper, sorted(set(frame["backbone"]) - {""}))
-    comparison = words("comparison", facts=compared) if compared else ""
+            agreement, compared = reports.compare(tables, paper, sorted(set(frame["backbone"]) - {""}))
+    comparison = reports.words("comparison", facts=compared) if compared else ""
     shown = [*tables, *agreement]
     if out:
-        save_tables(shown, frame, missing, out)
+        reports.save_tables(shown, frame, missing, out)
     if html:
-        from longshift.report import report_page, write_page
-
         command = " ".join(["longshift", *map(shlex.quote, sys.argv[1:])])
-        page = report_page(runs, shown, html, compared if agreement else None, data, command, ranked)
-        write_page(page, html)
+        page = reports.report_page(runs, shown, html, compared if agreement else None, data, command, ranked)
+        reports.write_page(page, html)
     if as_json:
         print_json(
             {
                 "paths": [str(path) for path in paths],
                 "selection": selection,
                 "runs": int((frame["status"] == "done").sum()),
-                "tables": [table_json(t) for t in shown],
+                "tables": [reports.as_json(t) for t in shown],
                 "missing": {"count": missing.count, "expected": missing.expected, "runs": _records(missing.frame)},
-                "findings": findings(report_facts(runs, ranked)),
+                "findings": reports.findings(reports.report_facts(runs, ranked)),
                 "comparison": comparison,
             }
         )
         return
     if format_ == "terminal" and (html or table == "all"):
-        found = findings(report_facts(runs, ranked))
+        found = reports.findings(reports.report_facts(runs, ranked))
         if found:
             say("In short", "bold")
             say("\n".join(f"- {sentence}" for sentence in found) + "\n")
@@ -174,30 +156,27 @@ def _check_path(path: Path) -> None:
             )
 
 
-def _print(tables: Sequence[Table], format_: str) -> None:
-    from longshift.report import csv_tables, latex_document, markdown_table, print_report
-
+def _print(tables: Sequence[reports.Table], format_: str) -> None:
     if format_ == "terminal":
         # Notes under one table, such as a list of missing runs, are not repeated under the next.
         shown: set[str] = set()
         for one in tables:
-            print_report(replace(one, notes=tuple(note for note in one.notes if note not in shown)), console)
+            reports.print_report(replace(one, notes=tuple(note for note in one.notes if note not in shown)), console)
             shown.update(one.notes)
     elif format_ == "markdown":
-        typer.echo(printable("\n".join(map(markdown_table, tables))), nl=False)
+        typer.echo(printable("\n".join(map(reports.markdown_table, tables))), nl=False)
     elif format_ == "latex":
-        typer.echo(printable(latex_document(tables)), nl=False)
+        typer.echo(printable(reports.latex_document(tables)), nl=False)
     else:
-        typer.echo(printable(csv_tables(tables)), nl=False)
+        typer.echo(printable(reports.csv_tables(tables)), nl=False)
 
 
-def _paper(runs: pd.DataFrame) -> Published:
+def _paper(runs: pd.DataFrame) -> reports.Published:
     """The paper's numbers, with datasets and targets spelled as in the runs."""
     import pandas as pd
 
     from longshift.data import benchmarks
     from longshift.paper import overall_results, paper_table
-    from longshift.report import published
 
     known = benchmarks.all_benchmarks()
     averages, worst = [], []
@@ -212,7 +191,7 @@ def _paper(runs: pd.DataFrame) -> Published:
             here = rows[(rows["dataset"] == found[0]) & (rows["target"] == letter)]
             worst.append(here.assign(dataset=dataset, target=target))
     # Without a benchmark among the runs, keep the paper's names, so that the message can list them.
-    return published(
+    return reports.published(
         "the paper",
         pd.concat(averages or [overall_results()], ignore_index=True),
         pd.concat(worst or [paper_table("worst_domain")], ignore_index=True),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+import longshift.paper as paper
 from longshift.cli.common import (
     JobsPerGpuOption,
     JsonFlag,
@@ -27,9 +28,6 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.io import require_writable
 from longshift.templates import render
 from longshift.text import counted
-
-if TYPE_CHECKING:
-    from longshift.paper import Recipe, ReproduceResult, Workspace
 
 # Options that the recipes choose for each run.
 EXPANDED = ("setting", "target", "method", "split_seed", "hparam_seed", "train_seed")
@@ -90,45 +88,34 @@ def reproduce(
     # Imported here: `longshift --help` must not wait for torch.
     import torch
 
-    from longshift.paper import (
-        FULL_SCALE,
-        all_recipes,
-        clear_failed_runs,
-        find_recipes,
-        jobs_of,
-        list_status,
-        open_workspace,
-        override_scale,
-        quick_scale,
-        reproduce as make,
-        unfinished_jobs,
-    )
     from longshift.sweep import make_slots
     from longshift.training import OpenDataset, Runtime, graceful_stop
 
     data = run.pop("data", "digits")
-    scale = override_scale(quick_scale(data) if quick else FULL_SCALE, run.get("steps"), trials, draws)
-    recipes = list(all_recipes()) if every or not names else find_recipes(names)
+    scale = paper.override_scale(
+        paper.quick_scale(data) if quick else paper.FULL_SCALE, run.get("steps"), trials, draws
+    )
+    recipes = list(paper.all_recipes()) if every or not names else paper.find_recipes(names)
     dataset = OpenDataset(data, cache=execution.get("cache"), bar=lambda label, total: progress(label, total, quiet))
-    workspace = open_workspace(dataset, scale, out, run.pop("benchmark", None), methods or (), targets or (), run)
+    workspace = paper.open_workspace(dataset, scale, out, run.pop("benchmark", None), methods or (), targets or (), run)
     slots = make_slots(execution.get("device", "auto"), jobs_per_gpu, workers, threads)
     if slots[0].device == "cpu":
         torch.set_num_threads(slots[0].threads)
     if listed:
-        found = list_status(workspace, recipes)
+        found = paper.list_status(workspace, recipes)
         if as_json:
             print_json({"data": data, "out": str(workspace.out), "scale": scale.name, **asdict(found)})
         else:
             say(render("longshift.paper", "status.txt.j2", workspace=workspace, found=found))
         return
-    jobs = jobs_of(workspace, recipes)
+    jobs = paper.jobs_of(workspace, recipes)
     require_writable(workspace.out / "README.md")
     if again:
-        say(f"{counted(clear_failed_runs(workspace, recipes), 'failed run')} will run again")
-    if not quiet and (waiting := len(unfinished_jobs(workspace, jobs))):
+        say(f"{counted(paper.clear_failed_runs(workspace, recipes), 'failed run')} will run again")
+    if not quiet and (waiting := len(paper.unfinished_jobs(workspace, jobs))):
         tell(opening(len(jobs), "run", waiting, [slot.device for slot in slots]))
     with graceful_stop(announce_stop) as asked:
-        made = make(
+        made = paper.reproduce(
             workspace, recipes, slots, Runtime(**{**execution, "device": slots[0].device}), asked,
             lambda label, total: progress(label, total, quiet),
         )  # fmt: skip
@@ -138,7 +125,9 @@ def reproduce(
     _print_made(workspace, recipes, made, quiet or as_json)
 
 
-def _print_made(workspace: Workspace, recipes: Sequence[Recipe], made: ReproduceResult, quiet: bool) -> None:
+def _print_made(
+    workspace: paper.Workspace, recipes: Sequence[paper.Recipe], made: paper.ReproduceResult, quiet: bool
+) -> None:
     for name, reason in made.impossible.items():
         tell(f"{name} is not possible here: {reason}")
     if not quiet:

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import longshift.sweep as sweeps
 from longshift.cli.common import (
     CacheOption,
     DeviceOption,
@@ -32,9 +33,6 @@ from longshift.errors import LongshiftError, UsageError
 from longshift.io import require_writable, write_text
 from longshift.templates import render
 from longshift.text import counted
-
-if TYPE_CHECKING:
-    from longshift.sweep import JobQueue
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The sweep's folder; it holds sweep.toml.")]
 
@@ -65,9 +63,7 @@ def init(directory: Directory) -> None:
 
         longshift sweep init digits-sweep
     """
-    from longshift.sweep import SweepFolder
-
-    file = SweepFolder(directory).file
+    file = sweeps.SweepFolder(directory).file
     if file.exists():
         raise UsageError(f"{file} exists. Edit it, or choose another folder.")
     write_text(file, resources.files(PACKAGE).joinpath("example.toml").read_text(encoding="utf-8"))
@@ -87,14 +83,12 @@ def plan(
 
         longshift sweep plan digits-sweep
     """
-    from longshift.sweep import make_plan, never_started, status_facts
-
-    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
-    facts = status_facts(made)
+    sweep, made = sweeps.make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
+    facts = sweeps.status_facts(made)
     if as_json:
         print_json({"jobs": facts.total, "finished": facts.finished, "failed": facts.counts["failed"]})
         return
-    _warn([*made.warnings, *never_started(made)])
+    _warn([*made.warnings, *sweeps.never_started(made)])
     repeated = len(made.jobs) - facts.total
     say(render(PACKAGE, "plan.txt.j2", facts=facts, sweep=sweep, repeated=repeated).rstrip())
 
@@ -126,46 +120,35 @@ def run(
 
         longshift sweep run pacs-sweep --device cuda --jobs-per-gpu 3
     """
-    from longshift.sweep import (
-        LAUNCHERS,
-        CancelWatch,
-        Launch,
-        LaunchOptions,
-        SweepStopped,
-        make_plan,
-        make_queue,
-        make_slots,
-        never_started,
-    )
     from longshift.training import graceful_stop, tracker_kind
 
-    run_jobs = LAUNCHERS.find(launcher)
-    options = LaunchOptions(device, jobs_per_gpu, workers, threads, address)
+    run_jobs = sweeps.LAUNCHERS.find(launcher)
+    options = sweeps.LaunchOptions(device, jobs_per_gpu, workers, threads, address)
     kind = tracker_kind(track) if track else None
-    sweep, made = make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
-    _warn([*made.warnings, *([] if quiet else never_started(made))])
+    sweep, made = sweeps.make_plan(directory, lambda label, total: progress(label, total, quiet), cache)
+    _warn([*made.warnings, *([] if quiet else sweeps.never_started(made))])
 
-    job_queue = make_queue(made)
-    slots = make_slots(device, jobs_per_gpu, workers, threads) if launcher == "local" else []
+    job_queue = sweeps.make_queue(made)
+    slots = sweeps.make_slots(device, jobs_per_gpu, workers, threads) if launcher == "local" else []
     if job_queue.waiting and not quiet:
         tell(opening(job_queue.total, "job", len(job_queue.waiting), [slot.device for slot in slots]))
     if job_queue.in_table and not as_json:
         say(f"{job_queue.in_table} of {counted(job_queue.total, 'job')} finished already in {made.folder.table}")
     cancelled, end = (
-        CancelWatch(made.folder.cancel),
+        sweeps.CancelWatch(made.folder.cancel),
         time.monotonic() + 60 * (math.inf if stop_after is None else stop_after),
     )
     with progress(f"sweep {directory.name}", job_queue.total, quiet) as tick, graceful_stop(announce_stop) as asked:
         shown = [0]
 
-        def show(state: JobQueue) -> None:
+        def show(state: sweeps.JobQueue) -> None:
             tick(state.done - shown[0], state.note())
             shown[0] = state.done
 
         job_queue.listener = show
         job_queue.tell()
         stop = lambda: asked() or cancelled() or time.monotonic() >= end  # noqa: E731
-        run_jobs(Launch(job_queue, options, sweep.runtime, stop, kind))
+        run_jobs(sweeps.Launch(job_queue, options, sweep.runtime, stop, kind))
     if as_json:
         names = {"total": "total", "done": "done", "failed": "failed", "here": "finished_here", "in_table": "in_table"}
         print_json({name: getattr(job_queue, attribute) for name, attribute in names.items()})
@@ -173,7 +156,9 @@ def run(
     if job_queue.problem:
         raise LongshiftError(f"{job_queue.problem}\n{resume}")
     if job_queue.left:
-        raise SweepStopped(f"stopped with {job_queue.left} of {counted(job_queue.total, 'job')} remaining. {resume}")
+        raise sweeps.SweepStopped(
+            f"stopped with {job_queue.left} of {counted(job_queue.total, 'job')} remaining. {resume}"
+        )
     if not as_json:
         here = job_queue.finished_here
         say(f"finished: {job_queue.done} of {counted(job_queue.total, 'job')}, {here} by this command")
@@ -192,16 +177,14 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
 
         longshift sweep status digits-sweep
     """
-    from longshift.sweep import STATES, load_plan, status_facts
-
-    facts = status_facts(load_plan(directory))
+    facts = sweeps.status_facts(sweeps.load_plan(directory))
     if as_json:
         print_json(facts.to_dict())
         return
     rows: list[list[object]] = [[name, *counts.values()] for name, counts in facts.methods.items()]
     if len(rows) > 1:
         rows.append(["all", *facts.counts.values()])
-    print_table("", ("method", *STATES), rows)
+    print_table("", ("method", *sweeps.STATES), rows)
     say(render(PACKAGE, "status.txt.j2", facts=facts).rstrip())
 
 
@@ -213,10 +196,8 @@ def retry(directory: Directory) -> None:
 
         longshift sweep retry digits-sweep
     """
-    from longshift.sweep import clear_failures, load_plan
-
-    made = load_plan(directory)
-    count = clear_failures(made.folder.store, [job.fingerprint for job in made.jobs])
+    made = sweeps.load_plan(directory)
+    count = sweeps.clear_failures(made.folder.store, [job.fingerprint for job in made.jobs])
     say(f"{counted(count, 'failed job')} will run again with: longshift sweep run {directory}")
 
 
@@ -228,9 +209,7 @@ def cancel(directory: Directory) -> None:
 
         longshift sweep cancel digits-sweep
     """
-    from longshift.sweep import ask_to_cancel, load_plan
-
-    ask_to_cancel(load_plan(directory).folder)
+    sweeps.ask_to_cancel(sweeps.load_plan(directory).folder)
     say("asked all running commands of this sweep to stop after their current steps")
 
 
@@ -249,12 +228,10 @@ def best(
 
         longshift sweep best digits-sweep --out best
     """
-    from longshift.sweep import best_configs, collect_plan, load_plan
-
-    made = load_plan(directory)
+    made = sweeps.load_plan(directory)
     if out is not None:
         require_writable(out / "any.toml")
-    found = best_configs(made, collect_plan(made))
+    found = sweeps.best_configs(made, sweeps.collect_plan(made))
     if not found:
         raise _nothing_finished(directory)
     texts = {config.file: render(PACKAGE, "best.toml.j2", best=config) for config in found}
@@ -279,21 +256,19 @@ def collect(
 
         longshift sweep collect digits-sweep
     """
-    from longshift.sweep import collect_plan, load_plan, unknown_columns, write_runs
-
-    made = load_plan(directory)
+    made = sweeps.load_plan(directory)
     file = out or made.folder.path / "runs.parquet"
     require_writable(file)
-    frame = collect_plan(made, others=True)
+    frame = sweeps.collect_plan(made, others=True)
     if frame.empty:
         raise _nothing_finished(directory)
     old = made.folder.table
-    if out is None and old.exists() and (lost := unknown_columns(old)):
+    if out is None and old.exists() and (lost := sweeps.unknown_columns(old)):
         raise LongshiftError(
             f"{old} has {counted(len(lost), 'column')} that would be lost: {', '.join(lost)}; "
             f"write another file: longshift sweep collect {directory} --out FILE"
         )
-    write_runs(frame, file)
+    sweeps.write_runs(frame, file)
     say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
 
 
