@@ -102,12 +102,17 @@ def test_labels_from_a_folder_and_their_mistakes(fitted: Path, tmp_path: Path) -
         ("file,label\n", "file"),
         ("path,label\na.png,rde\n", "rde"),
         ("path,label\na.png,red\na.png,red\n", r"a\.png"),
+        ("path,label\na.png,\nb.png,\n", "label"),
     ):
         table.write_text(text)
         with pytest.raises(LongshiftError, match=wrong):
             read_labels(table, classes)
     table.write_text("path,label\na.png,red\nb.png,\n")
     assert read_labels(table, classes) == [("a.png", "red")]
+    (tmp_path / "a.png").touch()  # a path relative to the table; semicolons of a spreadsheet
+    table.write_text("path;label;predicted\na.png;red;blue\n")
+    assert read_labels(table, classes) == [(str(tmp_path / "a.png"), "red")]
+    table.write_text("path,label\na.png,red\nb.png,\n")
     with pytest.raises(LongshiftError, match="10"):
         adapt(fitted / "fit", table, tmp_path / "out", device="cpu")
 

@@ -1,4 +1,4 @@
-"""Refitting the last layer: recovered heads, gains where labels can show one, and the learning curve."""
+"""Refitting the last layer: against scikit-learn, gains where labels can show one, and the learning curve."""
 
 from __future__ import annotations
 
@@ -6,11 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
-from longshift.fitting.head_refit import Head, HeadComparison, Samples, compare_heads, folds, recover_head, refit_head
+from longshift.fitting.head_refit import (
+    STRENGTH,
+    HeadComparison,
+    Samples,
+    compare_heads,
+    folds,
+    head_logits,
+    refit_head,
+)
 from longshift.fitting.page import label_sections
 from longshift.fitting.suggest import LabelCurve, LabelGain, choose_samples, simulate_labels
+from longshift.methods import LinearHead
 
 
 def blobs(n: int, shift: float, seed: int) -> Samples:
@@ -22,35 +34,43 @@ def blobs(n: int, shift: float, seed: int) -> Samples:
     return Samples(np.hstack([points, np.zeros((n, 3))]) + rng.normal(0, 0.7, (n, 5)), labels)
 
 
+KNOWN = blobs(60, 0.0, 5)
+
+
 @pytest.fixture
-def old() -> Head:
-    start = Head(np.zeros((3, 5)), np.zeros(3))
-    return refit_head(start, blobs(300, 0.0, 0))
+def old() -> LinearHead:
+    return refit_head(blobs(300, 0.0, 0), KNOWN, 3)
 
 
-def accuracy(head: Head, samples: Samples) -> float:
-    return float((head.logits(samples.features).argmax(1) == samples.labels).mean())
+def accuracy(head: LinearHead, samples: Samples) -> float:
+    return float((head_logits(head, samples.features).argmax(1) == samples.labels).mean())
 
 
-def test_a_head_is_recovered_from_features_and_logits(old: Head) -> None:
-    samples = blobs(50, 0.0, 1)
-    found = recover_head(samples.features, old.logits(samples.features))
-    other = blobs(20, 0.5, 2)
-    assert found.logits(other.features) == pytest.approx(old.logits(other.features), abs=1e-6)
+def test_the_head_is_that_of_scikit_learn() -> None:
+    new = blobs(40, 0.9, 3)
+    counts = np.bincount(KNOWN.labels)
+    weights = np.concatenate([np.full(40, 0.5 / 40), 0.5 / 3 / counts[KNOWN.labels]])
+    rows = np.concatenate([new.features, KNOWN.features])
+    scale = StandardScaler().fit(rows)
+    known = LogisticRegression(C=1 / STRENGTH, tol=1e-8, max_iter=1000)
+    known.fit(scale.transform(rows), np.concatenate([new.labels, KNOWN.labels]), weights)
+    found = softmax(head_logits(refit_head(new, KNOWN, 3), new.features), axis=1)
+    assert found == pytest.approx(known.predict_proba(scale.transform(new.features)), abs=1e-3)
 
 
-def test_labels_of_a_turned_site_help(old: Head) -> None:
+def test_labels_of_a_turned_site_help(old: LinearHead) -> None:
     new, test = blobs(40, 0.9, 3), blobs(500, 0.9, 4)
-    head = refit_head(old, new, blobs(60, 0.0, 5))
+    head = refit_head(new, KNOWN, 3)
     assert accuracy(head, test) > accuracy(old, test) + 0.1
-    found = compare_heads(old, new, blobs(60, 0.0, 5))
+    found = compare_heads(head_logits(old, new.features), new, KNOWN)
     assert found.clear
     assert found.after - found.before == found.gained - found.lost
     assert found.p_value == binomtest(found.gained, found.gained + found.lost).pvalue
 
 
-def test_no_gain_is_claimed_where_there_is_none(old: Head) -> None:
-    found = compare_heads(old, blobs(30, 0.0, 6))
+def test_no_gain_is_claimed_where_there_is_none(old: LinearHead) -> None:
+    new = blobs(30, 0.0, 6)
+    found = compare_heads(head_logits(old, new.features), new, KNOWN)
     assert not found.clear
     few = HeadComparison(5, 8, 3, 0, 12, np.zeros((12, 3)))  # three of three changes: p = 0.25
     assert not few.clear
@@ -81,16 +101,17 @@ def test_suggested_samples_are_uncertain_different_and_of_all_classes() -> None:
     assert choose_samples(p[:5], features[:5], 9).tolist() == [0, 1, 2, 3, 4]
 
 
-def run_arrays(old: Head) -> dict[str, Any]:
+def run_arrays(old: LinearHead) -> dict[str, Any]:
     target, known = blobs(300, 0.9, 7), blobs(45, 0.0, 8)
     return {
-        "target_logits": old.logits(target.features), "target_features": target.features,
-        "target_labels": target.labels, "validation_logits": old.logits(known.features),
+        "target_logits": head_logits(old, target.features), "target_features": target.features,
+        "target_labels": target.labels, "validation_logits": head_logits(old, known.features),
         "validation_features": known.features, "validation_labels": known.labels,
+        "validation_domains": np.zeros(45, dtype=np.int64),
     }  # fmt: skip
 
 
-def test_the_learning_curve_rises_and_leaves_out_what_a_site_is_too_small_for(old: Head) -> None:
+def test_the_learning_curve_rises_and_leaves_out_what_a_site_is_too_small_for(old: LinearHead) -> None:
     rows = simulate_labels("a", run_arrays(old), (10, 50, 100))
     assert [row.labels for row in rows] == [0, 10, 50]
     assert rows[0].random == rows[0].suggested

@@ -36,7 +36,7 @@ def adapt(
 ) -> None:
     """Refit the last layer of a model with labeled samples of a new site; the old model is kept.
 
-    The labeled samples join known samples of the training sites as one more domain. Both models are cross-validated
+    The labels count as much as the known samples of the training sites. Both models are cross-validated
     on the labels, and a gain is reported only if there are enough labels to show it.
 
     Example:

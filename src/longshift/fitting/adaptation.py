@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from longshift.data import list_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.fitting.data_summary import lines
-from longshift.fitting.head_refit import Head, HeadComparison, Samples, compare_heads, refit_head
+from longshift.fitting.head_refit import HeadComparison, Samples, compare_heads, refit_head
 from longshift.inference import LoadedModel, collect_outputs, load_model, read_memory, write_memory
 from longshift.io import (
     MOST_TEXT,
@@ -28,8 +27,8 @@ from longshift.io import (
     require_writable,
     write_json,
 )
+from longshift.methods import LinearHead
 from longshift.metrics import fit_temperature
-from longshift.nn import Network
 from longshift.progress import Tick, silent
 from longshift.text import from_csv_cell, some
 from longshift.training import RunFolder, Runtime, checkpoint
@@ -62,12 +61,13 @@ def adapt(
 ) -> Adapted:
     """Refit the last layer of a model with labeled samples of a new site, on frozen features.
 
-    The samples are one more domain next to known samples of the training sites, which the model's folder keeps.
+    It is fitted by logistic regression to the labels and, with the same weight, to known samples of the training
+    sites, which the model's folder keeps.
 
     Args:
         model: The folder of a fit or run.
-        labeled: A CSV file with the columns path and label (rows without a label are left out), or a folder
-            class/image; of vectors, paths are FILE.npz#ID.
+        labeled: A CSV file with the columns path and label, or a folder class/image; of vectors, paths are
+            FILE.npz#ID. Rows without a label are left out; paths may be relative to the file.
         out: Folder of the adapted model; by default the name of the model's folder with "-adapted".
         device: "auto", "cpu", "cuda" or "cuda:1".
         tick: Function that is called once per file, for a progress bar.
@@ -89,7 +89,10 @@ def adapt(
         raise folder_exists(target)
     require_writable(target)
     loaded = load_model(model, device=device)
-    old = classifier_head(loaded)
+    memory = read_memory(loaded.folder)
+    if loaded.info.predictor != "network" or memory is None:
+        why = "no known samples are kept with it" if memory is None else "its last layer is not linear"
+        raise UsageError(f"{model} cannot be adapted: {why}. Fit a model with `longshift fit`.")
     rows = read_labels(Path(labeled), loaded.classes)
     files = list(dict.fromkeys(name.rpartition("#")[0] if loaded.info.vectors else name for name, _ in rows))
     outputs = collect_outputs(loaded, files, tick, Runtime(threads=threads, cache=cache))
@@ -102,29 +105,15 @@ def adapt(
     labels = np.array([loaded.classes.index(label) for _, label in kept], dtype=np.int64)
     assert outputs.features is not None
     new = Samples(outputs.features.numpy()[chosen].astype(np.float64), labels)
-    memory = read_memory(loaded.folder)
-    known = Samples(*memory) if memory else None
-    comparison = compare_heads(old, new, known)
-    head = refit_head(old, new, known)
+    known = Samples(*memory)
+    comparison = compare_heads(outputs.logits.double().numpy()[chosen], new, known)
+    head = refit_head(new, known, len(loaded.classes))
     temperature = fit_temperature(comparison.logits, labels)
     with replacing_folder(target) as made:
         _write(loaded, head, temperature, made)
-        if known:
-            write_memory(made, known.features, known.labels)
+        write_memory(made, known.features, known.labels)
     counts = np.bincount(labels, minlength=len(loaded.classes)).tolist()
     return Adapted(target, comparison, dict(zip(loaded.classes, counts, strict=True)), outputs.skipped)
-
-
-def classifier_head(model: LoadedModel) -> Head:
-    """The last layer of a model."""
-    if model.info.predictor != "network":
-        raise UsageError(
-            f"Models of {model.info.method} cannot be adapted: their last layer is not linear. Fit again with another "
-            "--method, for example ndcl_plus"
-        )
-    layer = _network(model).classifier
-    weight, bias = (value.detach().cpu().double().numpy() for value in (layer.weight, layer.bias))
-    return Head(weight, bias)
 
 
 def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
@@ -133,7 +122,9 @@ def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
         rows = [(os.path.join(path, name), name.split("/", 1)[0]) for name in list_folder(path).images if "/" in name]
     elif path.suffix.lower() == ".csv" and path.exists():
         try:
-            reader = csv.DictReader(io.StringIO(read_limited(path, MOST_TEXT).decode("utf-8-sig"), newline=""))
+            text = read_limited(path, MOST_TEXT).decode("utf-8-sig")
+            separator = max(",;\t", key=text.partition("\n")[0].count)  # some spreadsheets write semicolons
+            reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
             if not {"path", "label"} <= set(reader.fieldnames or ()):
                 found = ", ".join(reader.fieldnames or ()) or "none"
                 raise LongshiftError(f"{path}: expected the columns path and label, got {found}")
@@ -142,7 +133,9 @@ def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
             raise LongshiftError(f"{path} is not UTF-8 ({error}). Save it as UTF-8.") from error
         except (OSError, csv.Error) as error:
             raise LongshiftError(f"cannot read {path}: {error}") from error
-        rows = [(name, label) for name, label in rows if name and label]
+        if rows and not any(label for _, label in rows):
+            raise LongshiftError(f"{path}: the column label is empty in all {len(rows)} rows. Fill it in.")
+        rows = [(_beside(name, path.parent), label) for name, label in rows if name and label]
     else:
         raise UsageError(f"Expected a .csv file with the columns path and label, or a folder class/image, got {path}")
     unknown = sorted({label for _, label in rows} - set(classes))
@@ -154,11 +147,17 @@ def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
     return rows
 
 
-def _network(model: LoadedModel) -> Network:
-    return next(part for part in model.predictor.modules() if isinstance(part, Network))
+def _beside(name: str, folder: Path) -> str:
+    """The path of a file (or of a vector in it, FILE#ID), which may be relative to the folder of the table."""
+
+    def exists(path: str) -> bool:
+        return os.path.exists(path) or os.path.exists(path.rpartition("#")[0])
+
+    there = os.path.join(folder, name)
+    return there if exists(there) and not exists(name) else name
 
 
-def _write(model: LoadedModel, head: Head, temperature: float, target: Path) -> None:
+def _write(model: LoadedModel, head: LinearHead, temperature: float, target: Path) -> None:
     """Copy the model with another last layer; its record at unseen sites is that of the old one and is left out."""
     from safetensors.torch import load_file
 
@@ -166,7 +165,7 @@ def _write(model: LoadedModel, head: Head, temperature: float, target: Path) -> 
     weights = load_file(source.model)
     for name, value in (("weight", head.weight), ("bias", head.bias)):
         key = f"network.classifier.{name}"
-        weights[key] = torch.from_numpy(np.ascontiguousarray(value)).to(weights[key].dtype)
+        weights[key] = value.to(weights[key].dtype).contiguous()
     for file in (source.config, source.network):
         if file.exists():
             shutil.copy2(file, target / file.name)

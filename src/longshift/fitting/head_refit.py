@@ -1,4 +1,4 @@
-"""Refit the last layer of a model on frozen features, with labeled samples of a new site as one more domain."""
+"""Refit the last layer of a model on frozen features: known samples of the training sites, and labels of a new one."""
 
 from __future__ import annotations
 
@@ -9,23 +9,12 @@ import torch
 from scipy.stats import binomtest
 
 from longshift.array_types import FloatArray, IntArray
+from longshift.methods import LinearHead, cell_weights, fit_logistic
 
-STRENGTH = 0.1  # of the pull toward the old head, per sample of the new site
-MEMORY = 0.5  # weight of all known samples together, relative to those of the new site
+STRENGTH = 0.1  # of the penalty
+NEW = 0.5  # weight of all labels of the new site together; that of the known samples is the rest
 FOLDS = 5
 CLEAR = 0.05  # p-value below which a gain is claimed
-
-
-@dataclass(frozen=True, eq=False)
-class Head:
-    """A linear layer: logits = features @ weight.T + bias."""
-
-    weight: FloatArray  # (classes, D)
-    bias: FloatArray
-
-    def logits(self, features: FloatArray) -> FloatArray:
-        """Compute (N, classes)."""
-        return np.asarray(features @ self.weight.T + self.bias, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,44 +32,20 @@ class Samples:
         return Samples(self.features[chosen], self.labels[chosen])
 
 
-def recover_head(features: FloatArray, logits: FloatArray) -> Head:
-    """The linear layer behind features and logits, of the smallest norm where the features leave it open."""
-    rows = np.hstack([features, np.ones((len(features), 1))]).astype(np.float64)
-    found = np.asarray(np.linalg.lstsq(rows, logits.astype(np.float64), rcond=1e-6)[0], dtype=np.float64)
-    return Head(found[:-1].T, found[-1])
+def refit_head(new: Samples, known: Samples, classes: int) -> LinearHead:
+    """Fit logistic regression to the labels of a new site, which count equally, and to known samples by class."""
+    y = torch.from_numpy(np.concatenate([new.labels, known.labels]))
+    old = y[len(new) :]
+    weights = torch.cat([
+        torch.full((len(new),), NEW / len(new)), (1 - NEW) * cell_weights(old, torch.zeros_like(old))
+    ])  # fmt: skip
+    x = torch.from_numpy(np.concatenate([new.features, known.features]).astype(np.float32))
+    return fit_logistic(x, y, weights, classes, [STRENGTH])[0]
 
 
-def refit_head(old: Head, new: Samples, known: Samples | None = None) -> Head:
-    """Fit the head to the new site's samples and the known ones, pulled toward the old head.
-
-    Minimizes the mean cross-entropy of the new samples plus `MEMORY` times that of the known ones plus the squared
-    change of the head, in units of the features' spread, divided by the number of new samples: with few labels the
-    head hardly changes.
-    """
-    scale = float(np.sqrt(np.square(new.features - new.features.mean(axis=0)).sum(axis=1).mean())) or 1.0
-    center = new.features.mean(axis=0)
-    tensors = [_tensors(old, part, center, scale) for part in (new, known) if part is not None and len(part)]
-    weights = (1.0, MEMORY)
-    change = torch.zeros(old.weight.shape[1] + 1, len(old.bias), dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([change], max_iter=60, line_search_fn="strong_wolfe")
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = STRENGTH / len(new) * change.square().sum() / 2
-        for share, (x, base, y) in zip(weights, tensors, strict=False):
-            loss = loss + share * torch.nn.functional.cross_entropy(base + x @ change, y)
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    found = change.detach().numpy()
-    weight = found[:-1].T / scale
-    return Head(old.weight + weight, old.bias + found[-1] - weight @ center)
-
-
-def _tensors(old: Head, part: Samples, center: FloatArray, scale: float) -> tuple[torch.Tensor, ...]:
-    x = np.hstack([(part.features - center) / scale, np.ones((len(part), 1))])
-    return torch.from_numpy(x), torch.from_numpy(old.logits(part.features)), torch.from_numpy(part.labels)
+def head_logits(head: LinearHead, features: FloatArray) -> FloatArray:
+    """Compute logits (N, classes)."""
+    return head.logits(torch.from_numpy(features.astype(np.float32))).double().numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +76,13 @@ class HeadComparison:
         return self.lost > self.gained and self.p_value < CLEAR
 
 
-def compare_heads(old: Head, new: Samples, known: Samples | None = None) -> HeadComparison:
-    """Cross-validate the refit on the new site's labels."""
-    logits = np.empty((len(new), len(old.bias)))
+def compare_heads(old: FloatArray, new: Samples, known: Samples) -> HeadComparison:
+    """Cross-validate the refit on the new site's labels; `old` are the logits of the old head there."""
+    logits = np.empty_like(old)
     for fold in folds(new.labels):
         rest = np.setdiff1d(np.arange(len(new)), fold)
-        logits[fold] = refit_head(old, new.part(rest), known).logits(new.features[fold])
-    was = old.logits(new.features).argmax(axis=1) == new.labels
-    now = logits.argmax(axis=1) == new.labels
+        logits[fold] = head_logits(refit_head(new.part(rest), known, old.shape[1]), new.features[fold])
+    was, now = (values.argmax(axis=1) == new.labels for values in (old, logits))
     return HeadComparison(
         int(was.sum()), int(now.sum()), int((~was & now).sum()), int((was & ~now).sum()), len(new), logits
     )  # fmt: skip

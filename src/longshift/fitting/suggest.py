@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from longshift.array_types import FloatArray, IntArray
-from longshift.fitting.head_refit import Samples, recover_head, refit_head
+from longshift.fitting.head_refit import Samples, head_logits, refit_head
+from longshift.inference import make_reference
 from longshift.metrics import fit_temperature, negative_entropy, probabilities
 
 NUMBERS = (10, 20, 50, 100)
@@ -72,11 +73,10 @@ def simulate_labels(
     """
     logits, features = arrays["target_logits"].astype(np.float64), arrays["target_features"].astype(np.float64)
     site_samples = Samples(features, arrays["target_labels"])
-    known = Samples(arrays["validation_features"].astype(np.float64), arrays["validation_labels"])
+    names = arrays["validation_domains"].astype(str).tolist()
+    kept = make_reference(logits.shape[1], arrays["validation_labels"], arrays["validation_features"], names)
+    known = Samples(kept.seen, kept.seen_labels)  # as a model keeps them
     temperature = fit_temperature(arrays["validation_logits"], arrays["validation_labels"])
-    old = recover_head(
-        np.concatenate([features, known.features]), np.concatenate([logits, arrays["validation_logits"]])
-    )
     shares = probabilities(logits, temperature=temperature)
     found: dict[int, list[tuple[float, float]]] = {}
     for draw in range(draws):
@@ -91,8 +91,9 @@ def simulate_labels(
             chosen = (pool[:n], pool[choose_samples(shares[pool], features[pool], n, draw)])
             after = []
             for picked in chosen:
-                head = refit_head(old, site_samples.part(picked), known)
-                after.append(float((head.logits(features[test]).argmax(axis=1) == site_samples.labels[test]).mean()))
+                head = refit_head(site_samples.part(picked), known, logits.shape[1])
+                hits = head_logits(head, features[test]).argmax(axis=1) == site_samples.labels[test]
+                after.append(float(hits.mean()))
             found.setdefault(n, []).append((after[0], after[1]))
     means = {n: np.mean(values, axis=0) for n, values in found.items()}
     return [LabelGain(site, n, float(mean[0]), float(mean[1])) for n, mean in means.items()]

@@ -52,7 +52,7 @@ FEW = 100  # samples; fewer make the interval wider
 
 NEIGHBORS = 5
 USUAL = 0.99  # of the known samples are nearer to the others than this quantile: beyond it, a sample is unlike them
-KEPT = 512  # features of known samples, for the nearest of them
+KEPT = 1024  # features of known samples, for the nearest of them and for `longshift adapt`
 HALF = 5.0  # samples of a class with which it counts half as much, for the shift of a site, as one with very many
 
 WANTED = 0.9  # share of right predictions above the threshold of a `SureRule`
