@@ -56,7 +56,6 @@ tables: $(STAMP)
 docs: $(STAMP)
 	rm -rf build/notebooks
 	$(MKDOCS) build --strict --quiet
-	$(BIN)/python -m docs_build.check_site
 
 pictures: $(STAMP)
 	$(BIN)/python -m docs_build.pictures

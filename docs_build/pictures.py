@@ -26,31 +26,19 @@ OUT = ROOT / "docs" / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
-def screenshot(page: Path, out: Path, width: int = 1100, height: int = 900) -> None:
-    """Take a picture of the top of a page.
-
-    Args:
-        page: The HTML file.
-        out: The PNG to write.
-        width: Width of the window in pixels.
-        height: Height of the window in pixels.
-
-    Raises:
-        FileNotFoundError: There is no Chromium on this machine.
-    """
-    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+def screenshot(page: Path, name: str, height: int = 900) -> None:
+    """Take a picture of the top of a page."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
-        raise FileNotFoundError(f"Expected one of {', '.join(BROWSERS)} on the path, found none.")
-    with tempfile.TemporaryDirectory() as profile:
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=3000"]
-        size = [f"--window-size={width},{height}", f"--user-data-dir={profile}"]
-        command = [program, *flags, *size, f"--screenshot={out}", page.resolve().as_uri()]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        raise FileNotFoundError(f"expected one of {', '.join(BROWSERS)} on the path, found none")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=3000"]
+    place = [f"--window-size=1100,{height}", f"--user-data-dir={page.parent}", f"--screenshot={OUT / name}"]
+    subprocess.run([program, *flags, *place, page.resolve().as_uri()], check=True, capture_output=True, timeout=120)
 
 
 def longshift_command(*words: str) -> None:
     """Run the command line of longshift."""
-    code = "import sys; from longshift.cli.main import main; sys.argv[0] = 'longshift'; main()"
+    code = "from longshift.cli.main import main; main()"
     subprocess.run([sys.executable, "-c", code, *words], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
@@ -58,7 +46,7 @@ def sweep_report(folder: Path) -> None:
     """The page of a sweep: the confirmation of NDCL-plus on PACS."""
     page = folder / "report.html"
     longshift_command("report", "results/pacs-mobilenetv2/style-confirm", "--html", str(page))
-    screenshot(page, OUT / "report.png")
+    screenshot(page, "report.png")
 
 
 def fit_report(folder: Path) -> None:
@@ -66,7 +54,7 @@ def fit_report(folder: Path) -> None:
     longshift_command(
         "fit", "digits", "--method", "bsoftmax", "--steps", "150", "--out", str(folder / "fit"), "--quiet"
     )
-    screenshot(folder / "fit" / "report.html", OUT / "fit-report.png", height=1100)
+    screenshot(folder / "fit" / "report.html", "fit-report.png", height=1100)
 
 
 def ranks(folder: Path) -> None:
