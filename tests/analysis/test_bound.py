@@ -189,16 +189,6 @@ def test_unhappy_domains() -> None:
     assert absent.posterior_out == pytest.approx(absent.weights["a"])  # the mass on a class it lacks
 
 
-def test_all_predictions_equal() -> None:
-    def flat(name: str, seed: int) -> DomainOutputs:
-        y = np.array([0, 1, 2] * 10)
-        return domain_outputs(name, np.zeros((30, 3)), y, np.random.default_rng(seed).normal(size=(30, 2)))
-
-    bound = generalization_bound([flat("a", 0), flat("b", 1)], flat("t", 2))
-    assert bound.source_risk == pytest.approx(2 / 3)  # the first class wins every tie
-    assert bound.margin == pytest.approx(1.0)
-
-
 def test_the_same_seed_gives_the_same_bound() -> None:
     sources, target = [noisy("a", [0, 1, 2] * 20, 0), noisy("b", [0, 1, 2] * 15, 1)], noisy("t", [0, 1, 2] * 9, 2)
     first, again = (generalization_bound(sources, target, seed=4) for _ in range(2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
 from typing import Any
 
@@ -142,14 +141,6 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(whole.predicted, parts.predicted)
 
 
-def test_no_domains_and_no_shots() -> None:
-    logits, labels, _ = make(1)
-    result = metrics.evaluate_predictions(logits, labels, None, classes=[str(k) for k in range(CLASSES)])
-    assert result.per_domain == {}
-    assert result.worst_domain is None
-    assert result.many is None
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_logits_that_are_not_finite_are_refused_by_the_runs_name(bad: float) -> None:
     logits, labels, _ = make(2)
@@ -180,16 +171,6 @@ def test_wrong_shapes_and_labels_are_refused() -> None:
         metrics.evaluate_predictions(logits, labels, domains, classes=["x"] * 6, domain_names=["a", "b"])
     with pytest.raises(LongshiftError, match="shot"):
         evaluate(logits, labels, domains, shots=["few"])
-
-
-def test_all_predictions_equal() -> None:
-    labels = np.array([0, 1, 2, 0])
-    logits = np.zeros((4, 3))
-    result = metrics.evaluate_predictions(logits, labels, None, classes=["a", "b", "c"])
-    assert result.margin == 0.0
-    assert result.nll == pytest.approx(math.log(3))
-    assert result.accuracy == 0.5
-    assert result.per_class == {"a": 1.0, "b": 0.0, "c": 0.0}
 
 
 @given(st.integers(0, 10_000), st.floats(-50, 50))

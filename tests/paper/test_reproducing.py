@@ -33,12 +33,12 @@ from longshift.paper.reproducing import (
     unfinished_jobs,
     write_output,
 )
-from longshift.paper.workspace import FULL_SCALE, Scale, Workspace, open_workspace, quick_scale
+from longshift.paper.workspace import Scale, Workspace, open_workspace, quick_scale
 from longshift.report.ranking import significance
 from longshift.report.table import Cell, Column, Table, TableRow
 from longshift.sweep import Slot
 from longshift.templates import render
-from longshift.training import Runtime, parse_run_config
+from longshift.training import Runtime
 from tests.golden import check_golden
 
 SLOTS = [Slot("cpu", 1)]
@@ -244,32 +244,6 @@ def test_a_class_absent_from_the_target(copied: Workspace) -> None:
 
 
 @pytest.mark.slow
-def test_a_domain_with_one_sample(copied: Workspace) -> None:
-    def lonely(arrays: dict[str, Any]) -> dict[str, Any]:
-        last = arrays["validation_domains"].max()
-        arrays = drop(arrays, "test", arrays["test_domains"] == last)
-        gone = arrays["validation_domains"] == last
-        gone[np.flatnonzero(gone)[0]] = False
-        return drop(arrays, "validation", gone)
-
-    spoil(copied, lonely)
-    made = make(copied, "prior", "quantitative", "per-class")
-    assert not made.failed
-    assert all(np.isfinite(float(r["mean"])) for r in cells(copied.out, "prior"))
-
-
-@pytest.mark.slow
-def test_all_predictions_equal(copied: Workspace) -> None:
-    for method in ("bsoftmax", "ndcl"):
-        spoil(copied, lambda a: {k: np.zeros_like(v) if k.endswith("logits") else v for k, v in a.items()}, method)
-    made = make(copied, "quantitative", "pearson", "per-class")
-    assert not made.failed
-    found = {(r["measure"], round(float(r["mean"]), 12)) for r in cells(copied.out, "quantitative")}
-    assert found == {("margin", 0.0), ("small_margin", 1.0), ("posterior", 0.0)}
-    assert all(r["mean"] == "" and r["note"] for r in cells(copied.out, "pearson"))
-
-
-@pytest.mark.slow
 def test_one_method_only(copied: Workspace) -> None:
     alone = replace(copied, methods=("erm",))
     made = make(alone, "friedman", "totalheavytail", "rho", "quantitative", "ablation")
@@ -293,16 +267,6 @@ def test_predictions_of_chosen_runs_are_made_again_where_draws_compete(tmp_path:
         with np.load(predictions_file(space, name) or "") as arrays:
             right = float((arrays["target_logits"].argmax(1) == arrays["target_labels"]).mean())
         assert right == pytest.approx(results.result(name)["selected"]["target"]["accuracy"])
-
-
-def test_warm_ups_are_shortened_with_the_steps(tmp_path: Path) -> None:
-    def anneal(scale: Scale, **hparams: int) -> object:
-        job = open_workspace("digits", scale, tmp_path).job("rdm", "Duality", "ink", hparams=hparams)
-        return parse_run_config(job.run).method_config().to_dict()["anneal"]
-
-    assert anneal(quick_scale("digits")) == 30
-    assert anneal(quick_scale("digits"), anneal=7) == 7
-    assert anneal(FULL_SCALE) == 1500
 
 
 def test_the_papers_own_diagram() -> None:

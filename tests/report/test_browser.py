@@ -75,13 +75,6 @@ def test_sorting_hovering_and_silence(tmp_path: Path) -> None:
     assert [name for name in seen["loaded"] if not name.startswith("data:")] == []
 
 
-def test_a_broken_script_would_be_seen(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("<!doctype html><title>x</title><script>throw new Error('broken')</script>", encoding="utf-8")
-    _, console = open_page(page, tmp_path / "profile")
-    assert any("broken" in line for line in console)
-
-
 def test_24_methods_and_65_classes_with_wild_names(tmp_path: Path) -> None:
     methods = list(dict.fromkeys(overall_results()["method"]))
     assert len(methods) == 24

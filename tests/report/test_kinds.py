@@ -23,7 +23,7 @@ from longshift.report.kinds import KINDS, ReportRuns, build_tables, register_tab
 from longshift.report.runs import find_missing
 from longshift.report.table import Cell, Column, Table, TableRow, places
 from longshift.report.titles import family, method_title, order_methods
-from longshift.sweep import RULES, Rule, as_frame, standard_error
+from longshift.sweep import as_frame, standard_error
 from longshift.training import RunFolder
 from tests.report.fake import frame, row, rows
 from tests.report.folders import write_runs
@@ -77,13 +77,6 @@ def test_each_kind_has_the_papers_shape() -> None:
     assert cell(target, "ndcl", target="").value == pytest.approx((accuracy + other) / 2)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_table_says_which_selection_made_it(rule: Rule) -> None:
-    table = build_tables(ReportRuns(frame(), rule), ["average"])[0]
-    assert table.rule == rule
-    assert rule in table.caption
-
-
 def test_oracle_numbers_are_the_oracles() -> None:
     runs = as_frame([row("erm", 0, value=0.5), row("ndcl", 0, value=0.6)])
     assert (
@@ -101,20 +94,6 @@ def test_first_second_third_are_the_papers_own_marks() -> None:
         for _, column in table.groupby(keys):
             expected = [None if pd.isna(p) else int(p) for p in column["place"]]
             assert places([float(v) for v in column["mean"]]) == expected
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_places_are_shared_by_equals_and_skip_none(higher: bool) -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        values = [None if rng.random() < 0.2 else float(rng.integers(0, 9)) for _ in range(rng.integers(0, 12))]
-        present = [v for v in values if v is not None]
-        for value, place in zip(values, places(values, higher_is_better=higher), strict=True):
-            if value is None or len(present) < 2:
-                assert place is None
-                continue
-            better = {v for v in present if (v > value if higher else v < value)}
-            assert place == (len(better) + 1 if len(better) < 3 else None)
 
 
 def test_equal_when_printed_is_equal() -> None:
@@ -151,25 +130,11 @@ def test_holes_in_a_folder_of_runs_are_found_without_a_plan() -> None:
     assert cell(per_target, "ndcl", target="ink").value is None
 
 
-def test_fewer_draws_than_planned_are_said() -> None:
-    made = [r for r in rows() if not (r["method"] == "erm" and r["draw"] == 1)]
-    made += [row("erm", t, 1, x, status="diverged") for t in range(3) for x in ("chalk", "ink")]
-    table = build_tables(as_frame(made), ["average"])[0]
-    assert cell(table, "erm", measure="target_many").note
-
-
 def test_a_group_without_classes_is_not_a_missing_run() -> None:
     runs = frame()
     runs["target_few"] = math.nan
     assert cell(build_tables(runs, ["average"])[0], "erm", measure="target_few").note
     assert find_missing(runs).count == 0
-
-
-def test_one_trial_has_no_standard_error_and_one_method_no_places() -> None:
-    table = build_tables(frame(methods=("ndcl",), trials=1), ["average"])[0]
-    assert "±" not in table.rows[0].cells[0].text
-    assert len(table.notes) == 1
-    assert not table.has_places
 
 
 def test_nothing_finished_is_an_error_with_what_was_found() -> None:
@@ -188,19 +153,6 @@ def test_names_and_families_are_the_registrys() -> None:
     assert (method_title("mine"), family("mine")) == ("mine", "other")
 
 
-@pytest.mark.parametrize(
-    ("made", "text"),
-    [
-        (Cell(85.66, 0.44), "85.7 ± 0.4"),
-        (Cell(-0.01, signed=True), "0.0"),
-        (Cell(1.25, signed=True), "+1.2"),
-        (Cell(100.0), "100.0"),
-    ],
-)
-def test_numbers_are_printed_with_one_decimal(made: Cell, text: str) -> None:
-    assert made.text == text
-
-
 def test_every_number_says_how_many_runs_it_rests_on() -> None:
     """Uneven work: some methods have one trial or one draw, others all; nothing is missing for that."""
     few = {("erm", 1, 0), ("erm", 2, 0), ("bsoftmax", 0, 1), ("bsoftmax", 1, 1), ("bsoftmax", 2, 1)}
@@ -216,13 +168,6 @@ def test_every_number_says_how_many_runs_it_rests_on() -> None:
         assert (found.trials, found.runs, found.note) == (trials, count, note)
     assert table.notes == ()
     assert find_missing(runs).count == 0
-
-
-def test_what_is_missing_is_counted_among_its_own_setting() -> None:
-    made = [r for r in rows(settings=("Duality", "GINIDG"), draws=1) if r["target"] != "ink" or r["method"] != "erm"]
-    made += [row("erm", t, target="ink", setting="GINIDG") for t in range(3)]
-    table = next(t for t in build_tables(as_frame(made), ["average"]) if t.name == "average-duality")
-    assert "24" in table.notes[0]
 
 
 def test_runs_without_a_number_are_counted_once() -> None:
@@ -262,15 +207,6 @@ def test_each_trial_on_each_target_is_a_pair() -> None:
         cell = table.rows[-1].cells[j]
         assert (cell.value, cell.stderr) == pytest.approx((np.mean(gaps), np.std(gaps, ddof=1) / len(gaps) ** 0.5))
         assert cell.runs == len(gaps)
-
-
-@pytest.mark.slow
-def test_differences_change_their_sign_with_the_method() -> None:
-    one = next(r for r in paired("erm").rows if r.name == "ndcl")
-    other = next(r for r in paired("ndcl").rows if r.name == "erm")
-    for a, b in zip(one.cells, other.cells, strict=True):
-        assert a.value == pytest.approx(-(b.value or 0))
-        assert a.stderr == pytest.approx(b.stderr)
 
 
 def test_a_pair_needs_both_and_one_setting_has_no_column_for_all() -> None:
@@ -377,11 +313,6 @@ def test_a_kind_from_outside_is_used_like_the_others(counting: str, tmp_path: Pa
     assert made.exit_code == 0
     assert "<h2>Counted runs</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert counting not in {table.kind for table in build_tables(frame())}
-
-
-def test_a_name_is_registered_once() -> None:
-    with pytest.raises(LongshiftError, match="average"):
-        register_table("average", "another one")(lambda runs: [])
 
 
 def test_help_and_documentation_list_every_kind() -> None:

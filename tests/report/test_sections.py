@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from longshift.report.figures import line_chart
-from longshift.report.html_page import Page, Section, figure, paragraphs, render_page, write_page
+from longshift.report.html_page import Page, Section, paragraphs, render_page
 from longshift.report.kinds import ReportRuns, build_tables
 from longshift.report.runs import read_records, run_folders
 from longshift.report.sections import report_page
@@ -85,16 +84,6 @@ def test_nothing_is_loaded_from_outside(tmp_path: Path) -> None:
     assert len(found.ids) == len(set(found.ids))
 
 
-def test_links_lead_to_the_records(tmp_path: Path) -> None:
-    write_runs(tmp_path / "some runs", ("erm", "ndcl"), trials=1)
-    runs = collect(tmp_path / "some runs")
-    given = ReportRuns(runs, folders=run_folders(tmp_path / "some runs"))
-    page = report_page(given, build_tables(runs), tmp_path / "p" / "x.html")
-    links = [link for link in Tags(render_page(page)).links if link.endswith("result.json")]
-    assert "../some%20runs/ndcl-0-Duality-0/result.json" in links
-    assert len(links) == 4
-
-
 @pytest.mark.slow
 def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
     write_runs(tmp_path, ("erm", "ndcl"), trials=1)
@@ -104,15 +93,6 @@ def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
     given = ReportRuns(both, folders=run_folders(tmp_path))
     page = report_page(given, build_tables(both), tmp_path / "page.html")
     assert dict(page.facts) | {"Runs": "4 finished", "Methods": "3"} == dict(page.facts)
-
-
-def test_a_page_of_your_own(tmp_path: Path) -> None:
-    body = figure(line_chart([], "x", "y"), "a < b")
-    write_page(Page("Mine", ["Look at this."], [Section("One", body)]), tmp_path / "new" / "page.html")
-    text = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
-    assert "<li>Look" in text
-    assert "&lt;" in text
-    assert "<nav" not in text
 
 
 def test_the_words_of_the_page(tmp_path: Path) -> None:
