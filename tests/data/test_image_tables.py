@@ -20,6 +20,7 @@ import longshift
 from longshift.data import images, load_dataset, open_source, open_store, verify
 from longshift.errors import LongshiftError, UsageError
 from longshift.fitting import FitRequest
+from longshift.sweep.sweep_file import DatasetTable
 from longshift.training import Runtime
 from tests.data.trees import encoded, picture
 from tests.faults.tools import FIT, outcome, tiny_sites
@@ -159,6 +160,7 @@ def test_a_name_on_the_hub(sites: Samples, tmp_path: Path, monkeypatch: pytest.M
     assert found.splits == ("test",) * 12
     assert calls == [("me/pets", None), ("me/pets", "refs/convert/parquet")]
     assert FitRequest(data="hf://me/pets").data == "hf://me/pets"
+    assert DatasetTable.model_validate({"path": "hf://me/pets"}, context={"base": tmp_path}).path == "hf://me/pets"
     with pytest.raises(LongshiftError, match="a, b"):
         load_dataset("hf://me/pets")
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(empty))

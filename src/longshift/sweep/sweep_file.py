@@ -60,8 +60,9 @@ def _numbered(value: object) -> object:
 
 
 def _path(value: str, info: ValidationInfo) -> str:
-    """Paths are meant from the file's folder."""
-    return value if value in EMBEDDED else absolute(value, (info.context or {})["base"])
+    """Paths are meant from the file's folder; names of datasets stay."""
+    named = value in EMBEDDED or "://" in value
+    return value if named else absolute(value, (info.context or {})["base"])
 
 
 def _method(value: str) -> str:
