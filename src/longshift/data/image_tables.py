@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # takes long to import; most datasets are folders
     import pyarrow as pa
 
 HUB = "hf://"
-STATE = "state.json"  # lists the Arrow files that `save_to_disk` wrote
+INFO, STATE = "dataset_info.json", "state.json"  # of `save_to_disk`; the second lists the Arrow files
 CONVERTED = "refs/convert/parquet"  # where the hub keeps datasets of other formats as Parquet
 PARTIAL = "partial-"  # a part that the hub converted only the beginning of
 MOST_ROWS = 256  # that are written at a time
@@ -66,8 +66,8 @@ def table_files(root: Path) -> list[str]:
     """
     files: list[Path] = []
     for state in sorted([*root.glob(STATE), *root.glob(f"*/{STATE}")]):  # of a Dataset, of the parts of a DatasetDict
-        for entry in read_json(state).get("_data_files", ()):
-            files.append(state.parent / Path(entry["filename"]).name)
+        if state.with_name(INFO).is_file():
+            files += [state.with_name(Path(entry["filename"]).name) for entry in read_json(state)["_data_files"]]
     if not files and any(holds_images(file, {}) for file in (*root.glob("*.parquet"), *root.glob("*/*.parquet"))):
         files = sorted(root.rglob("*.parquet"))
     return [file.relative_to(root).as_posix() for file in files]
