@@ -52,10 +52,11 @@ ClassMixOption = Annotated[
 ]
 AveragedFlag = Annotated[bool, typer.Option("--averaged", help="Use the averaged weights (see train --average).")]
 WorkersOption = Annotated[
-    int | None, typer.Option("--workers", help="Number of runs at a time; default: as many as the machine supports.")
+    int | None,
+    typer.Option("--workers", min=1, help="Number of runs at a time; default: as many as the machine supports."),
 ]
-ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads per run on the CPU.")]
-JobsPerGpuOption = Annotated[int, typer.Option("--jobs-per-gpu", help="Runs that share a GPU.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=1, help="Threads per run on the CPU.")]
+JobsPerGpuOption = Annotated[int, typer.Option("--jobs-per-gpu", min=1, help="Runs that share a GPU.")]
 
 console = Console()
 errors = Console(stderr=True)

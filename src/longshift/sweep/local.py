@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
 from longshift.data import cores
-from longshift.errors import LongshiftError, UsageError
+from longshift.errors import LongshiftError
 from longshift.sweep.jobs import Job
 from longshift.sweep.launch import JobQueue
 from longshift.sweep.state import Outcome
@@ -53,9 +53,6 @@ def make_slots(device: str = "auto", jobs_per_gpu: int = 1, workers: int | None 
 
     from longshift.training import resolve_device
 
-    for name, value in (("--jobs-per-gpu", jobs_per_gpu), ("--workers", workers), ("--threads", threads)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name}: expected at least 1, got {value}")
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         count = workers or max(1, cores() // threads)
         return [Slot("cpu", threads)] * count

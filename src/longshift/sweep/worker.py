@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import gc
 import shutil
@@ -119,13 +118,9 @@ def _train(
             load_resume(resume, torch.device("cpu"))
         except LongshiftError:  # damaged by a power cut: the job starts again instead of failing
             resume.unlink(missing_ok=True)
-    tracker = open_tracker(track, folder, config, store.path) if track else contextlib.nullcontext()
     try:
-        with tracker as tracking:
-            on_row = tracking.row if tracking else lambda row: None
-            result = Trainer(config, tasks.get(config), folder, runtime, stop, on_row).run()
-            if tracking:
-                tracking.finish(result)
+        with open_tracker(track, folder, config, store.path) as tracker:
+            tracker.finish(Trainer(config, tasks.get(config), folder, runtime, stop, tracker.row).run())
     finally:
         gc.collect()  # a trainer refers to itself; its memory must be free before the next job
         if device.type == "cuda":

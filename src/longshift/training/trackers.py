@@ -45,12 +45,17 @@ def tracker_kind(name: str) -> TrackerKind:
 
 
 @contextlib.contextmanager
-def open_tracker(kind: TrackerKind, folder: Path, config: RunConfig, root: Path | None = None) -> Iterator[Tracker]:
-    """A tracker for the run in `folder`.
+def open_tracker(
+    kind: TrackerKind | None, folder: Path, config: RunConfig, root: Path | None = None
+) -> Iterator[Tracker]:
+    """A tracker for the run in `folder`; None keeps nothing.
 
     TensorBoard writes into the run's folder; MLflow into ROOT/mlflow.db (by default next to the run's folder), which
     all runs there share. A resumed run continues in the tracker as well.
     """
+    if kind is None:
+        yield Tracker(lambda values, step: None)
+        return
     style = config.style_config()
     tables = {"hparams": config.method_config().to_dict(), "style": style.to_dict() if style else {}}
     params = {name: value for name, value in config.model_dump(exclude=set(tables)).items() if value is not None}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,12 +94,10 @@ def train(
             use_threads(training_threads(config, runtime)),
             graceful_stop(lambda: say("stopping after this step; press Ctrl-C again to stop at once")) as stop,
             bar(f"{config.method} on {config.target}", config.steps) as tick,
-            open_tracker(kind, folder, config) if kind else nullcontext() as tracker,
+            open_tracker(kind, folder, config) as tracker,
         ):
-            trainer = Trainer(config, task, folder, runtime, stop, tracker.row if tracker else (lambda row: None))
-            result = trainer.run(tick)
-            if tracker:
-                tracker.finish(result)
+            result = Trainer(config, task, folder, runtime, stop, tracker.row).run(tick)
+            tracker.finish(result)
     return TrainedRun(folder, config, result)
 
 
