@@ -36,6 +36,7 @@ from longshift.training import Runtime, TaskCache, TrackerKind
 MOST_LOSSES = 10  # of workers of one job; more than on one machine, because nodes come and go
 MOST_IN_A_ROW = 6  # lost workers of several jobs; more than a few nodes lose at once
 POLL_SECONDS = 0.2
+FIRST_WITH_TOKENS = (2, 52)  # the first version with token authentication
 CLUSTER_GONE = "the Ray cluster does not run jobs any more; start it again"
 
 
@@ -73,6 +74,8 @@ def _connected(address: str | None) -> Iterator[Any]:
         ray = importlib.import_module("ray")
     except ImportError as error:
         raise UsageError("the ray launcher needs Ray, which is not installed; pip install -e '.[ray]'") from error
+    if tuple(map(int, ray.__version__.split(".")[:2])) < FIRST_WITH_TOKENS:
+        raise UsageError(f"the ray launcher needs Ray 2.52 or later, got {ray.__version__}; pip install -e '.[ray]'")
     if ray.is_initialized():
         yield ray
         return
