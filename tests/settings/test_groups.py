@@ -115,6 +115,20 @@ def test_another_share_and_settings_that_have_none() -> None:
         make_split(data, setting_for(data, "Balanced", "d0", validation=0.5))
 
 
+@pytest.mark.parametrize("name", sorted(GENERATORS))
+def test_a_group_that_is_larger_than_a_part_makes_it_larger(name: str) -> None:
+    """Three patients with 10 images of each class: 5 validation images would divide one."""
+    rows = [
+        Row(d, k, f"{d}/{k}/{patient}/{i}", group=f"{d}{k}{patient}")
+        for d in ("s", "r", "t") for k in ("a", "b") for patient in range(3) for i in range(10)
+    ]  # fmt: skip
+    data = Manifest.from_rows("made", None, rows)
+    setting = setting_for(data, name, "t", validation=5)
+    split = make_split(data, setting, shrink=True, groups=samples_kept_together(data))
+    assert split.held.tolist() == [[10, 10]] * 2
+    assert split.counts.tolist() == [[max(n // 10 * 10, 10) for n in row.values()] for row in setting.counts.values()]
+
+
 def test_copies_join_groups(tmp_path: Path) -> None:
     """A copy of an image of a patient is one of that patient's images, also where the column does not say so."""
     root = make_tree(tmp_path / "data", ("a", "b", "t"), ("cat", "dog"), each=6)

@@ -10,7 +10,6 @@ Where groups are given (samples of one patient, copies of one image), all sample
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -215,11 +214,14 @@ def _assemble(manifest: Manifest, recipe: SplitRecipe, groups: IntArray | None) 
     )
 
 
+_Group = tuple[list[int], dict[int, int]]  # indices of the samples of a group, and how many are in each cell
+
+
 @dataclass(frozen=True, eq=False)
 class _Units:
     """What a split deals out: groups of samples of the sources, in the order of their hashes."""
 
-    free: list[list[int]]  # indices of the samples of each group
+    free: list[_Group]
     reserved: IntArray  # samples that only the test may have
     cells: IntArray  # (N,) source * classes + class; negative outside the sources
     shape: tuple[int, int]
@@ -234,11 +236,14 @@ class _Units:
         if recipe.target != NO_TARGET:
             outside |= manifest.domains == manifest.domain_names.index(recipe.target)
         outside = np.isin(groups, groups[outside])  # with a sample of a group, the whole group
-        free: dict[int, list[int]] = {}
-        indices = np.flatnonzero((rows >= 0) & ~outside)
-        for i in indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)].tolist():
-            free.setdefault(int(groups[i]), []).append(i)
         cells = np.where(rows < 0, -1, rows * shape[1] + manifest.labels)
+        indices = np.flatnonzero((rows >= 0) & ~outside)
+        order = indices[shuffled([manifest.paths[i] for i in indices], recipe.split_seed)]
+        free: dict[int, _Group] = {}
+        for i, group, cell in zip(order.tolist(), groups[order].tolist(), cells[order].tolist(), strict=True):
+            unit, sizes = free.setdefault(group, ([], {}))
+            unit.append(i)
+            sizes[cell] = sizes.get(cell, 0) + 1
         return cls(list(free.values()), np.flatnonzero((rows >= 0) & outside), cells, shape)
 
     def table(self, indices: IntArray) -> IntArray:
@@ -247,40 +252,51 @@ class _Units:
 
     def held(self, share: float) -> IntArray:
         """Validation samples of each source and class, where they are a share of its groups."""
-        touched = np.concatenate([np.zeros(0, dtype=np.int64), *(np.unique(self.cells[unit]) for unit in self.free)])
-        groups = np.bincount(touched, minlength=self.shape[0] * self.shape[1])
-        room = held_for_validation(groups, share, third=False)
-        return self.table(self.fill(room, np.zeros_like(room), count_groups=True)["validation"])
+        once = [(unit, dict.fromkeys(sizes, 1)) for unit, sizes in self.free]
+        taken, _ = _take(once, held_for_validation(self._groups(), share, third=False))
+        return self.table(np.array(taken, dtype=np.int64))
 
-    def fill(self, held: IntArray, counts: IntArray, count_groups: bool = False) -> dict[str, IntArray]:
+    def fill(self, held: IntArray, counts: IntArray) -> dict[str, IntArray]:
         """Each group goes to validation if it fits there, else to training, else to the test.
 
-        It fits if no cell (source and class) gets more samples than asked for; the first group of a cell in training
-        may be larger. With `count_groups`, a group counts once in each of its cells, however many samples it has.
+        A cell (source and class) with a single group only trains.
         """
-        places = [
-            (part, [0] * room.size, room.ravel().tolist()) for part, room in (("validation", held), ("train", counts))
-        ]
-        found: dict[str, list[int]] = {"train": [], "validation": [], "test": self.reserved.tolist()}
-        cells = self.cells.tolist()
-        for unit in self.free:
-            if count_groups or len(unit) == 1:  # nearly all groups of most data are single samples
-                sizes = dict.fromkeys((cells[i] for i in unit), 1)
-            else:
-                sizes = Counter(cells[i] for i in unit)
-            for part, has, room in places:
-                if all(has[c] + n <= room[c] or (not has[c] and room[c] and part == "train") for c, n in sizes.items()):
-                    found[part].extend(unit)
-                    for c, n in sizes.items():
-                        has[c] += n
-                    break
-            else:
-                found["test"].extend(unit)
+        validation, left = _take(self.free, np.where(self._groups() > 1, held, 0))
+        train, left = _take(left, counts)
+        test = [*self.reserved.tolist(), *(i for unit, _ in left for i in unit)]
+        found = {"train": train, "validation": validation, "test": test}
         return {part: self._ordered(np.array(indices, dtype=np.int64)) for part, indices in found.items()}
+
+    def _groups(self) -> IntArray:
+        """How many groups each source and class has."""
+        touched = [cell for _, sizes in self.free for cell in sizes]
+        return np.bincount(touched, minlength=self.shape[0] * self.shape[1]).reshape(self.shape)
 
     def _ordered(self, indices: IntArray) -> IntArray:
         """By source, class and index."""
         return indices[np.lexsort((indices, self.cells[indices]))]
+
+
+def _take(groups: list[_Group], room: IntArray) -> tuple[list[int], list[_Group]]:
+    """The samples of the groups that fit, in their order, and the other groups.
+
+    A group fits if no cell gets more samples than its room, which is at least the size of its smallest group.
+    """
+    smallest: dict[int, int] = {}
+    for _, sizes in groups:
+        for cell, n in sizes.items():
+            smallest[cell] = min(n, smallest.get(cell, n))
+    free = [max(n, smallest.get(cell, 0)) if n else 0 for cell, n in enumerate(room.ravel().tolist())]
+    taken: list[int] = []
+    left: list[_Group] = []
+    for unit, sizes in groups:
+        if all(n <= free[cell] for cell, n in sizes.items()):
+            taken.extend(unit)
+            for cell, n in sizes.items():
+                free[cell] -= n
+        else:
+            left.append((unit, sizes))
+    return taken, left
 
 
 def _target_row(manifest: Manifest, target: str) -> IntArray:
