@@ -96,7 +96,7 @@ def test_a_dataset(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch)
         call("train", "--data", given, "--target", "north", "--setting", "Natural", "--steps", "1", "--method", "erm")
         call("train", "--data", given, "--target", "north", "--setting", data / "evil.py", "--method", "evil.py:Method")
         call("embed", given, "--weights", "evil.py", "--out", tmp_path / "v.npz")
-        call("fit", given, "--steps", "1", "--method", "erm", "--backbone", "evil.py", "--out", tmp_path / "f")
+        call("fit", given, "--steps", "1", "--method", "erm", "--network", "evil.py", "--out", tmp_path / "f")
     assert not trace.exists()
 
 

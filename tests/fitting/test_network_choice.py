@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from longshift.data import load_dataset
 from longshift.errors import LongshiftError, UsageError
-from longshift.fitting.network_choice import choose_network
+from longshift.fitting.network_choice import LEVELS, NETWORKS, choose_network
 from tests.fitting.colored_sites import COUNTS, sites
 from tests.training.frozen import small_weights
 
@@ -18,20 +19,49 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sites(tmp_path_factory.mktemp("data") / "colors", COUNTS)
 
 
-def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def available(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr("longshift.nn.sources.unreachable", lambda url: "no internet")
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda repo, file: repo if repo in names else None)
+
+
+def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     manifest = load_dataset(data)
     values, unreached = choose_network(manifest, gpu=False)
     assert values == {"backbone": "small_conv", "image_size": 20, "trainable": "all"}
     assert not unreached
-    values, _ = choose_network(manifest, gpu=True, backbone="resnet18", pretrained=True)
+    values, _ = choose_network(manifest, gpu=True, network="resnet18", pretrained=True)
     assert values == {"backbone": "resnet18", "pretrained": True, "image_size": 224, "trainable": "all"}
-    values, unreached = choose_network(manifest, gpu=True, backbone="resnet18")
-    assert (values["pretrained"], unreached) == (False, True)
-    monkeypatch.setattr("longshift.fitting.network_choice.weights_available", lambda name: name == "resnet18")
-    assert choose_network(manifest, gpu=True, backbone="resnet18")[0]["pretrained"] is True
-    assert choose_network(manifest, gpu=True, backbone="resnet18", pretrained=False)[0]["pretrained"] is False
+    assert choose_network(manifest, gpu=True, network="resnet18", pretrained=False)[0]["pretrained"] is False
+    available(monkeypatch)
+    with pytest.raises(LongshiftError, match=r"timm/resnet18\..*/model\.safetensors.* --weights resnet18\.safetensors"):
+        choose_network(manifest, gpu=True, network="resnet18")
     with pytest.raises(LongshiftError, match="absent"):
         choose_network(manifest, gpu=False, weights="absent.safetensors")
+    photos = sites(tmp_path / "photos", COUNTS)
+    for file in photos.rglob("*.png"):
+        Image.open(file).resize((80, 80)).save(file)
+    values, unreached = choose_network(load_dataset(photos), gpu=False)
+    assert values["backbone"] == "small_conv"
+    assert "timm/vit_small_patch14_dinov2.lvd142m" in unreached
+    available(monkeypatch, "timm/vit_small_patch14_dinov2.lvd142m", "timm/resnet18.a1_in1k")
+    balanced = {"backbone": "vit_small_patch14_dinov2", "pretrained": True, "image_size": 224, "trainable": "head"}
+    assert choose_network(load_dataset(photos), gpu=False) == (balanced, "")
+    assert choose_network(manifest, gpu=False, network="balanced") == (balanced, "")
+    values, _ = choose_network(manifest, gpu=False, network="balanced, resnet18")
+    assert values["backbone"] == "vit_small_patch14_dinov2,resnet18"
+    with pytest.raises(LongshiftError, match="mobilenetv3_large_100"):
+        choose_network(manifest, gpu=False, network="balanced,fast")
+
+
+def test_every_network_of_the_table_has_published_weights() -> None:
+    import timm
+
+    for network in NETWORKS:
+        config = timm.get_pretrained_cfg(network.name)
+        assert config is not None
+        assert config.license == "apache-2.0"
+        assert config.hf_hub_id
+    assert set(LEVELS) == {"fast", "balanced", "best"}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +101,6 @@ def test_weights_name_their_network(data: Path, tmp_path: Path) -> None:
 
 def test_a_network_made_for_one_size_gets_it(data: Path) -> None:
     manifest = load_dataset(data)
-    assert choose_network(manifest, gpu=False, backbone="vit_tiny_patch16_224")[0]["image_size"] == 224
-    assert choose_network(manifest, gpu=False, backbone="resnet18")[0]["image_size"] == 128
-    assert choose_network(manifest, gpu=False, backbone="small_conv")[0]["image_size"] == 20
+    for name, size in (("vit_tiny_patch16_224", 224), ("vit_small_patch14_dinov2", 224), ("resnet18", 128)):
+        assert choose_network(manifest, gpu=False, network=name, pretrained=False)[0]["image_size"] == size
+    assert choose_network(manifest, gpu=False, network="small_conv")[0]["image_size"] == 20

@@ -85,7 +85,7 @@ def test_options_of_images_are_errors_on_vectors(vectors: Path, option: dict[str
 @pytest.mark.parametrize(
     ("network", "styles"),
     [
-        ({"backbone": "resnet18", "image_size": 128}, ("none", "both")),
+        ({"network": "resnet18", "pretrained": False, "image_size": 128}, ("none", "both")),
         ({"image_size": 96}, ("none", "both")),
         ({}, None),  # images of 48 pixels go through the small network, for which style mixing is off
     ],

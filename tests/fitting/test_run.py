@@ -26,7 +26,7 @@ from tests.training.frozen import small_weights
 from tests.training.runs import CPU
 
 LARGE: dict[str, Any] = {
-    "steps": 4, "hparams": {"batch_size": 4}, "image_size": 72, "backbone": "small_conv", "runtime": CPU,
+    "steps": 4, "hparams": {"batch_size": 4}, "image_size": 72, "network": "small_conv", "runtime": CPU,
 }  # fmt: skip
 
 
@@ -158,9 +158,9 @@ def test_a_later_command_keeps_what_an_earlier_one_added(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "name"),
     [
-        ({"backbone": "resnet99"}, "resnet99"),
-        ({"backbone": "mlp"}, "vectors"),
-        ({"backbone": "vit_tiny_patch16_224", "image_size": 100}, "100x100"),
+        ({"network": "resnet99"}, "resnet99"),
+        ({"network": "mlp"}, "vectors"),
+        ({"network": "vit_tiny_patch16_224", "pretrained": False, "image_size": 8}, "8x8"),
         ({"target": "nroth"}, "north"),
         ({"target": " "}, "--target"),
         ({"method": "ndlc"}, "ndcl"),

@@ -33,6 +33,39 @@ def test_mean_and_std_come_from_the_backbone() -> None:
     assert make_backbone("mobilenetv3_small_050").std == pytest.approx((0.229, 0.224, 0.225))
 
 
+def test_a_network_made_for_one_size_takes_another(tmp_path: Path) -> None:
+    name, file = "vit_tiny_patch16_224", tmp_path / "vit.safetensors"
+    torch.manual_seed(0)
+    save_file(timm.create_model(name, num_classes=5).state_dict(), file)
+    found = make_backbone(name, weights=file, size=256).module.eval()
+    options: dict[str, Any] = {"pretrained_cfg_overlay": {"file": str(file), "num_classes": 5}}
+    expected = timm.create_model(name, pretrained=True, num_classes=0, img_size=256, **options).eval()
+    x = torch.rand(1, 3, 256, 256)
+    with torch.no_grad():
+        torch.testing.assert_close(found(x), expected(x))
+
+
+def test_joined_networks_give_the_features_of_each_with_its_own_normalization() -> None:
+    torch.manual_seed(0)
+    names = ("mobilenetv3_small_050", "small_conv")
+    joined = make_backbone(",".join(names))
+    torch.manual_seed(0)
+    parts = [make_backbone(name) for name in names]
+    assert parts[0].mean != parts[1].mean
+    pixels = torch.rand(2, 3, 64, 64)
+
+    def features(backbone: Any) -> Tensor:
+        mean, std = (torch.tensor(values)[None, :, None, None] for values in (backbone.mean, backbone.std))
+        with torch.no_grad():
+            found: Tensor = backbone.module.eval()((pixels - mean) / std)
+        return found
+
+    torch.testing.assert_close(features(joined), torch.cat([features(part) for part in parts], 1), rtol=1e-4, atol=1e-5)
+    assert joined.feature_dim == sum(part.feature_dim for part in parts)
+    with pytest.raises(UsageError, match="mobilenetv9"):
+        check_backbone("small_conv,mobilenetv9")
+
+
 def test_torchvisions_network_without_its_classifier() -> None:
     from torchvision.models import resnet18
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import timm
 import torch
 from PIL import Image
 
@@ -14,7 +15,6 @@ from longshift.data.digits import digit_images
 from longshift.errors import UsageError
 from longshift.inference import evaluate, evaluate_site, export, load_model, predict
 from longshift.inference.embedding import embed, write_table
-from longshift.io import read_json
 from longshift.rng import HostDraws
 from longshift.training import features
 from longshift.training.build_parts import build_source
@@ -99,6 +99,24 @@ def test_images_of_the_training_are_not_computed_again(
     assert sum(result.found.n for result in evaluate_site(model, tmp_path)) == len(files)
 
 
+@pytest.mark.slow
+def test_a_head_on_the_features_of_several_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = timm.create_model
+    monkeypatch.setattr("timm.create_model", lambda name, pretrained=False, **options: create(name, **options))
+    monkeypatch.setattr("longshift.nn.backbones.require_pretrained", lambda name: None)
+    names = "mobilenetv3_small_050,vit_tiny_patch16_224"
+    changes = {"backbone": names, "weights": None, "pretrained": True, "steps": 4, "eval_every": 2}
+    folder = train(head_config(tmp_path, **changes), out=tmp_path / "run", runtime=CPU).folder
+    model = load_model(folder, device="cpu")
+    assert model.network is not None
+    assert model.network.feature_dim == 1024 + 192
+    assert evaluate(folder, ["target"], runtime=CPU)["agrees"]
+    Image.fromarray(digit_images()[0]).save(tmp_path / "0.png")
+    row = predict(model, [tmp_path / "0.png"], top_k=1).rows[0]
+    plain = model.probabilities(torch.from_numpy(digit_images()[:1]))
+    assert row.probability == pytest.approx(float(plain.max()), abs=1e-4)
+
+
 def test_predictions_are_those_of_training(run: Path, weights: Path, tmp_path: Path) -> None:
     config = head_config(weights, steps=6, eval_every=3)
     runtime = type(CPU)(device="cpu", save_predictions=True)
@@ -123,8 +141,8 @@ def test_measuring_again_computes_no_copies(weights: Path, tmp_path: Path) -> No
     done = train(head_config(weights, views=2, augment="on"), out=tmp_path / "run", runtime=CPU)
     fresh = type(CPU)(device="cpu", cache=tmp_path / "empty")
     assert evaluate(done.folder, ["target"], runtime=fresh)["agrees"]
-    (index,) = (tmp_path / "empty" / "features").glob("*/index.json")
-    assert read_json(index)["copies"] is None
+    (keys,) = (tmp_path / "empty" / "features").glob("*/keys.bin")
+    assert keys.stat().st_size == 32 * 1797
 
 
 @pytest.mark.slow

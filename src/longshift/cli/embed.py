@@ -63,7 +63,7 @@ def embed(
     runtime = parse_runtime(execution)
     name = backbone or (require_network_of(weights) if weights else PROTOCOL_WEIGHTS)
     check_backbone(name, pretrained)
-    network = FrozenNetwork(name, make_backbone(name, pretrained=pretrained, weights=weights))
+    network = FrozenNetwork(name, make_backbone(name, pretrained=pretrained, weights=weights, size=image_size))
     manifest = _images_below(Path(data)) if unlabeled else load_dataset(data)
     if manifest.vectors:
         raise UsageError(f"Expected images, got vectors in {data}. Train on them: longshift train --data {data} ...")

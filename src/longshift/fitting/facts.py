@@ -352,7 +352,7 @@ class Training:
     usual_steps: int  # without --minutes
     minutes: float | None
     tried_styles: int  # runs with a style that is not chosen
-    unreached: bool  # pretrained weights were wanted and cannot be downloaded
+    unreached: str  # where the weights are that were wanted and cannot be downloaded
     why_trainable: str  # "requested", "gpu" or "no gpu"
     final_steps: int = 0  # that the final model has; fewer than planned where time ran out
     unvalidated: Sequence[tuple[str, str]] = ()  # site and class of single samples or groups, which only train

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,50 +10,93 @@ import torch
 
 from longshift.data import Manifest, fitting_size, ordered_vectors, typical_side
 from longshift.errors import UsageError
-from longshift.nn import SMALL_CONV, VECTOR_HEADS, make_backbone, require_network_of, weights_available
+from longshift.nn import (
+    SMALL_CONV,
+    VECTOR_HEADS,
+    make_backbone,
+    require_network_of,
+    require_pretrained,
+    weights_available,
+    weights_url,
+)
 from longshift.training import SMALL_IMAGE, RunConfig
+
+LARGEST = 256  # pixels that a network gets by default, although it may be made for more
+
+
+@dataclass(frozen=True)
+class StartingNetwork:
+    """A network of timm to start from. Its license and normalization are in timm's own configuration."""
+
+    name: str
+    level: str  # of --network; "" for a network that is chosen by its name
+    accuracy: float  # percent on ImageNet-1k, as published
+    measured: str  # how
+    source: str
+
+
+DINOV2, PROBE = "Oquab et al. 2024, arXiv:2304.07193", "linear probe"
+NETWORKS = (
+    StartingNetwork("mobilenetv3_large_100", "fast", 75.8, "top-1", "timm, results-imagenet.csv"),
+    StartingNetwork("vit_small_patch14_dinov2", "balanced", 81.1, PROBE, DINOV2),
+    StartingNetwork(
+        "vit_base_patch16_siglip_224.v2_webli", "", 78.2, "zero-shot", "Tschannen et al. 2025, arXiv:2502.14786"
+    ),
+    StartingNetwork("vit_base_patch14_dinov2", "", 84.5, PROBE, DINOV2),
+    StartingNetwork("vit_large_patch14_dinov2", "best", 86.3, PROBE, DINOV2),
+)
+LEVELS = {network.level: network.name for network in NETWORKS if network.level}
+DEFAULT = LEVELS["balanced"]
 
 
 def choose_network(
     manifest: Manifest,
     gpu: bool,
-    backbone: str = "auto",
+    network: str = "auto",
     weights: str | None = None,
     pretrained: bool | None = None,
     image_size: int = 0,
     trainable: str | None = None,
-) -> tuple[dict[str, Any], bool]:
+) -> tuple[dict[str, Any], str]:
     """Choose backbone, starting weights, image size and what is trained, where the user did not.
 
     Only a head is trained if there are starting weights and no GPU.
 
     Returns:
-        Values for `RunConfig`, and whether pretrained weights were wanted and cannot be downloaded here.
+        Values for `RunConfig`, and where the weights are that were wanted and cannot be downloaded here ("": none).
     """
+    backbone = named_network(network)
     if manifest.vectors:
         # Options of images are passed on: they are errors here.
         given = {"weights": weights, "pretrained": bool(pretrained), "image_size": image_size}
         asked = {"trainable": trainable} if trainable else {}
-        return {"backbone": backbone, **given, **asked}, False
-    name = "resnet50" if gpu else "resnet18"
-    small = backbone == "auto" and weights is None and typical_side(manifest) <= SMALL_IMAGE
+        return {"backbone": backbone, **given, **asked}, ""
+    unreached = ""
     if weights is not None:
         name = backbone if backbone != "auto" else require_network_of(Path(weights))
         start: dict[str, Any] = {"backbone": name, "weights": weights}
     elif backbone != "auto":
-        reachable = pretrained is None and backbone not in (SMALL_CONV, *VECTOR_HEADS) and weights_available(backbone)
-        name, start = backbone, {"backbone": backbone, "pretrained": bool(pretrained) or reachable}
-    elif not small and pretrained is not False and (pretrained or weights_available(name)):
-        start = {"backbone": name, "pretrained": True}
+        if pretrained is None and backbone not in (SMALL_CONV, *VECTOR_HEADS):
+            require_pretrained(backbone)  # few want to train a published network from random weights
+            pretrained = True
+        name, start = backbone, {"backbone": backbone, "pretrained": bool(pretrained)}
+    elif pretrained is not False and (pretrained or typical_side(manifest) > SMALL_IMAGE):
+        name, start = DEFAULT, {"backbone": DEFAULT, "pretrained": True}
+        if not pretrained and not weights_available(DEFAULT):
+            name, start, unreached = SMALL_CONV, {"backbone": SMALL_CONV}, weights_url(DEFAULT)
     else:
         name, start = SMALL_CONV, {"backbone": SMALL_CONV}
     starting = bool(weights or start.get("pretrained"))
     head = trainable == "head" or (trainable is None and starting and not gpu)
-    size = image_size or only_size(name) or (224 if gpu or head else 128)
+    size = image_size or usual_size(name) or (224 if gpu or head else 128)
     if name == SMALL_CONV:
         size = image_size or fitting_size(manifest, SMALL_IMAGE if backbone == "auto" and not weights else size)
-    unreached = pretrained is None and not (starting or small or backbone == SMALL_CONV)
     return {**start, "image_size": size, "trainable": "head" if head else "all"}, unreached
+
+
+def named_network(network: str) -> str:
+    """The backbone of a value of --network."""
+    return ",".join(LEVELS.get(part.strip(), part.strip()) for part in network.split(","))
 
 
 def try_network(config: RunConfig, manifest: Manifest) -> None:
@@ -63,26 +107,29 @@ def try_network(config: RunConfig, manifest: Manifest) -> None:
     """
     name = config.backbone_name
     length = ordered_vectors(manifest)[0].shape[1] if manifest.vectors else 0
+    start = Path(config.weights) if config.weights else None
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        start = Path(config.weights) if config.weights else None
-        backbone = make_backbone(name, pretrained=config.pretrained, weights=start, input_dim=length)
-        if manifest.vectors:
-            return
         try:
-            backbone.module.eval()(torch.zeros(1, 3, config.size, config.size))
+            backbone = make_backbone(
+                name, pretrained=config.pretrained, weights=start, input_dim=length, size=config.size
+            )
+            if not manifest.vectors:
+                backbone.module.eval()(torch.zeros(1, 3, config.size, config.size))
         except (AssertionError, RuntimeError, ValueError) as error:
-            hint = f"--image-size {only_size(name)}" if only_size(name) else "a larger --image-size or another network"
+            usual = usual_size(name)
+            hint = f"--image-size {usual}" if usual else "a larger --image-size or another network"
             raise UsageError(
                 f"Expected an image size that {name} supports, got {config.size}x{config.size} pixels "
                 f"({str(error).splitlines()[0]}). Try {hint}"
             ) from error
 
 
-def only_size(name: str) -> int:
-    """The only image size that a network supports (most vision transformers have one); 0 if it has no fixed size."""
+def usual_size(name: str) -> int:
+    """The image size that a network is made for, at most 224 if that is large; 0 if it takes any size."""
     import timm
 
-    if name in (SMALL_CONV, *VECTOR_HEADS) or "/" in name:
-        return 0
-    config = timm.get_pretrained_cfg(name)
-    return int(config.input_size[-1]) if config is not None and config.fixed_input_size else 0
+    for part in name.split(","):
+        config = None if part in (SMALL_CONV, *VECTOR_HEADS) or "/" in part else timm.get_pretrained_cfg(part)
+        if config is not None and config.fixed_input_size:
+            return int(config.input_size[-1]) if config.input_size[-1] <= LARGEST else 224
+    return 0

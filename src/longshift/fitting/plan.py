@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from longshift.errors import LongshiftError
-from longshift.fitting.network_choice import choose_network, try_network
+from longshift.fitting.network_choice import choose_network, named_network, try_network
 from longshift.fitting.request import FitRequest, held_out_sites
 from longshift.inference import FINAL_FOLDER
 from longshift.io import read_json, write_json
@@ -65,7 +65,7 @@ class FitPlan:
     version: str  # of the data, by the content of their files
     usual_steps: int  # without --minutes
     styles: tuple[str, ...] = ()  # tried at each held-out site
-    unreached: bool = False  # pretrained weights were wanted and cannot be downloaded
+    unreached: str = ""  # where the weights are that were wanted and cannot be downloaded
     why_trainable: Literal["requested", "gpu", "no gpu"] = "requested"
     compared: bool = False  # the methods of --compare are trained: later calls keep the comparison
     what_if_labeled: bool = False  # the value of labels was simulated: later calls keep it
@@ -115,9 +115,10 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
     own = {"method": auto if request.method == "auto" else request.method, "target": NO_TARGET}
     sites = held_out_sites(manifest, request.target)
     # What is trained is not known yet: a head may get the weights that are downloaded for it.
-    network = {key: getattr(request, key) for key in ("backbone", "weights", "pretrained", "image_size")}
-    dataset.resolve({**base, **own, **{k: v for k, v in network.items() if v is not None}}, "the fit")
-    chosen, unreached = choose_network(manifest, gpu, **network, trainable=request.trainable)
+    network = {key: getattr(request, key) for key in ("weights", "pretrained", "image_size")}
+    named = {"backbone": named_network(request.network), **{k: v for k, v in network.items() if v is not None}}
+    dataset.resolve({**base, **own, **named}, "the fit")
+    chosen, unreached = choose_network(manifest, gpu, request.network, **network, trainable=request.trainable)
     base |= {**chosen, "head": request.head, "views": request.views}
     if request.method == "auto" and chosen.get("trainable") == "head":
         own["method"] = on_features

@@ -57,8 +57,9 @@ class FitRequest(BaseModel):
     """Set a hyper-parameter of the method; repeatable."""
     style: StyleConfig | None = Field(default=None, json_schema_extra=_STYLE)
     """Style mixing of training images; by default it is tried where the method mixes styles."""
-    backbone: str = Field(default="auto", json_schema_extra=_MODEL)
-    """Any timm model, torchvision/NAME, small_conv or mlp; auto: chosen for data and machine."""
+    network: str = Field(default="auto", json_schema_extra=_MODEL)
+    """fast, balanced, best, a timm model, torchvision/NAME, small_conv or mlp; with commas, the features of all; auto:
+    balanced, or small_conv for small images."""
     pretrained: bool | None = Field(default=None, json_schema_extra=_MODEL)
     """Start from the published weights of the backbone; by default if they can be downloaded."""
     weights: str | None = Field(default=None, json_schema_extra=_MODEL)

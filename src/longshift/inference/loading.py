@@ -219,7 +219,9 @@ def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> tuple[nn
     # A weight takes two bytes or more: a description that names a larger network than the file has weights is refused.
     most = below.stat().st_size // 2 if below.exists() else 0
     try:
-        backbone = make_backbone(info.backbone, input_dim=info.input_dim, pad_type=info.pad_type, most=most)
+        backbone = make_backbone(
+            info.backbone, input_dim=info.input_dim, pad_type=info.pad_type, most=most, size=info.size
+        )
     except LongshiftError as error:
         raise LongshiftError(f"{folder.description} or {below.name} is damaged: {error}") from error
     trained = make_backbone(info.head, input_dim=backbone.feature_dim) if info.head else backbone
@@ -247,7 +249,9 @@ def _predictor(info: ModelFile, folder: RunFolder, weights: Weights) -> tuple[nn
 
 def frozen_network(info: ModelFile, folder: RunFolder) -> FrozenNetwork | None:
     """The network below the head of a saved model; None where no part is frozen."""
-    return _frozen(info, folder, make_backbone(info.backbone, pad_type=info.pad_type)) if info.head else None
+    if not info.head:
+        return None
+    return _frozen(info, folder, make_backbone(info.backbone, pad_type=info.pad_type, size=info.size))
 
 
 def _frozen(info: ModelFile, folder: RunFolder, backbone: Backbone) -> FrozenNetwork:

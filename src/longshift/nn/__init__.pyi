@@ -31,5 +31,7 @@ from .sources import (
     Backbone as Backbone,
     backbone_version as backbone_version,
     register_backbones as register_backbones,
+    require_pretrained as require_pretrained,
     weights_available as weights_available,
+    weights_url as weights_url,
 )

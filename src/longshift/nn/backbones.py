@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.nn.layers import HIDDEN, VectorLinear, VectorMLP, small_conv
@@ -33,17 +34,20 @@ def make_backbone(
     input_dim: int = 0,
     pad_type: str = "",
     most: int = 0,
+    size: int = 0,
 ) -> Backbone:
     """Build a featurizer.
 
     Args:
         name: A name of timm, "SOURCE/NAME" for a registered source such as "torchvision/resnet50", "resnet50_v1" (as
-            first published), "small_conv", or "mlp" or "linear" for vectors.
+            first published), "small_conv", or "mlp" or "linear" for vectors. Several names with commas between them are
+            one backbone, whose features are those of all.
         pretrained: Whether to load the published weights, from the local cache or the internet.
         weights: A .safetensors file of the same model; its header may state a `pad_type`.
         input_dim: Length of the vectors; 0 for images.
         pad_type: Padding of the convolutions, if it is not timm's default.
         most: Refuse a network with more weights, before memory is taken for it; 0 for no limit.
+        size: Side of the images. The position embeddings of a network made for another size are resampled.
 
     Returns:
         The featurizer and the normalization of its inputs.
@@ -71,6 +75,10 @@ def make_backbone(
             count = 0
         if count > most:
             raise LongshiftError(f"backbone {name!r} has {count:,} weights, at most {most:,} can belong to it")
+    if "," in name:
+        if weights is not None:
+            raise UsageError(f"Expected one network for the weights in {weights}, got {name}. Name one.")
+        return _joined([make_backbone(part, pretrained=pretrained, size=size) for part in name.split(",")])
     if name == SMALL_CONV:
         if pretrained:
             raise UsageError("small_conv has no published weights; drop --pretrained, or name another backbone")
@@ -90,11 +98,42 @@ def make_backbone(
         backbone = _timm_backbone(name, pretrained, weights, pad_type)
     if weights is not None:
         load_weights(backbone.module, weights)
+    config = getattr(backbone.module, "pretrained_cfg", {})
+    if size and config.get("fixed_input_size") and size != config["input_size"][-1]:
+        backbone.module.set_input_size(img_size=(size, size))  # type: ignore[operator]
     return backbone
+
+
+class JoinedFeatures(nn.Module):
+    """Several networks; inputs are normalized for the first, and each of the others normalizes them anew."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, parts: Sequence[Backbone]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(part.module for part in parts)
+        mean, std = (torch.tensor([getattr(part, name) for part in parts]) for name in ("mean", "std"))
+        for name, value in (("scale", std[0] / std), ("shift", (mean[0] - mean) / std)):
+            self.register_buffer(name, value[:, :, None, None], persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Concatenated features (B, sum of the lengths)."""
+        inputs = [x * scale + shift for scale, shift in zip(self.scale, self.shift, strict=True)]
+        return torch.cat([part(given) for part, given in zip(self.parts, inputs, strict=True)], dim=1)
+
+
+def _joined(parts: Sequence[Backbone]) -> Backbone:
+    length = sum(part.feature_dim for part in parts)
+    return Backbone(JoinedFeatures(parts), length, parts[0].mean, parts[0].std)
 
 
 def check_backbone(name: str, pretrained: bool = False) -> None:
     """Raise if a backbone does not exist or its published weights are not available; builds nothing."""
+    if "," in name:
+        for part in name.split(","):
+            check_backbone(part, pretrained)
+        return
     if name in (SMALL_CONV, *VECTOR_HEADS):
         return
     if "/" in name:
@@ -202,8 +241,8 @@ def require_network_of(weights: Path) -> str:
     if name := network_of(weights):
         return name
     raise UsageError(
-        f"Expected the name of a network in the header or the name of {weights}, got none. Add --backbone, for "
-        f"example --backbone resnet50 (or {RESNET50_V1}, which has the same weights and other strides)"
+        f"Expected the name of a network in the header or the name of {weights}, got none. Add "
+        f"--backbone (fit: --network), for example --backbone resnet50 (or {RESNET50_V1}, which has the same weights and other strides)"
     )
 
 

@@ -186,11 +186,22 @@ def require_pretrained(name: str) -> None:
 
 def no_weights(name: str, why: object) -> LongshiftError:
     """The error for published weights that are not available, and what to do instead."""
-    file = name.rpartition("/")[2]
+    file, url = f"{name.rpartition('/')[2]}.safetensors", weights_url(name)
+    save = f"fetch {url} elsewhere, save it as {file}, and add" if url else "pass a file:"
     return LongshiftError(
-        f"cannot get the pretrained weights of {name}: {why}\n"
-        f"Without internet, pass a file: --weights {file}.safetensors"
+        f"cannot get the pretrained weights of {name}: {why}\nWithout internet, {save} --weights {file}"
     )
+
+
+def weights_url(name: str) -> str:
+    """Where the published weights of a timm model can be fetched as safetensors; "" for other networks."""
+    import timm
+    from huggingface_hub import constants
+
+    config = None if source_of(name) else timm.get_pretrained_cfg(name)
+    if config is None or not config.hf_hub_id:
+        return ""
+    return f"{constants.ENDPOINT}/{config.hf_hub_id}/resolve/main/{HUB_FILES[0]}"
 
 
 def weights_available(name: str) -> bool:
@@ -200,6 +211,8 @@ def weights_available(name: str) -> bool:
 
 def obstacle(name: str) -> str:
     """Why the published weights are not available; empty if they are."""
+    if "," in name:
+        return next(filter(None, map(obstacle, name.split(","))), "")
     found = source_of(name)
     if found is not None:
         source, rest = found

@@ -76,6 +76,7 @@ def _trained_part(config: RunConfig, task: Task, saved: ModelFile | None) -> Bac
         weights=Path(config.weights) if config.weights and not saved else None,
         input_dim=task.store.inputs.shape[1] if config.vectors else 0,
         pad_type=saved.pad_type if saved else "",
+        size=config.size,
     )
 
 

@@ -251,9 +251,8 @@ class FrozenNetwork:
     def of(cls, config: RunConfig) -> FrozenNetwork:
         """The network of a run, with its starting weights."""
         weights = Path(config.weights) if config.weights else None
-        return cls(
-            config.backbone_name, make_backbone(config.backbone_name, pretrained=config.pretrained, weights=weights)
-        )
+        name = config.backbone_name
+        return cls(name, make_backbone(name, pretrained=config.pretrained, weights=weights, size=config.size))
 
 
 @dataclass(frozen=True)
