@@ -238,7 +238,7 @@ def test_a_given_style_is_used_and_not_that_of_compared_methods(gray: Path, tmp_
     done = fit(gray, out=tmp_path / "fit", target="west", compare=True, **options)
     assert done.summary.style
     assert (done.summary.style.style, done.summary.style.why) == ("amplitude", "requested")
-    assert set(done.summary.scores) == {"NDCL-plus", "ERM", "BSoftmax"}
+    assert set(done.summary.scores) == {"NDCL-plus", "ERM", "BSoftmax", MAJORITY}
     styles = {
         file.parent.name: (read_json(file)["style"] or {}).get("mix")
         for file in (tmp_path / "fit").rglob("result.json")
