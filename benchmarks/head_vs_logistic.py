@@ -1,0 +1,120 @@
+"""Heads on frozen features against logistic regression, and `adapt` against it; see results/head-vs-logistic.
+
+    python -m benchmarks.head_vs_logistic heads pacs-features WBC.npz HAM10000.npz
+    python -m benchmarks.head_vs_logistic labels WBC.npz HAM10000.npz
+
+Files hold vectors as `longshift fit` takes them (x, label, domain).
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from longshift import fit
+from longshift.data import load_dataset, ordered_vectors
+from longshift.fitting.adaptation import adapt
+from longshift.fitting.baselines import STRENGTHS, baseline_scores
+from longshift.fitting.facts import site_score
+from longshift.fitting.plan import usual_steps
+from longshift.inference import predict
+from longshift.methods import LinearHead, cell_weights, fit_logistic
+from longshift.training import Runtime, make_task, resolve, train
+
+SEEDS = (0, 1, 2)
+LABELS = 50
+CPU = Runtime(device="cpu", threads=1)
+OUT = Path("results/head-vs-logistic")
+Row = tuple[object, ...]
+
+
+def heads(data: str) -> Iterator[Row]:
+    """Accuracy at each site, held out, with the split of each seed."""
+    manifest, name = load_dataset(data), Path(data).stem
+    for setting in ("Natural", "TotalHeavyTail", "Duality") if data == "pacs-features" else ("Natural",):
+        for seed in SEEDS:
+            for site in manifest.domain_names:
+                values = {"data": data, "setting": setting, "target": site, "split_seed": seed, "shrink": True}
+                for method in ("logistic", "ndcl_plus"):
+                    run = {**values, "method": method, "schedules": "scaled"}
+                    steps = usual_steps(len(manifest), len(manifest.domain_names), resolve(run, name).config)
+                    with tempfile.TemporaryDirectory() as folder:
+                        done = train({**run, "steps": steps}, out=Path(folder) / "run", runtime=CPU)
+                    score = site_score(site, done.result["selected"])
+                    yield name, setting, site, seed, method, score.accuracy, score.balanced
+                for model, (score,) in baseline_scores({site: make_task(resolve(values, name))}).items():
+                    yield name, setting, site, seed, model, score.accuracy, score.balanced
+
+
+def labels(data: str) -> Iterator[Row]:
+    """Accuracy at each site of a model of the others, with 50 random labels of the site, on the rest of it."""
+    manifest, name = load_dataset(data), Path(data).stem
+    x, y = ordered_vectors(manifest)[0], manifest.labels
+    classes, sites = np.array(manifest.classes), np.array(manifest.domain_names)
+    for place, site in enumerate(sites.tolist()):
+        own, others = (np.flatnonzero(manifest.domains == place), np.flatnonzero(manifest.domains != place))
+        with tempfile.TemporaryDirectory() as folder:
+            base = Path(folder)
+            known = sorted({str(classes[k]) for k in y[others]})
+            fit(
+                x[others], classes[y[others]], sites[manifest.domains[others]], out=base / "fit", runtime=CPU,
+                target=str(sites[manifest.domains[others[0]]]),
+            )  # fmt: skip
+            for seed in SEEDS:
+                order = np.random.default_rng(seed).permutation([i for i in own if classes[y[i]] in known])
+                chosen, rest = order[:LABELS], order[LABELS:]
+                np.savez(base / f"{seed}.npz", x=x[chosen], id=np.arange(LABELS).astype(str))
+                with (base / f"{seed}.csv").open("w", newline="") as file:
+                    pairs = [(f"{seed}.npz#{i}", classes[y[row]]) for i, row in enumerate(chosen)]
+                    csv.writer(file).writerows([("path", "label"), *pairs])
+                adapt(base / "fit", base / f"{seed}.csv", base / f"adapted-{seed}", device="cpu")
+                truth = classes[y[rest]]
+                for model, where in (("fit", base / "fit"), ("adapt", base / f"adapted-{seed}")):
+                    rows = predict(where, x[rest], device="cpu", adapt="off").rows
+                    yield name, site, seed, model, *shares(np.array([row.label for row in rows]), truth)
+                for model, balanced in (("LogisticRegression", True), ("LogisticRegression, unweighted", False)):
+                    head = plain_way(x, y, np.concatenate([others, chosen]), len(classes), balanced, seed)
+                    predicted = classes[head.logits(torch.from_numpy(x[rest])).argmax(1).numpy()]
+                    yield name, site, seed, model, *shares(predicted, truth)
+
+
+def plain_way(x: np.ndarray, y: np.ndarray, rows: np.ndarray, classes: int, balanced: bool, seed: int) -> LinearHead:  # type: ignore[type-arg]
+    """Logistic regression on all of them, with C chosen on a fifth."""
+    order = np.random.default_rng(seed).permutation(rows)
+    seen, train_rows = order[: len(order) // 5], order[len(order) // 5 :]
+    xs, ys = torch.from_numpy(x[train_rows]), torch.from_numpy(y[train_rows])
+    even = torch.full((len(ys),), 1 / len(ys))
+    found = fit_logistic(xs, ys, cell_weights(ys, torch.zeros_like(ys)) if balanced else even, classes, STRENGTHS)
+    scores = [shares(head.logits(torch.from_numpy(x[seen])).argmax(1).numpy(), y[seen])[balanced] for head in found]
+    return found[int(np.argmax(scores))]
+
+
+def shares(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:  # type: ignore[type-arg]
+    """Accuracy, and accuracy averaged over classes."""
+    right = predicted == truth
+    return float(right.mean()), float(np.mean([right[truth == k].mean() for k in np.unique(truth)]))
+
+
+def main() -> None:
+    """Write one file per kind; rows appear as they are made."""
+    kind, *data = sys.argv[1:]
+    head = ["data", *(["setting"] if kind == "heads" else []), "site", "seed", "model", "accuracy", "over_classes"]
+    OUT.mkdir(exist_ok=True)
+    torch.set_num_threads(1)
+    with (OUT / f"{kind}.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        for name in data:
+            for row in heads(name) if kind == "heads" else labels(name):
+                writer.writerow([f"{v:.4f}" if isinstance(v, float) else v for v in row])
+                file.flush()
+
+
+if __name__ == "__main__":
+    main()
