@@ -93,7 +93,7 @@ def generalization_bound(
         domains.append(
             DomainOutputs(domain.name, domain.logits[keep], domain.labels[keep], domain.features()[keep])
         )  # fmt: skip
-    mixture = mixture_weights(domains[:-1], domains[-1], limit=limit, seed=seed)
+    mixture = mixture_weights(domains[:-1], domains[-1], seed)
     pi = mixture.weights
     scores = [score_samples(d.logits, d.labels, d.name) for d in domains]
     wrong = [float((s.predicted != s.labels).mean()) for s in scores]
@@ -143,24 +143,15 @@ def closest_mixture(products: FloatArray) -> Mixture:
     return Mixture(weights, max(float(weights @ gaps @ weights), 0.0) ** 0.5)
 
 
-def mixture_weights(
-    sources: Sequence[DomainOutputs], target: DomainOutputs, *, limit: int = 1_000, seed: int = 0
-) -> Mixture:
+def mixture_weights(sources: Sequence[DomainOutputs], target: DomainOutputs, seed: int = 0) -> Mixture:
     """Project the target's joint distribution P_T(X, Y) on the mixtures sum_d pi_d P_S^d(X, Y).
 
     Distributions are compared by their mean embeddings under the kernel exp(-|x-x'|^2 / 2 s^2) 1[y = y'] on
-    embeddings and labels (s: median distance), on at most `limit` samples per domain. A class that the target lacks
-    only adds to the products between sources.
+    embeddings and labels (s: median distance). A class that the target lacks only adds to the products between sources.
     """
-    check_domains(sources, target)
-    rng = np.random.default_rng(seed)
-    points, labels = [], []
-    for domain in (*sources, target):
-        keep = subsample(len(domain), limit, rng)
-        points.append(domain.features()[keep])
-        labels.append(domain.labels[keep])
+    points, labels = zip(*((domain.features(), domain.labels) for domain in (*sources, target)), strict=True)
     pool = np.concatenate(points)
-    distances = pdist(pool[subsample(len(pool), 1_000, rng)], "sqeuclidean")
+    distances = pdist(pool[subsample(len(pool), 1_000, np.random.default_rng(seed))], "sqeuclidean")
     middle = float(np.median(distances)) if len(distances) else 0.0
     bandwidth = middle if middle > 0 else 1.0
     count = len(points)

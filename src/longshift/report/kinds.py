@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from longshift.analysis import generalization_bound
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.registry import Registry
-from longshift.report.runs import KEEP_PREDICTIONS, MissingRuns, domain_predictions, find_missing, read_records
+from longshift.report.runs import MissingRuns, find_missing
 from longshift.report.table import Cell, Column, Table, TableRow, float_or_none, method_rows, slug, with_places
 from longshift.report.theory import theory_tables
 from longshift.report.titles import (
@@ -30,11 +28,6 @@ from longshift.sweep import Rule, averages, choose, per_target, standard_error
 PAIRED_MEASURES = {"validation_accuracy": "Validation", "target_accuracy": "Target", "target_few": "Few"}
 PAIR = ["dataset", "setting", "target", "trial"]
 ALL = ("all", "all")  # instead of a dataset and a setting
-BOUND_TERMS = {
-    "source_risk": "source risk", "margin": "Pr[margin <= 0]", "prior_in": "prior, in", "prior_out": "prior, out",
-    "posterior_in": "posterior, in", "posterior_out": "posterior, out", "total": "sum of these",
-    "target_risk": "target risk",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,45 +296,6 @@ def paired_tables(chosen: pd.DataFrame, against: str) -> list[Table]:
     return [Table("paired", "paired", f"Paired differences from {method_title(against)}", columns, rows, caption, rule)]
 
 
-def bound_tables(runs: ReportRuns) -> list[Table]:
-    """One table per dataset and setting: the terms of the bound of each method, for runs with kept predictions."""
-    found: dict[str, list[float | None]] = {}
-    for record in read_records(runs.chosen, runs.folders, list(runs.chosen["method"].unique())):
-        arrays = record.predictions()
-        if arrays is not None and "target_features" in arrays:
-            sources, target = domain_predictions(arrays, record.folder.name)
-            bound = generalization_bound(sources, target)
-            found[str(record.folder)] = [getattr(bound, name) for name in BOUND_TERMS]
-    if not found:
-        raise LongshiftError(f"--table bound: expected runs with kept predictions, got none; {KEEP_PREDICTIONS}")
-    none = [None] * len(BOUND_TERMS)
-    terms = [found.get(str(runs.folders.get(str(name), "")), none) for name in runs.chosen["fingerprint"]]
-    values = pd.DataFrame(np.array(terms, dtype=float), columns=list(BOUND_TERMS), index=runs.chosen.index)
-    frame = runs.chosen.assign(**{name: values[name] for name in BOUND_TERMS})
-    return [
-        _bound_table(frame[(frame["dataset"] == dataset) & (frame["setting"] == setting)], dataset, setting)
-        for dataset, setting in order_places(frame)
-    ]
-
-
-def _bound_table(part: pd.DataFrame, dataset: str, setting: str) -> Table:
-    columns = tuple(Column(title, "", _key(dataset, setting, "", name), None) for name, title in BOUND_TERMS.items())
-    means = {str(row["method"]): row for row in averages(part, list(BOUND_TERMS)).to_dict("records")}
-    kept = part.groupby("method", observed=True)["total"].count()
-
-    def cell(method: str, name: str) -> Cell:
-        record = means[method]
-        value, error = float_or_none(100 * record[name]), float_or_none(100 * record[f"{name}_stderr"])
-        note = "" if value is not None else "no trial with predictions of all targets"
-        return Cell(value, error, note=note, trials=int(record["trials"]), runs=int(kept[method]))
-
-    rows = method_rows(means, lambda method: (cell(method, name) for name in BOUND_TERMS))
-    rule = str(part["rule"].iloc[0])
-    caption = words("bound_caption", runs=int(kept.sum()), rule=rule)
-    title = f"Generalization bound on {dataset} under {setting}"
-    return Table(f"bound-{slug(dataset)}-{slug(setting)}", "bound", title, columns, rows, caption, rule)
-
-
 register_table(
     "average", "average, many, medium and few of each dataset, averaged over targets",
     title="Average, many, medium, few",
@@ -364,7 +318,3 @@ register_table(
     intro="The theory bounds the risk on an unseen domain by terms that decrease with the margin and increase with the "
     "posterior discrepancy: the Jensen-Shannon divergence between the mean predictions for a class in two domains.",
 )(lambda runs: theory_tables(runs.chosen))  # fmt: skip
-register_table(
-    "bound", "terms of the generalization bound, for runs with kept predictions", title="Generalization bound",
-    default=False,
-)(bound_tables)  # fmt: skip

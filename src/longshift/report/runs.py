@@ -20,7 +20,6 @@ from longshift.report.titles import is_averaged, method_title, order_datasets, o
 from longshift.sweep import SweepFolder, load_plan, runs_file
 from longshift.training import RunFolder, read_metrics, read_predictions, read_result
 
-KEEP_PREDICTIONS = "train with --save-predictions, or set save_predictions = true under [runtime] in the sweep file"
 UNKNOWN = "no such run"
 COLUMNS = ("dataset", "setting", "target", "method", "trial", "draw", "status", "fingerprint")  # of missing runs
 
