@@ -95,7 +95,7 @@ def test_the_terminal_shows_every_number_at_any_width(width: int) -> None:
     for row in table.rows:
         for cell in row.cells:
             assert cell.text in text
-    assert text.count("NDCL") == (1 if width == 200 else 6)  # a dataset goes on a line of its own
+    assert (text.count("NDCL") > 1) == (width == 60)  # a table that is too wide is cut
 
 
 def test_the_terminal_takes_names_as_text() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from longshift.report.run_lengths import curve_groups, still_rising
 from longshift.report.sections import length_sections
+from longshift.report.summary_facts import curve_groups, still_rising
 from longshift.sweep import as_frame
 from tests.report.fake import row
 

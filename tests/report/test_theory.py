@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from longshift.analysis.correlation import pearson, relate, relate_within
+from longshift.report.kinds import theory_runs, theory_tables
 from longshift.report.table import Table, TableRow
-from longshift.report.theory import theory_runs, theory_tables
 from longshift.sweep import as_frame
 from longshift.sweep.selection import choose
 from tests.report.fake import row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from longshift.array_types import FloatArray
 from longshift.paper.recipe import Output, Picture, Recipe, Results, caption
 from longshift.paper.workspace import Workspace
 from longshift.report import GROUPS, TableRow, average_tables
@@ -117,12 +118,13 @@ def rho_jobs(workspace: Workspace) -> list[Job]:
     return [job for rho in workspace.scale.rhos for job in _study(workspace, f"NDCL, rho {rho:g}", {"rho": rho})]
 
 
-def _means(results: Results) -> pd.DataFrame:
-    return averages(results.chosen, list(MEASURES)).set_index(["setting", "method"])
-
-
-def _at(means: pd.DataFrame, row: tuple[str, str], column: str) -> float:
-    return float(means[column].astype(float)[row])
+def _values(results: Results, labels: Sequence[str]) -> Iterator[tuple[str, str, FloatArray, FloatArray]]:
+    """Setting, group of classes, and the accuracy (%) of the rows of these labels with its standard error."""
+    means = averages(results.chosen, list(MEASURES)).set_index(["setting", "method"])
+    for setting, (measure, group) in product(SETTINGS, MEASURES.items()):
+        rows = means.reindex([(setting, label) for label in labels])[[measure, f"{measure}_stderr"]]
+        mean, error = 100 * rows.to_numpy(dtype=np.float64).T
+        yield setting, group, mean, error
 
 
 def _picture(name: str, results: Results, title: str, drawing: Any, rows: list[dict[str, Any]]) -> list[Output]:
@@ -133,16 +135,17 @@ def _picture(name: str, results: Results, title: str, drawing: Any, rows: list[d
 def _weights(results: Results) -> list[Output]:
     from longshift.report import accuracy_grids
 
-    means, exponents = _means(results), results.workspace.scale.exponents
+    exponents = results.workspace.scale.exponents
+    points = list(product(exponents, repeat=2))
     panels: dict[str, dict[str, Any]] = {}
     rows = []
-    for setting, (measure, group) in product(SETTINGS, MEASURES.items()):
-        values = np.full((len(exponents), len(exponents)), np.nan)
-        for (i, a), (j, b) in product(enumerate(exponents), repeat=2):
-            values[i, j] = 100 * _at(means, (setting, _label(a, b)), measure)
-            rows.append({"setting": setting, "group": group, "log10_alpha": a, "log10_beta": b, "mean": values[i, j]})
-        if np.isfinite(values).any():
-            panels.setdefault(setting, {})[group] = values
+    for setting, group, mean, _ in _values(results, [_label(a, b) for a, b in points]):
+        rows += [
+            {"setting": setting, "group": group, "log10_alpha": a, "log10_beta": b, "mean": value}
+            for (a, b), value in zip(points, mean, strict=True)
+        ]
+        if np.isfinite(mean).any():
+            panels.setdefault(setting, {})[group] = mean.reshape(len(exponents), -1)
     title = f"NDCL's target accuracy (%) by alpha and beta, {results.workspace.name}"
     return _picture("alpha-beta", results, title, accuracy_grids(exponents, panels, title), rows)
 
@@ -150,13 +153,10 @@ def _weights(results: Results) -> list[Output]:
 def _rho(results: Results) -> list[Output]:
     from longshift.report import parameter_curves
 
-    means, rhos = _means(results), results.workspace.scale.rhos
+    rhos = results.workspace.scale.rhos
     panels: dict[str, dict[str, Any]] = {}
     rows = []
-    for setting, (measure, group) in product(SETTINGS, MEASURES.items()):
-        keys = [(setting, f"NDCL, rho {rho:g}") for rho in rhos]
-        mean = np.array([100 * _at(means, key, measure) for key in keys])
-        error = np.array([100 * _at(means, key, f"{measure}_stderr") for key in keys])
+    for setting, group, mean, error in _values(results, [f"NDCL, rho {rho:g}" for rho in rhos]):
         rows += [
             {"setting": setting, "group": group, "rho": r, "mean": m, "stderr": e}
             for r, m, e in zip(rhos, mean, error, strict=True)

@@ -161,24 +161,15 @@ def print_report(table: Table, console: Console) -> None:
 
 
 def _fitting(table: Table, cells: Sequence[Sequence[Text]], width: int) -> Iterator[list[int]]:
-    """The columns of each part; a group stays together if it fits."""
+    """The columns of each part."""
     names = max([len(table.head), *(len(row.title) for row in table.rows)]) + 4
-    widths = [
-        max(len(text) for text in [*(row[j].plain for row in cells), column.title, column.group]) + 3
-        for j, column in enumerate(table.columns)
-    ]
-    used, columns, start = names, list[int](), 0
-    for _, span in table.groups():
-        group = list(range(start, start + span))
-        start += span
-        if columns and used + sum(widths[j] for j in group) > width:
+    used, columns = names, list[int]()
+    for j, column in enumerate(table.columns):
+        own = max(len(text) for text in [*(row[j].plain for row in cells), column.title, column.group]) + 3
+        if columns and used + own > width:
             yield columns
             used, columns = names, []
-        for j in group:
-            if columns and used + widths[j] > width:
-                yield columns
-                used, columns = names, []
-            used, columns = used + widths[j], [*columns, j]
+        used, columns = used + own, [*columns, j]
     yield columns
 
 
@@ -219,7 +210,7 @@ def as_json(table: Table) -> dict[str, object]:
     return {**head, "notes": list(table.notes), "cells": cells}
 
 
-def csv_tables(tables: Iterable[Table], raw: bool = False) -> str:
+def csv_tables(tables: Iterable[Table]) -> str:
     """Accuracies in percent, unrounded; the same runs give the same bytes."""
     lines = [
         (

@@ -31,7 +31,6 @@ from longshift.report.html_page import (
 )
 from longshift.report.kinds import ReportRuns, table_kinds
 from longshift.report.ranking import RankedRows, Ranking, rank_methods
-from longshift.report.run_lengths import curve_groups
 from longshift.report.runs import (
     Record,
     class_accuracy,
@@ -39,7 +38,7 @@ from longshift.report.runs import (
     read_records,
     sum_confusion,
 )
-from longshift.report.summary_facts import findings, report_facts
+from longshift.report.summary_facts import curve_groups, findings, report_facts
 from longshift.report.table import Table, float_or_none, slug
 from longshift.report.titles import (
     RULES,
