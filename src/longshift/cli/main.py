@@ -23,7 +23,7 @@ from longshift.cli.common import tell
 from longshift.errors import LongshiftError
 from longshift.registry import plugin_files, use_plugin
 from longshift.text import printable
-from longshift.training import ignore_signals, outlive_repeated_signals
+from longshift.training import ignore_signals
 
 # Verb -> its line in the list of verbs. The module longshift.cli.VERB has a function VERB, whose docstring is the help
 # (and perhaps a class `Command` that changes it), or a Typer `app` with several verbs.
@@ -117,7 +117,6 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name in any script must not stop a command
     warnings.formatwarning = lambda message, *_: printable(f"warning: {message}\n")
-    outlive_repeated_signals()
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()

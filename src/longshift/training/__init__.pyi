@@ -30,7 +30,6 @@ from .interrupt import (
     Interrupted as Interrupted,
     graceful_stop as graceful_stop,
     ignore_signals as ignore_signals,
-    outlive_repeated_signals as outlive_repeated_signals,
 )
 from .resolve_run import (
     OpenDataset as OpenDataset,

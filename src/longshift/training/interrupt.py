@@ -22,8 +22,8 @@ class Interrupted(LongshiftError):
     exit_code = 130
 
 
+ASKING = (signal.SIGINT, signal.SIGTERM)  # also where a shell has them ignored
 ENDINGS = tuple(signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))  # Windows: one
-_asked = threading.Event()  # whether this process was ever asked to stop
 
 
 @contextlib.contextmanager
@@ -36,13 +36,13 @@ def graceful_stop(announce: Callable[[], None] = lambda: None) -> Iterator[Calla
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set  # only the main thread may handle signals
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_not_ignored())}
+    known = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDINGS)}
+    before = {n: handler for n, handler in known.items() if n in ASKING or handler is not signal.SIG_IGN}
 
     def handle(number: int, frame: FrameType | None) -> None:
         if asked.is_set():
             return
         asked.set()
-        _asked.set()
         signal.signal(signal.SIGINT, before[signal.SIGINT])
         announce()
 
@@ -53,26 +53,6 @@ def graceful_stop(announce: Callable[[], None] = lambda: None) -> Iterator[Calla
     finally:
         for number, previous in before.items():
             signal.signal(number, previous)
-
-
-def _not_ignored() -> list[signal.Signals]:
-    return [number for number in ENDINGS if number == signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN]
-
-
-def outlive_repeated_signals() -> None:
-    """For the command line: once a signal asked to stop, the same signal again does not end the process.
-
-    The second may come after `graceful_stop` is left, while the command still tells how to resume.
-    """
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if not _asked.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
-    if threading.current_thread() is threading.main_thread():
-        for number in _not_ignored():
-            signal.signal(number, handle)
 
 
 def ignore_signals() -> None:
