@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -207,9 +208,12 @@ def test_a_head_on_features_and_the_features_from_the_cache(
     assert evaluate(first.folder, ["validation"], runtime=CPU)["agrees"]
     assert len(predict(first.folder, [data], device="cpu").rows) == 72
     assert "data:image/" in first.report.read_text()  # pictures of mistakes
-    monkeypatch.setattr(feature_cache, "_computing", lambda *args: pytest.fail("computed again"))
+    monkeypatch.setattr(feature_cache, "frozen_module", lambda *args: pytest.fail("computed again"))
     second = fit(data, out=tmp_path / "second", weights=weights, **QUICK)
     assert second.summary.accuracy == first.summary.accuracy
+    two = shutil.copytree(data, tmp_path / "two", ignore=shutil.ignore_patterns("west"))
+    fit(two, out=tmp_path / "third", weights=weights, **QUICK)  # on other sites
+    assert len(predict(second.folder, [data / "west"], device="cpu").rows) == 22
 
 
 @pytest.mark.slow

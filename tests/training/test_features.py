@@ -162,6 +162,18 @@ def test_an_image_is_computed_once_whatever_dataset_it_is_in(photos: Path, tmp_p
     assert computed(moved) == 0
 
 
+def test_features_do_not_depend_on_what_else_is_computed(photos: Path, tmp_path: Path) -> None:
+    whole = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
+    shutil.rmtree(photos / "north" / "cat")
+    (photos / "north" / "dog" / "05.png").unlink()
+    manifest = load_dataset(photos)
+    alone = open_features(
+        manifest, network(), FeatureRequest(16), runtime=Runtime(device="cpu", cache=tmp_path / "other")
+    )
+    place = {path: row for row, path in enumerate(whole.manifest.paths)}
+    np.testing.assert_array_equal(alone.inputs, whole.inputs[[place[path] for path in manifest.paths]])
+
+
 def test_images_that_change_while_they_are_read_are_refused(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = load_dataset(photos)
 
