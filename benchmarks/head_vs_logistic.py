@@ -84,7 +84,7 @@ def labels(data: str) -> Iterator[Row]:
                     yield name, site, seed, model, *shares(predicted, truth)
 
 
-def plain_way(x: np.ndarray, y: np.ndarray, rows: np.ndarray, classes: int, balanced: bool, seed: int) -> LinearHead:  # type: ignore[type-arg]
+def plain_way(x: np.ndarray, y: np.ndarray, rows: np.ndarray, classes: int, balanced: bool, seed: int) -> LinearHead:
     """Logistic regression on all of them, with C chosen on a fifth."""
     order = np.random.default_rng(seed).permutation(rows)
     seen, train_rows = order[: len(order) // 5], order[len(order) // 5 :]
@@ -95,7 +95,7 @@ def plain_way(x: np.ndarray, y: np.ndarray, rows: np.ndarray, classes: int, bala
     return found[int(np.argmax(scores))]
 
 
-def shares(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:  # type: ignore[type-arg]
+def shares(predicted: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     """Accuracy, and accuracy averaged over classes."""
     right = predicted == truth
     return float(right.mean()), float(np.mean([right[truth == k].mean() for k in np.unique(truth)]))

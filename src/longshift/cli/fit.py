@@ -35,7 +35,7 @@ def fit(
 
         longshift fit hospitals/ --minutes 10
 
-        longshift fit hospitals/ --compare              # is NDCL-plus better than plain training?
+        longshift fit hospitals/ --compare              # is another method better?
 
         longshift fit embeddings.npz --target site_d    # hold out one site only
 
