@@ -15,8 +15,9 @@ from longshift.methods import (
     MethodConfig,
     StyleConfig,
     all_methods,
+    format_value,
     get_method,
-    hyper_parameter_rows,
+    hyper_parameter,
 )
 from results.numbers import RESULTS
 
@@ -68,10 +69,11 @@ def hyper_parameters(
         name: info for name, info in config.hyper_parameters().items() if before.get(name) != info and not info.instead
     }
     lines = []
-    for name, (default, search, _, meaning, contexts) in hyper_parameter_rows(new).items():
-        drawn = "" if search == "not searched" else f"; {search}"
-        other = f"; {contexts}" if contexts else ""
-        lines.append(f"- `{name}` ({default}{escape(drawn + other)}): {meaning}")
+    for name, known in ((name, hyper_parameter(info)) for name, info in new.items()):
+        drawn = "" if known["range"] == "not searched" else f"; {known['range']}"
+        others = (f"{key}: {format_value(v['default'])}, {v['range']}" for key, v in known["variants"].items())
+        other = "; ".join(("", *others)) if known["variants"] else ""
+        lines.append(f"- `{name}` ({format_value(known['default'])}{escape(drawn + other)}): {known['meaning']}")
     return "\n".join(lines) or "No hyper-parameters of its own."
 
 

@@ -12,17 +12,17 @@ COMMON = {
 }  # fmt: skip
 # Images of 64 pixels or less; the published 2^U(3, 9) images a domain is capped.
 SMALL = {
-    "lr": (1e-3, "10^U(-4.5, -2.5)"), "weight_decay": (0.0, "fixed"), "batch_size": (64, "int(2^U(3, 7))"),
+    "lr": (1e-3, "10^U(-4.5, -2.5)"), "weight_decay": (0.0, "not searched"), "batch_size": (64, "int(2^U(3, 7))"),
     "dropout": (0.0, "one of 0.0, 0.1, 0.5"),
 }  # fmt: skip
 OWN: dict[str, dict[str, tuple[float, str]]] = {
     "erm": {},
-    "ginidg": {"recon_end": (1000, "fixed"), "zdim": (64, "fixed"), "grl_weight": (1.0, "fixed")},
+    "ginidg": {"recon_end": (1000, "not searched"), "zdim": (64, "not searched"), "grl_weight": (1.0, "not searched")},
     "mixup": {"alpha": (0.2, "10^U(-1, 1)")},
     "mldg": {"beta": (1.0, "10^U(-1, 1)"), "n_meta_test": (2, "one of 1, 2")},
     "sagnet": {"w_adv": (0.1, "10^U(-2, 1)")},
     "fish": {"meta_lr": (0.5, "one of 0.05, 0.1, 0.5")},
-    "pgrad": {"lr": (5e-5, "fixed"), "weight_decay": (0.0, "10^U(-6, -4)"), "batch_size": (32, "fixed")},
+    "pgrad": {"lr": (5e-5, "not searched"), "weight_decay": (0.0, "10^U(-6, -4)"), "batch_size": (32, "not searched")},
     "dann": {
         "dann_lambda": (1.0, "10^U(-2, 2)"), "weight_decay_d": (0.0, "10^U(-6, -2)"),
         "d_steps_per_g_step": (1, "int(2^U(0, 3))"), "grad_penalty": (0.0, "10^U(-2, 1)"),
@@ -74,10 +74,11 @@ def test_defaults_and_spaces_are_the_published_ones(method: str) -> None:
 DOMAINNET: dict[str, dict[str, tuple[float, str]]] = {
     "erm": {"batch_size": (32, "int(2^U(3, 5))")},
     "ndcl": {"batch_size": (32, "int(2^U(3, 5))")},
-    "pgrad": {"batch_size": (32, "fixed")},
+    "pgrad": {"batch_size": (32, "not searched")},
     "rdm": {
         "batch_size": (32, "int(2^U(3, 5))"), "dropout": (0.0, "one of 0.0, 0.003, 0.03"),
-        "rdm_lambda": (0.5, "U(0.1, 1)"), "anneal": (2400, "int(U(1500, 3000))"), "variance_weight": (0.0, "fixed"),
+        "rdm_lambda": (0.5, "U(0.1, 1)"), "anneal": (2400, "int(U(1500, 3000))"),
+        "variance_weight": (0.0, "not searched"),
     },
     "boda": {
         "start_step": (3000, "one of 2000, 3000, 4000, 5000"), "feat_update_freq": (2000, "int(U(1500, 3000))"),

@@ -7,7 +7,7 @@ from .catalog import (
     cost_cell as cost_cell,
     cost_note as cost_note,
     format_value as format_value,
-    hyper_parameter_rows as hyper_parameter_rows,
+    hyper_parameter as hyper_parameter,
     method_details as method_details,
     method_summary as method_summary,
 )

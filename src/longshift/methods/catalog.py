@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from longshift.methods.config import HyperParameter, Space, Value
+from longshift.methods.config import HyperParameter, Value
 
 if TYPE_CHECKING:
     from longshift.methods.base import Method
@@ -124,16 +124,11 @@ def hyper_parameter(info: HyperParameter) -> dict[str, Any]:
     """Return default, range, limits and meaning as plain values."""
     return {
         "default": info.default,
-        "range": describe_space(info.space),
+        "range": info.space.describe(),
         "limits": limits(info),
         "meaning": info.meaning,
-        "variants": {key: {"default": v, "range": describe_space(space)} for key, (v, space) in info.variants.items()},
+        "variants": {key: {"default": v, "range": space.describe()} for key, (v, space) in info.variants.items()},
     }
-
-
-def describe_space(space: Space) -> str:
-    """Describe the search space; "not searched" if every draw keeps the default."""
-    return "not searched" if space.kind == "fixed" else space.describe()
 
 
 def limits(info: HyperParameter) -> str:
@@ -151,16 +146,3 @@ def format_value(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def variants(info: HyperParameter) -> str:
-    """Describe other defaults and ranges, by context."""
-    return "; ".join(f"{key}: {format_value(v)}, {describe_space(space)}" for key, (v, space) in info.variants.items())
-
-
-def hyper_parameter_rows(infos: Mapping[str, HyperParameter]) -> dict[str, tuple[str, ...]]:
-    """Return default, search space, limits, meaning and other contexts of each hyper-parameter, as text."""
-    return {
-        name: (format_value(info.default), describe_space(info.space), limits(info), info.meaning, variants(info))
-        for name, info in infos.items()
-    }

@@ -50,7 +50,7 @@ class Space:
     def describe(self) -> str:
         """Describe the space in a short phrase, for tables."""
         if self.kind == "fixed":
-            return "fixed"
+            return "not searched"
         if self.kind == "choice":
             return "one of " + ", ".join(str(c) for c in self.choices)
         inner = f"U({self.low:g}, {self.high:g})"
