@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
+from longshift.fitting.facts import LOGISTIC, MAJORITY
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
 from longshift.io import read_json, write_json
@@ -36,7 +37,7 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
     assert "NEW_SITE.npz" in shown.output
     again = runner.invoke(app, [*arguments, "--json"])
     value = json.loads(again.stdout)
-    assert value["method"] == "NDCL-plus"
+    assert value["method"] == "Logistic"
     assert 0 <= value["expected_accuracy"]["low"] <= value["expected_accuracy"]["high"] <= 1
     assert runner.invoke(app, ["predict", str(tmp_path / "fit"), str(vectors), "-q"]).exit_code == 0
 
@@ -44,7 +45,7 @@ def test_fit_then_predict(vectors: Path, tmp_path: Path) -> None:
 def test_a_comparison_is_kept_by_a_later_command(vectors: Path, tmp_path: Path) -> None:
     words = ["fit", str(vectors), "--steps", "5", "--out", str(tmp_path / "fit"), "--device", "cpu"]
     first = json.loads(runner.invoke(app, [*words, "--compare", "--json"]).stdout)
-    assert set(first["sites"]) == {"NDCL-plus", "ERM", "BSoftmax"}
+    assert set(first["sites"]) == {"Logistic", "NDCL-plus", "ERM", "BSoftmax", LOGISTIC, MAJORITY}
     assert json.loads(runner.invoke(app, [*words, "--json"]).stdout) == first
 
 
