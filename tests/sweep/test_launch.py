@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,22 +40,6 @@ def test_a_queue_tells_only_what_has_changed(tmp_path: Path) -> None:
     assert [text.split()[0] for text in told] == ["0", "2", "1"]
     job_queue.finish(second, Outcome("stopped"))
     assert job_queue.waiting[0] == second
-
-
-def test_changed_data_leave_out_the_jobs_of_their_dataset_only(tmp_path: Path) -> None:
-    job_queue = make_queue(small_plan(tmp_path / "s"))
-    jobs = [replace(job, dataset="one" if i % 2 else "two") for i, job in enumerate(job_queue.waiting)]
-    job_queue.waiting = deque(jobs)
-    first = job_queue.next_job()
-    assert first is not None
-    job_queue.finish(first, Outcome("changed", "the data have changed."))
-    ran = []
-    while (job := job_queue.next_job()) is not None:
-        ran.append(job)
-        job_queue.finish(job, Outcome("done"))
-    assert ran == [job for job in jobs if job.dataset == "one"]
-    assert (job_queue.open, job_queue.trouble, job_queue.failed, len(job_queue.left_out)) == (False, "", 0, 2)
-    assert "two" in job_queue.problem
 
 
 def test_a_job_that_runs_elsewhere_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ def test_changed_data_and_other_versions(plan: Plan, monkeypatch: pytest.MonkeyP
         raise DataChanged("it changed")
 
     monkeypatch.setattr("longshift.sweep.worker.Trainer", changed)
-    assert execute(job, store, RUNTIME, TASKS) == Outcome("changed", "it changed")
+    assert execute(job, store, RUNTIME, TASKS) == Outcome("blocked", "it changed")
     assert state_of(store, job.fingerprint) == "waiting"
 
 

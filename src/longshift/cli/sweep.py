@@ -153,8 +153,8 @@ def run(
         names = {"total": "total", "done": "done", "failed": "failed", "here": "finished_here", "in_table": "in_table"}
         print_json({name: getattr(job_queue, attribute) for name, attribute in names.items()})
     resume = f"Resume with: longshift sweep run {directory}"
-    if job_queue.problem:
-        raise LongshiftError(f"{job_queue.problem}\n{resume}")
+    if job_queue.trouble:
+        raise LongshiftError(f"{job_queue.trouble}\n{resume}")
     if job_queue.left:
         raise sweeps.SweepStopped(
             f"stopped with {job_queue.left} of {counted(job_queue.total, 'job')} remaining. {resume}"

@@ -242,7 +242,8 @@ def require_network_of(weights: Path) -> str:
         return name
     raise UsageError(
         f"Expected the name of a network in the header or the name of {weights}, got none. Add "
-        f"--backbone (fit: --network), for example --backbone resnet50 (or {RESNET50_V1}, which has the same weights and other strides)"
+        f"--backbone (fit: --network), for example --backbone resnet50 (or {RESNET50_V1}, which has the same weights "
+        "and other strides)"
     )
 
 

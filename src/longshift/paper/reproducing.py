@@ -184,14 +184,14 @@ def _run_missing(
             part = [job for job in asked if (job.fingerprint in wanted) == keep]
             if part:
                 now = replace(runtime, keep_model=False, save_predictions=keep)
-                problem = run_jobs(workspace.store, part, slots, now, stop, tick).problem
+                problem = run_jobs(workspace.store, part, slots, now, stop, tick).trouble
                 _check(problem, len(unfinished_jobs(workspace, asked)) if stop() else 0)
     again = _without_predictions(workspace, recipes)
     if again:
         with bar("runs for their predictions", len(again)) as tick:
             now = replace(runtime, keep_model=False, save_predictions=True)
             queue = run_jobs(workspace.again, again, slots, now, stop, tick)
-            _check(queue.problem, queue.total - queue.done - queue.failed)
+            _check(queue.trouble, queue.total - queue.done - queue.failed)
 
 
 def run_jobs(

@@ -18,7 +18,6 @@ from longshift.registry import Registry
 from longshift.sweep.jobs import Job, Plan
 from longshift.sweep.state import FINISHED, Outcome, State, read_states, state_of, write_failure
 from longshift.sweep.sweep_folder import StoreFolder, SweepFolder
-from longshift.text import counted
 from longshift.training import Runtime, TrackerKind
 
 POLL_SECONDS = 1.0  # until a job that runs elsewhere, or the request to cancel, is looked at again
@@ -40,8 +39,6 @@ class JobQueue:
         elsewhere: Jobs that others run.
         deaths: How often the process of a job died.
         trouble: What ended the sweep early.
-        changed: Datasets whose files changed meanwhile, and how.
-        left_out: Jobs on them.
         listener: Called by `tell` after a change.
     """
 
@@ -56,8 +53,6 @@ class JobQueue:
     elsewhere: list[Job] = field(default_factory=list)
     deaths: Counter[str] = field(default_factory=Counter)
     trouble: str = ""
-    changed: dict[str, str] = field(default_factory=dict)
-    left_out: list[Job] = field(default_factory=list)
     listener: Callable[[JobQueue], None] = lambda job_queue: None
     _polled: float = 0.0
     _told: tuple[int, ...] = ()
@@ -71,9 +66,6 @@ class JobQueue:
                 self._sort(job, state_of(self.store, job.fingerprint))
         while self.waiting:
             job = self.waiting.popleft()
-            if job.dataset in self.changed:
-                self.left_out.append(job)
-                continue
             state = state_of(self.store, job.fingerprint)
             # The lease may be that of a killed process, which only a worker finds out.
             if state in ("waiting", "running"):
@@ -100,9 +92,6 @@ class JobQueue:
             self.failed += 1
         elif outcome.kind == "busy":
             self.elsewhere.append(job)
-        elif outcome.kind == "changed":
-            self.changed.setdefault(job.dataset, outcome.message)
-            self.left_out.append(job)
         else:
             self.waiting.appendleft(job)
             if outcome.kind == "blocked":
@@ -127,14 +116,6 @@ class JobQueue:
         if state != self._told:
             self._told = state
             self.listener(self)
-
-    @property
-    def problem(self) -> str:
-        """Why jobs are left though nobody asked to stop; "" if there is no such reason."""
-        counts = Counter(job.dataset for job in self.left_out)
-        return self.trouble or "\n".join(
-            f"{counted(counts[name], 'job')} on {name} not run: {why}" for name, why in self.changed.items()
-        )
 
     @property
     def left(self) -> int:

@@ -61,13 +61,13 @@ class Outcome:
     """The outcome of a job.
 
     Attributes:
-        kind: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere, blocked or changed. Blocked: the
-            disk is full, or something else stands in the way of all jobs; the sweep stops. Changed: the files of its
-            dataset did, since the jobs were named; the other jobs on that dataset are left out.
+        kind: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere or blocked. Blocked: the disk is
+            full, the data have changed since the jobs were named, or something else stands in the way of all jobs;
+            the sweep stops.
         message: The reason; of a job that is done, that somebody else has finished it.
     """
 
-    kind: Literal["done", "failed", "stopped", "busy", "blocked", "changed"]
+    kind: Literal["done", "failed", "stopped", "busy", "blocked"]
     message: str = ""
 
 

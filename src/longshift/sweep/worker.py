@@ -56,8 +56,7 @@ def execute(
         track: Tracker to write to.
 
     Returns:
-        The outcome: done (also if the run diverged), failed, stopped, busy, blocked (by a full disk, say) or changed
-        (data).
+        The outcome: done (also if the run diverged), failed, stopped, busy or blocked (by a full disk, say).
 
     Example:
         >>> outcome = execute(job, queue.store, Runtime(device="cpu"), TaskCache())  # doctest: +SKIP
@@ -79,7 +78,7 @@ def execute(
     except FolderInUse:
         return Outcome("busy")
     except DataChanged as error:
-        return Outcome("changed", str(error))
+        return Outcome("blocked", str(error))
     except Exception as error:  # an error of a method fails its job, not the sweep
         text = str(error) if isinstance(error, LongshiftError) else f"{type(error).__name__}: {error}"
         if _is_full(store.path):  # libraries that write with their own code hide the error number
