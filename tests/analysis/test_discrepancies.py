@@ -148,16 +148,6 @@ def test_prior_discrepancy_of_shifted_copies() -> None:
     assert mixed.kind == "sliced"  # one domain is too large: all pairs are sliced, so that they compare
 
 
-def test_a_domain_with_one_sample() -> None:
-    alone = outputs(9, n=1)
-    many = outputs(1)
-    distance = np.sqrt(np.square(many.features() - alone.features()).sum(1).mean())
-    assert prior_discrepancy([many], alone).source_target == pytest.approx(distance)
-    found = posterior_discrepancy([many], alone)
-    assert np.isnan(found.per_class).sum() == CLASSES - 1
-    assert not math.isnan(found.average)
-
-
 def test_centroid_distances() -> None:
     x = np.array([[0.0, 0.0], [2.0, 0.0], [4.0, 3.0], [4.0, 5.0]])
     found = centroid_distances(x, np.array([0, 0, 1, 1]), 3)

@@ -108,14 +108,6 @@ def test_holm_against_statsmodels(p: list[float]) -> None:
     np.testing.assert_allclose(holm(np.array(p)), multitest.multipletests(p, method="holm")[1], atol=1e-12)
 
 
-def test_groups_are_maximal_runs() -> None:
-    ranks = {"a": 1.0, "b": 1.8, "c": 2.5, "d": 3.0, "e": 6.0}
-    assert rank_groups(ranks, 1.5) == (("a", "b", "c"), ("b", "c", "d"))
-    assert rank_groups(ranks, 0.5) == (("c", "d"),)
-    assert rank_groups(ranks, 10) == (("a", "b", "c", "d", "e"),)
-    assert rank_groups(ranks, 0.1) == ()
-
-
 @given(st.lists(st.floats(1, 24), min_size=2, max_size=10), st.floats(0.1, 10))
 @settings(max_examples=60, deadline=None)
 def test_groups_cover_exactly_the_close_pairs(values: list[float], cd: float) -> None:

@@ -161,16 +161,6 @@ def test_a_drawing_follows_the_page_it_stands_on() -> None:
     assert len(svg) < 8000
 
 
-def test_ids_of_two_drawings_differ() -> None:
-    def ids(end: float) -> set[str]:
-        drawing = line_chart([Line("A", [0, 1], [0.1, end])], "step", "accuracy")
-        return {mark.attrib["id"] for mark in parse(drawing).iter() if "id" in mark.attrib}
-
-    assert ids(0.5)
-    assert not ids(0.5) & ids(0.6)
-    assert ids(0.5) == ids(0.5)  # the same numbers give the same page
-
-
 def test_a_drawing_becomes_the_same_file_again(tmp_path: Path) -> None:
     drawing = rank_diagram({"A": 1.0, "B": 2.0}, 0.5, [], 3)
     for name in ("a.svg", "b.svg", "a.png"):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from longshift.analysis.correlation import pearson, relate, relate_within
+from longshift.analysis.correlation import relate, relate_within
 from longshift.report.kinds import theory_runs, theory_tables
 from longshift.report.table import Table, TableRow
 from longshift.sweep import as_frame
@@ -132,22 +132,6 @@ def test_single_points_and_missing_values_do_not_count() -> None:
     tables = theory_tables(choose(runs))
     assert numbers(find(tables, "posterior_target: all"))[0] == 30
     assert not any(r.name == "posterior_target: Duality" for t in tables for r in t.rows)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_one_cell_is_all_runs(seed: int) -> None:
-    x, y = np.random.default_rng(seed).integers(-50, 50, (2, 4 + 5 * seed)).astype(float)
-    all_runs = relate(x, y)
-    within, cells = relate_within(x, y, ["cell"] * len(x))
-    assert all_runs is not None
-    assert within is not None
-    assert cells == 1
-    for a, b in ((all_runs.pearson, within.pearson), (all_runs.spearman, within.spearman)):
-        assert (a.r, a.p, a.low, a.high) == pytest.approx((b.r, b.p, b.low, b.high), abs=1e-7, nan_ok=True)
-    plain = pearson(x, y)
-    assert (plain.r, plain.p, plain.low, plain.high) == pytest.approx(
-        (all_runs.pearson.r, all_runs.pearson.p, all_runs.pearson.low, all_runs.pearson.high), abs=1e-6, nan_ok=True
-    )
 
 
 def test_ranks_of_few_points_prove_little() -> None:

@@ -71,11 +71,6 @@ class Evaluation:
         """Return plain JSON values; missing values are null, never NaN."""
         return {**asdict(self), "confusion": [list(row) for row in self.confusion]}
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Evaluation:
-        """Invert `to_dict`."""
-        return cls(**{**values, "confusion": tuple(tuple(row) for row in values["confusion"])})
-
 
 def evaluate_predictions(
     logits: Array,
@@ -119,7 +114,9 @@ def evaluate_predictions(
         owner = f"{source}: " if source else ""
         raise LongshiftError(f"{owner}expected logits of {len(classes)} classes, got {scores.classes}")
     correct = scores.predicted == scores.labels
-    confusion = count_pairs(scores.labels, scores.predicted, scores.classes)
+    pairs = np.bincount(scores.labels * scores.classes + scores.predicted, minlength=scores.classes**2)
+    confusion = pairs.reshape(scores.classes, scores.classes)
+    hits, seen = confusion.diagonal(), confusion.sum(axis=0) + confusion.sum(axis=1)
     per_class = recalls(confusion)
     groups = shot_means(per_class, shots if shots is not None else [None] * len(classes))
     per_domain: dict[str, float | None] = {}
@@ -140,7 +137,7 @@ def evaluate_predictions(
         many=_or_none(groups["many"]),
         medium=_or_none(groups["medium"]),
         few=_or_none(groups["few"]),
-        macro_f1=f1_mean(confusion),
+        macro_f1=float((2 * hits[seen > 0] / seen[seen > 0]).mean()),
         worst_domain=present[worst] if worst is not None else None,
         worst_domain_name=worst,
         margin=float(scores.margin.mean()),
@@ -171,25 +168,12 @@ def mean_class_accuracy(values: Iterable[float | None]) -> float:
     return round(sum(present) / len(present), 12)
 
 
-def count_pairs(labels: IntArray, predicted: IntArray, classes: int) -> IntArray:
-    """Compute the confusion matrix of predicted classes."""
-    flat = np.bincount(labels * classes + predicted, minlength=classes * classes)
-    return flat.reshape(classes, classes).astype(np.int64)
-
-
 def recalls(confusion: IntArray) -> FloatArray:
     """Divide the diagonal by the row sums; NaN for an empty row."""
     rows = confusion.sum(axis=1).astype(np.float64)
     result = np.full(len(rows), np.nan)
     np.divide(confusion.diagonal(), rows, out=result, where=rows > 0)
     return result
-
-
-def f1_mean(confusion: IntArray) -> float:
-    """Compute macro-F1 from a confusion matrix."""
-    hits = confusion.diagonal().astype(np.float64)
-    seen = (confusion.sum(axis=0) + confusion.sum(axis=1)).astype(np.float64)
-    return float((2 * hits[seen > 0] / seen[seen > 0]).mean())
 
 
 def shot_means(per_class: FloatArray, shots: Sequence[str | None]) -> dict[str, float]:

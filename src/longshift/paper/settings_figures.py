@@ -53,7 +53,9 @@ def _ratios(results: Results) -> list[Output]:
         cells: list[Cell] = []
         for found in parts.values():
             values = ratios(found[i].counts, found[i].sources)
-            cells += [_ratio(v) for v in (values.cr, values.dr, *values.ecr.values())]
+            for value in (values.cr, values.dr, *values.ecr.values()):
+                empty = math.isinf(value)
+                cells.append(Cell(note="a class or a source has no sample") if empty else Cell(value, digits=2))
             cells += [Cell(note="fewer sources")] * (most - len(values.ecr))
         rows.append(TableRow(target, target, "", tuple(cells)))
     notes = (*_other_orders(parts, workspace), *mild_note(workspace))
@@ -68,10 +70,6 @@ def _other_orders(parts: Mapping[str, Sequence[Split]], workspace: Workspace) ->
         own = [r for r in recipes if r.sources != tuple(name for name in names if name in r.sources)]
         if own:
             yield caption("ratios-sources", setting=setting, recipes=own)
-
-
-def _ratio(value: float) -> Cell:
-    return Cell(note="a class or a source has no sample") if math.isinf(value) else Cell(value, digits=2)
 
 
 def _negatives(results: Results) -> list[Output]:
@@ -97,17 +95,15 @@ def no_runs(workspace: Workspace) -> Sequence[Job]:
     return ()
 
 
-def bars_recipe(name: str, label: str, setting: str) -> Recipe:
-    """The training samples under one setting."""
-    return Recipe(
-        name, label, f"training samples under {setting}", "figure", no_runs,
-        lambda results: _bars(results, name, setting),
-    )  # fmt: skip
-
-
 RECIPES = (
     Recipe("negatives", "Fig. 2", "long-tailed positives, abundant negatives", "figure", no_runs, _negatives),
     Recipe("ratios", "Tab. 5", "imbalance ratios of the settings", "table", no_runs, _ratios, paper="setting_ratios"),
-    bars_recipe("settings-totalheavytail", "Fig. 6", "TotalHeavyTail"),
-    bars_recipe("settings-duality", "Fig. 7", "Duality"),
-)
+    Recipe(
+        "settings-totalheavytail", "Fig. 6", "training samples under TotalHeavyTail", "figure", no_runs,
+        lambda results: _bars(results, "settings-totalheavytail", "TotalHeavyTail"),
+    ),
+    Recipe(
+        "settings-duality", "Fig. 7", "training samples under Duality", "figure", no_runs,
+        lambda results: _bars(results, "settings-duality", "Duality"),
+    ),
+)  # fmt: skip

@@ -41,11 +41,6 @@ CLASS_LABELS = {
 }
 
 
-def prior_jobs(workspace: Workspace) -> list[Job]:
-    """The paper's nine methods."""
-    return workspace.grid(workspace.chosen_methods(PRIOR_METHODS), SETTINGS)
-
-
 def margin_jobs(workspace: Workspace) -> list[Job]:
     """The paper's six methods."""
     return workspace.grid(workspace.chosen_methods(MARGIN_METHODS), SETTINGS)
@@ -60,18 +55,6 @@ def with_quantities(results: Results) -> pd.DataFrame:
         return margins.average, margins.small, posterior_discrepancy(sources, target).average
 
     return _with_columns(results, ("margin", "small_margin", "posterior"), measure)
-
-
-def with_prior(results: Results) -> tuple[pd.DataFrame, set[str]]:
-    """The chosen runs with the columns source_source and source_target, and how the distances were measured."""
-    kinds: set[str] = set()
-
-    def measure(fingerprint: str) -> tuple[float | None, ...]:
-        found = prior_discrepancy(*results.outputs(fingerprint), limit=PRIOR_LIMIT)
-        kinds.add(found.kind)
-        return found.source_source, found.source_target
-
-    return _with_columns(results, ("source_source", "source_target"), measure), kinds
 
 
 def _with_columns(
@@ -110,7 +93,14 @@ def quantity_table(
 
 
 def _prior(results: Results) -> list[Output]:
-    frame, kinds = with_prior(results)
+    kinds: set[str] = set()
+
+    def measure(fingerprint: str) -> tuple[float | None, ...]:
+        found = prior_discrepancy(*results.outputs(fingerprint), limit=PRIOR_LIMIT)
+        kinds.add(found.kind)  # how the distances were measured
+        return found.source_source, found.source_target
+
+    frame = _with_columns(results, ("source_source", "source_target"), measure)
     measures = {"source_source": ("SS", None), "source_target": ("ST", None)}
     if frame["source_source"].isna().all():
         raise Impossible("there is one source domain only: no distance between sources")
@@ -206,7 +196,8 @@ def _per_class(results: Results) -> list[Output]:
 
 RECIPES = (
     Recipe(
-        "prior", "Tab. 7", "prior discrepancy in learned embeddings", "table", prior_jobs, _prior,
+        "prior", "Tab. 7", "prior discrepancy in learned embeddings", "table",
+        lambda workspace: workspace.grid(workspace.chosen_methods(PRIOR_METHODS), SETTINGS), _prior,
         predictions=True, paper="prior",
     ),
     Recipe(

@@ -43,7 +43,7 @@ _SPECIAL = {
     "|": r"\textbar{}", '"': "''", "`": r"\textquoteleft{}",
     "\u2013": "--", "\u2014": "---", "…": r"\dots{}", "±": r"$\pm$", "·": r"$\cdot$", "\u00d7": r"$\times$",
 }  # fmt: skip
-TERMINAL_PLACES = {1: ("bold", "¹"), 2: ("underline", "²"), 3: ("italic", "³")}
+TERMINAL_STYLES = {1: "bold", 2: "underline", 3: "italic"}  # of the first three places
 
 
 def cell_texts(table: Table, show: Callable[[Cell, str], str]) -> list[list[str]]:
@@ -59,7 +59,10 @@ def latex_table(table: Table) -> str:
     """A `table` environment."""
     groups = table.groups()
     frame = pd.DataFrame(cell_texts(table, _latex_cell), columns=[latex_escape(c.title) for c in table.columns])
-    frame.insert(0, latex_escape(table.head), list(_latex_titles(table)), allow_duplicates=True)
+    # A rule stands above each family but the first.
+    first = {rows[0].name for _, rows in table.families()[1:]}
+    titles = [("\\midrule\n" if row.name in first else "") + latex_escape(row.title) for row in table.rows]
+    frame.insert(0, latex_escape(table.head), titles, allow_duplicates=True)
     if any(name for name, _ in groups):
         heads = ["", *(latex_escape(column.group) for column in table.columns)]
         frame.columns = pd.MultiIndex.from_arrays([heads, frame.columns])
@@ -88,13 +91,6 @@ def latex_document(tables: Iterable[Table]) -> str:
 def latex_escape(text: str) -> str:
     """Names as they are written."""
     return "".join(_SPECIAL.get(c, c) for c in " ".join(text.split()))
-
-
-def _latex_titles(table: Table) -> Iterator[str]:
-    """The titles of the rows, with a rule above each family but the first."""
-    for i, (_, rows) in enumerate(table.families()):
-        for k, row in enumerate(rows):
-            yield ("\\midrule\n" if i and not k else "") + latex_escape(row.title)
 
 
 def _latex_cell(cell: Cell, mark: str) -> str:
@@ -152,7 +148,15 @@ def print_report(table: Table, console: Console) -> None:
     if table.caption:
         console.print(Text(printable(table.caption), style="dim"))
     marks = table.marks
-    cells = [[_terminal_cell(cell, marks) for cell in row.cells] for row in table.rows]
+    cells = [
+        [
+            Text(cell.text, style=TERMINAL_STYLES.get(cell.place or 0, ""))
+            .append(" ¹²³"[cell.place or 0].strip())
+            .append(f" {marks[cell.note]}" if cell.note else "", style="dim")
+            for cell in row.cells
+        ]
+        for row in table.rows
+    ]
     for columns in _fitting(table, cells, console.width):
         console.print(_terminal_part(table, cells, columns))
     lines = ["¹ first, ² second, ³ third of each column"] if table.has_places else []
@@ -187,12 +191,6 @@ def _terminal_part(table: Table, cells: Sequence[Sequence[Text]], columns: Seque
         last = i + 1 < len(families) and families[i + 1] != families[i]
         part.add_row(Text(printable(row.title)), *(texts[j] for j in columns), end_section=last)
     return part
-
-
-def _terminal_cell(cell: Cell, marks: dict[str, str]) -> Text:
-    style, raised = TERMINAL_PLACES.get(cell.place or 0, ("", ""))
-    text = Text(cell.text, style=style).append(raised)
-    return text.append(f" {marks[cell.note]}", style="dim") if cell.note else text
 
 
 # For machines

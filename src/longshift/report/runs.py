@@ -152,7 +152,14 @@ def find_missing(frame: pd.DataFrame) -> MissingRuns:
             )
             lost.append(named[list(COLUMNS)])
     found = pd.concat([part for part in lost if len(part)] or lost[:1], ignore_index=True)
-    return MissingRuns(_sorted(found), grids)
+    orders = {"dataset": order_datasets, "setting": order_settings, "method": order_methods}
+    found = found.sort_values(
+        ["dataset", "setting", "target", "method", "trial", "draw"],
+        key=lambda column: column.map(orders[column.name](column).index) if column.name in orders else column,
+        kind="stable",
+        ignore_index=True,
+    )
+    return MissingRuns(found, grids)
 
 
 def _skipped(part: pd.DataFrame) -> pd.DataFrame:
@@ -165,17 +172,6 @@ def _skipped(part: pd.DataFrame) -> pd.DataFrame:
         skipped = [trial for trial in seen - set(draws.index) if trial < max(draws.index)]
         found += [(str(method), trial, draw) for trial in skipped for draw in shared]
     return pd.DataFrame(found, columns=["method", "trial", "draw"]).astype(dict(part[["trial", "draw"]].dtypes))
-
-
-def _sorted(frame: pd.DataFrame) -> pd.DataFrame:
-    """In the order of the tables."""
-    orders = {"dataset": order_datasets, "setting": order_settings, "method": order_methods}
-    return frame.sort_values(
-        ["dataset", "setting", "target", "method", "trial", "draw"],
-        key=lambda column: column.map(orders[column.name](column).index) if column.name in orders else column,
-        kind="stable",
-        ignore_index=True,
-    )
 
 
 @dataclass(frozen=True, eq=False)
