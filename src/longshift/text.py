@@ -104,15 +104,6 @@ def printable(text: str) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def printable_json(text: str) -> str:
-    """JSON for a terminal: JSON may hold some control characters as they are, but a terminal would obey them.
-
-    >>> printable_json('"a\\x9bb"')
-    '"a\\\\u009bb"'
-    """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
 def csv_cell(value: object) -> object:
     """A value for a CSV file; a text that a spreadsheet would run as a formula gets a quote in front.
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from longshift.errors import UsageError
 from longshift.progress import Stage, Tick, silent
-from longshift.text import about, counted, duration, printable, printable_json
+from longshift.text import about, counted, duration, printable
 
 DataArgument = Annotated[
     str,
@@ -104,9 +104,8 @@ def percent(value: float | None) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print JSON on standard output, without colors, so that it can be piped."""
-    escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
-    sys.stdout.write(printable_json(json.dumps(value, indent=2, ensure_ascii=escaped)) + "\n")
+    """Print JSON on standard output, without colors, so that it can be piped; in ASCII, which no terminal obeys."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:

@@ -27,7 +27,7 @@ from longshift.errors import LongshiftError
 from longshift.io import read_json, replacing, require_regular, write_json
 from longshift.methods import Method, key_mistakes
 from longshift.nn import weights_header
-from longshift.settings import read_recipe, save_split
+from longshift.settings import save_split
 from longshift.training.device import describe_environment
 from longshift.training.resolve_run import require_version
 from longshift.training.run_folder import RunFolder, refuse_finished, write_config, write_metrics
@@ -300,44 +300,29 @@ class RunWriter:
         """
         folder = self.folder
         refuse_finished(folder)
-        unfinished = folder.resume.exists()
         write_config(folder, self.config)
-        if unfinished and folder.split.exists():
-            self._require_split(read_recipe(folder.split).fingerprint)
+        state = load_resume(folder.resume, self.device) if folder.resume.exists() else None
+        if state is not None:
+            # A resumed run must see the files it started with: else validation images could end up in training.
+            saved, own = {name: str(state.get(name)) for name in self._own()}, self._own()
+            if saved["run"] != own["run"]:
+                raise damaged_resume(folder.resume, ValueError(f"it belongs to another run ({saved['run'][:12]})"))
+            what = f"the data of {folder.path} have changed since the run started"
+            require_version(saved["data_version"], own["data_version"], what)
+            if saved["split"] != own["split"]:
+                raise LongshiftError(f"{what}: the files give another split. Restore them, or use another folder.")
         write_json(folder.environment, describe_environment(self.device))
         save_split(self.task.split, folder.split)
-        if not unfinished:
-            return None
-        state = load_resume(folder.resume, self.device)
-        own, saved = self.config.fingerprint(), str(state.get("run"))
-        if saved != own:
-            raise damaged_resume(folder.resume, ValueError(f"it belongs to another run ({saved[:12]}, not {own[:12]})"))
-        self._require_split(str(state["split"]))
-        require_version(
-            str(state["data_version"]),
-            self.task.store.version,
-            f"the data of {folder.path} have changed since the run started",
-        )
         return state
 
-    def _require_split(self, saved: str) -> None:
-        """A resumed run must see the files it started with: else validation images could end up in training."""
-        current = self.task.split.fingerprint
-        if saved != current:
-            raise LongshiftError(
-                f"the data of {self.folder.path} have changed since the run started (its split was {saved[:12]}, the "
-                f"files now give {current[:12]}). Restore them, or start again in another folder."
-            )
+    def _own(self) -> dict[str, str]:
+        split, store = self.task.split, self.task.store
+        return {"run": self.config.fingerprint(), "split": split.fingerprint, "data_version": store.version}
 
     def save(self, rows: list[dict[str, Any]], state: dict[str, Any]) -> None:
         """Write the evaluations so far and start to write a checkpoint."""
         write_metrics(self.folder, rows)
-        own = {
-            "run": self.config.fingerprint(),
-            "split": self.task.split.fingerprint,
-            "data_version": self.task.store.version,
-        }
-        self._checkpoints.save({**own, **state})
+        self._checkpoints.save({**self._own(), **state})
 
     def wait(self) -> None:
         """Return when the checkpoint is written."""
