@@ -71,7 +71,7 @@ class Ranking:
     left_out: tuple[str, ...]  # methods that are not ranked: they lack cases or trials
     unranked: tuple[str, ...]  # rows that were not to be ranked: averaged weights, or variants too
     cases_left_out: int  # cases that too many methods lack
-    leads: dict[str, Lead]  # of the first over each other method that has a trial of a case in common with it
+    leads: dict[str, Lead]  # of the first over each other method
     level: tuple[str, ...]  # methods that the first is not ahead of by more than a standard error
     above: tuple[str, ...]  # methods with a mean above the first by more than a standard error
     significance: Significance | None
@@ -125,10 +125,9 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
         order = sorted(mean, key=lambda name: (float(ranks[name]), -mean[name]))
     else:
         order = sorted(mean, key=lambda name: -mean[name])
-    leads = {name: _lead(ranked, order[0], name) for name in order[1:]} if same else {}
-    known = {name: lead for name, lead in leads.items() if lead is not None}
-    level = tuple(name for name, lead in known.items() if lead.within_error)
-    above = tuple(name for name, lead in known.items() if lead.mean < -(lead.stderr or 0.0) - ROUNDING)
+    leads = {name: _lead(shared[order[0]], shared[name]) for name in order[1:]} if same else {}
+    level = tuple(name for name, lead in leads.items() if lead.within_error)
+    above = tuple(name for name, lead in leads.items() if lead.mean < -(lead.stderr or 0.0) - ROUNDING)
     why: NoTest
     if same or complete.shape[1] < 2:
         found, why = significance(usable if same else complete)
@@ -137,7 +136,7 @@ def rank_methods(chosen: pd.DataFrame, among: RankedRows = "variants") -> Rankin
     left = tuple(str(name) for name in scores.columns if name not in usable.columns)
     return Ranking(
         tuple(order), mean, len(usable), same, left, unranked, len(scores) - len(usable),
-        known, level, above, found, why, lost if same else 0, ranked,
+        leads, level, above, found, why, lost if same else 0, ranked,
     )  # fmt: skip
 
 
@@ -196,24 +195,18 @@ def significance(scores: pd.DataFrame) -> tuple[Significance | None, NoTest]:
     return Significance(test, difference, rank_groups(test.ranks, difference)), ""
 
 
-def _lead(ranked: pd.DataFrame, first: str, second: str) -> Lead | None:
-    """Over the runs given; None if the two have no trial of a case in common."""
-    one, other = (
-        ranked[ranked["method"] == name].set_index([*PLACE, "trial"])["target_accuracy"].dropna().unstack("trial")
-        for name in (first, second)
-    )
-    gap = (one - other).dropna(axis="index", how="all").dropna(axis="columns", how="all")
+def _lead(first: pd.Series[float], second: pd.Series[float]) -> Lead:
+    """Of one method over another, from their accuracies by case and trial."""
+    gap = (first - second).unstack("trial")
     if gap.notna().all().any():  # a trial that lacks some cases would distort the mean
         gap = gap.dropna(axis=1)
-    by_trial = gap.mean().dropna()
-    if by_trial.empty:
-        return None
+    by_trial = gap.mean()
     values = by_trial.to_numpy(dtype=float)
     p = None
     if len(values) > 1:  # the limit where all trials differ by the same amount, which a t-test cannot divide by
         same = float(abs(values.mean()) <= ROUNDING)
         varies = np.ptp(np.round(values, 12)) > 0  # more than by rounding errors
         p = float_or_none(stats.ttest_1samp(values, 0.0).pvalue) if varies else same
-    theirs = other.reindex_like(gap).where(gap.notna()).mean()
+    theirs = second.unstack("trial")[list(gap.columns)].mean()
     stderr = float_or_none(standard_error(by_trial, ddof=1))
     return Lead(float(values.mean()), stderr, p, float_or_none(standard_error(theirs)))
