@@ -19,7 +19,7 @@ from longshift.cli.main import app
 from longshift.errors import LongshiftError
 
 FIT = (
-    "--method", "erm", "--steps", "4", "--set", "batch_size=4", "--backbone", "small_conv", "--image-size", "16",
+    "--method", "erm", "--steps", "4", "--set", "batch_size=4", "--network", "small_conv", "--image-size", "16",
     "--device", "cpu", "-q",
 )  # fmt: skip
 
