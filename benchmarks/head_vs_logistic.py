@@ -9,6 +9,7 @@ Files hold vectors as `longshift fit` takes them (x, label, domain).
 from __future__ import annotations
 
 import csv
+import itertools
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from longshift.fitting.facts import site_score
 from longshift.fitting.plan import usual_steps
 from longshift.inference import predict
 from longshift.methods import LinearHead, cell_weights, fit_logistic
-from longshift.training import Runtime, make_task, resolve, train
+from longshift.training import OpenDataset, Runtime, Trainer, make_task
 
 SEEDS = (0, 1, 2)
 LABELS = 50
@@ -36,20 +37,23 @@ Row = tuple[object, ...]
 
 def heads(data: str) -> Iterator[Row]:
     """Accuracy at each site, held out, with the split of each seed."""
-    manifest, name = load_dataset(data), Path(data).stem
-    for setting in ("Natural", "TotalHeavyTail", "Duality") if data == "pacs-features" else ("Natural",):
-        for seed in SEEDS:
-            for site in manifest.domain_names:
-                values = {"data": data, "setting": setting, "target": site, "split_seed": seed, "shrink": True}
-                for method in ("logistic", "ndcl_plus"):
-                    run = {**values, "method": method, "schedules": "scaled"}
-                    steps = usual_steps(len(manifest), len(manifest.domain_names), resolve(run, name).config)
-                    with tempfile.TemporaryDirectory() as folder:
-                        done = train({**run, "steps": steps}, out=Path(folder) / "run", runtime=CPU)
-                    score = site_score(site, done.result["selected"])
-                    yield name, setting, site, seed, method, score.accuracy, score.balanced
-                for model, (score,) in baseline_scores({site: make_task(resolve(values, name))}).items():
-                    yield name, setting, site, seed, model, score.accuracy, score.balanced
+    dataset, name = OpenDataset(data), Path(data).stem
+    sites, task = dataset.manifest.domain_names, None
+    settings = ("Natural", "TotalHeavyTail", "Duality") if data == "pacs-features" else ("Natural",)
+    for setting, seed, site in itertools.product(settings, SEEDS, sites):
+        values = {"data": data, "setting": setting, "target": site, "split_seed": seed, "shrink": True}
+        for method in ("logistic", "ndcl_plus"):
+            values |= {"method": method, "schedules": "scaled"}
+            steps = usual_steps(len(dataset.manifest), len(sites), dataset.resolve(values, name).config)
+            run = dataset.resolve({**values, "steps": steps}, name)
+            task = make_task(run, CPU, known=task)
+            with tempfile.TemporaryDirectory() as folder:
+                result = Trainer(run.config, task, folder, CPU).run()
+            score = site_score(site, result["selected"])
+            yield name, setting, site, seed, method, score.accuracy, score.balanced
+        assert task
+        for model, (score,) in baseline_scores({site: task}).items():
+            yield name, setting, site, seed, model, score.accuracy, score.balanced
 
 
 def labels(data: str) -> Iterator[Row]:
