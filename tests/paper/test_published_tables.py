@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import rankdata
 
 from longshift.errors import UsageError
 from longshift.paper.published_tables import overall_results, paper_table
@@ -92,16 +91,6 @@ def test_methods_are_the_registry_names_in_the_papers_order() -> None:
         assert set(paper_table(name)["method"]) <= set(METHODS)
 
 
-@pytest.mark.parametrize(("table", "column"), [("overall", "group"), ("worst_domain", "target")])
-def test_the_papers_marks_are_the_three_best_of_each_column(table: str, column: str) -> None:
-    # 44 columns x 3 places: a wrong digit or a shifted row among the best would break this.
-    frame = overall_results() if table == "overall" else paper_table(table)
-    for _, cases in frame.groupby(["dataset", "setting", column]):
-        places = rankdata(-cases["mean"].to_numpy(), method="dense")
-        for place in (1, 2, 3):
-            assert set(cases["method"][cases["place"] == place]) == set(cases["method"][places == place])
-
-
 def test_rows_repeated_between_tables_agree() -> None:
     overall = overall_results()
     home = overall[overall["dataset"] == "OfficeHome"]
@@ -117,18 +106,6 @@ def test_rows_repeated_between_tables_agree() -> None:
         assert len(both) == 8
         np.testing.assert_array_equal(both["mean"], both["mean_main"])
         np.testing.assert_array_equal(both["stderr"], both["stderr_main"])
-
-
-def test_numbers_are_possible() -> None:
-    for name in ("ginidg_average", "totalheavytail_average", "duality_average", "ablation", "worst_domain"):
-        frame = paper_table(name)
-        assert frame["mean"].between(0, 100).all()
-        assert frame["stderr"].between(0, 10).all()
-    overall = overall_results()
-    # OfficeHome is nearly balanced in its targets, so the average must lie between the groups.
-    for _, rows in overall[overall["dataset"] == "OfficeHome"].groupby(["method", "setting"]):
-        average, *groups = (number(rows, group=group) for group in ("average", "many", "medium", "few"))
-        assert min(groups) < average < max(groups)
 
 
 def test_an_unknown_table_names_the_close_ones() -> None:

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from longshift.report.html_page import Page, Section, paragraphs, render_page
@@ -82,17 +81,6 @@ def test_nothing_is_loaded_from_outside(tmp_path: Path) -> None:
     assert not re.search(r"url\((?!#)|@import|https?://", html)
     assert all(not re.match(r"[a-z]+:", link) for link in found.links)
     assert len(found.ids) == len(set(found.ids))
-
-
-@pytest.mark.slow
-def test_a_run_under_two_names_is_one_run(tmp_path: Path) -> None:
-    write_runs(tmp_path, ("erm", "ndcl"), trials=1)
-    runs = collect(tmp_path)
-    same = runs[runs["method"] == "ndcl"].assign(method="ndcl_same")
-    both = pd.concat([runs, same, same.assign(method="ndcl+ema")], ignore_index=True)
-    given = ReportRuns(both, folders=run_folders(tmp_path))
-    page = report_page(given, build_tables(both), tmp_path / "page.html")
-    assert dict(page.facts) | {"Runs": "4 finished", "Methods": "3"} == dict(page.facts)
 
 
 def test_the_words_of_the_page(tmp_path: Path) -> None:
