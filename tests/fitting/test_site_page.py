@@ -20,8 +20,10 @@ from longshift.inference import (
 )
 from longshift.inference.expected_accuracy import estimate_site
 from longshift.inference.prediction import DominantClass, Prediction, SeenInputs
+from longshift.report.html_page import render_page
 from tests.golden import check_golden
 from tests.inference.site_outputs import reference, signals
+from tests.report.page_words import words_of
 
 HELD_OUT = (HeldOutSite("x", 0.7, signals(0.3)), HeldOutSite("y", 0.5, signals(0.6, 0.5)))
 
@@ -44,14 +46,8 @@ def test_the_words_of_the_page() -> None:
     info = SimpleNamespace(vectors=True, method="NDCL-plus", sources=("x", "y"), counts=((4, 4, 2), (1, 8, 1)))
     model: Any = SimpleNamespace(info=info, classes=("0", "1", "2"), knowledge=known, temperature=1.0)
     page = site_page(model, found, "new <site>", np.array([0, 2]))
-    text = [
-        page.title,
-        *(f"{name}: {value}" for name, value in page.facts),
-        *page.summary,
-        *(f"## {section.title}\n{section.intro}" for section in page.sections),
-    ]
     assert len(page.summary) <= 6
-    check_golden("site-page.txt", "\n".join(text) + "\n")
+    check_golden("site-page.txt", words_of(render_page(page)).rpartition("\nMade by")[0] + "\n")
 
 
 def test_a_name_for_a_site() -> None:

@@ -19,6 +19,7 @@ from PIL import Image
 from longshift.report.drawing import PALETTE, Drawing, short
 from longshift.report.figures import (
     Line,
+    NewSite,
     SiteDots,
     SplitCounts,
     class_bars,
@@ -124,9 +125,10 @@ def test_rank_diagram_puts_ranks_on_the_axis() -> None:
 
 
 def test_site_dots_name_both_accuracies_and_the_range() -> None:
-    found = tips(site_dots([SiteDots("a", 0.5, 0.75), SiteDots("b", 0.25)], (0.2, 0.9)))
+    found = tips(site_dots([SiteDots("a", 0.5, 0.75), SiteDots("b", 0.25)], NewSite("c", 0.2, 0.9, 0.7)))
     assert set(found) == {
-        "a, while held out: 50.0 %", "a, while known: 75.0 %", "b, while held out: 25.0 %", "a new site: 20 to 90 %",
+        "a, while held out: 50.0 %", "a, while known: 75.0 %", "b, while held out: 25.0 %", "c: 20 to 90 %",
+        "c, expected: 70 %",
     }  # fmt: skip
 
 
@@ -137,7 +139,7 @@ def test_site_dots_name_both_accuracies_and_the_range() -> None:
         confusion_map([WILD, "b"], [[1, 1], [0, 1]]),
         line_chart([Line(WILD, [0, 1], [0, 1])], WILD, WILD),
         rank_diagram({WILD: 1.0, "b": 2.0}, 0.5, [], 3),
-        site_dots([SiteDots(WILD, 0.5, 0.7)], (0.2, 0.9)),
+        site_dots([SiteDots(WILD, 0.5, 0.7)], NewSite(WILD, 0.2, 0.9)),
         split_bars(SplitCounts(WILD, [WILD], [WILD], np.array([[3]]), ["few"])),
     ],
     ids=lambda drawing: drawing.label[:12],

@@ -119,7 +119,7 @@ def test_the_words() -> None:
     }
     parts = []
     for name, records in cases.items():
-        section = weak_section(records, noun="site", most=1)
+        section = weak_section(records)
         parts.append(f"== {name}\n{section.intro}\n{words_of(section.body)}")
     check_golden("report-weak.txt", "\n\n".join(parts) + "\n")
 

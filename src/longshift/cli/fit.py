@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from longshift.cli.common import DataArgument, JsonFlag, QuietFlag, caution, print_json, progress, say, tell
+from longshift.cli.common import DataArgument, JsonFlag, QuietFlag, caution, print_json, progress, say, say_lines, tell
 from longshift.cli.run_options import runtime_fields, with_options
 from longshift.fitting import FitRequest
-from longshift.templates import render
 
 OPTIONS = {name: field for name, field in FitRequest.model_fields.items() if name != "data"}
 
@@ -69,4 +67,5 @@ def fit(
     if quiet:
         for finding in done.summary.findings:
             say(finding)
-    say("\n" + render("longshift.fitting", "fit_done.txt.j2", done=done, argument=shlex.quote(str(done.folder))))
+    say("")
+    say_lines(done.to_text())

@@ -29,7 +29,7 @@ from longshift.cli.common import (
 )
 from longshift.errors import LongshiftError, UsageError
 
-SHOWN = 20
+SHOWN = 8
 
 
 def predict(

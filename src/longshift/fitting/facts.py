@@ -14,7 +14,7 @@ from longshift.errors import LongshiftError
 from longshift.fitting.data_summary import DataSummary, lines, named_lines
 from longshift.fitting.plan import NO_STYLE, FitJob, FitPlan
 from longshift.fitting.suggest import LabelCurve
-from longshift.inference import ENOUGH_SITES, LEVEL, UnseenAccuracy, one_more_site
+from longshift.inference import ENOUGH_SITES, UnseenAccuracy, one_more_site
 from longshift.metrics import mean_class_accuracy
 from longshift.report import share_interval, weak_below, weak_indices
 from longshift.settings import NO_TARGET
@@ -167,14 +167,6 @@ def known_and_unseen(own: Sequence[SiteScore]) -> tuple[float, float]:
         known, unseen = np.mean(pairs, axis=0)
         return float(known), float(unseen)
     return own[0].seen, own[0].accuracy
-
-
-def accuracy_without(classes: Sequence[str], scores: Sequence[SiteScore], left_out: Collection[str]) -> float | None:
-    """Mean accuracy over sites without the samples of some classes, None where no site has others."""
-    rows = [k for k, name in enumerate(classes) if name not in left_out]
-    tables = [np.asarray(score.confusion, dtype=np.int64)[rows] for score in scores]
-    right = [sum(int(table[i, k]) for i, k in enumerate(rows)) / int(table.sum()) for table in tables if table.sum()]
-    return float(np.mean(right)) if right else None
 
 
 def unseen_accuracy(classes: Sequence[str], own: Sequence[SiteScore], left_out: Collection[str]) -> UnseenAccuracy:
@@ -413,15 +405,10 @@ class FitSummary:
 
     @property
     def findings(self) -> list[str]:
-        """At most six sentences, the most important first."""
+        """The verdict in one line, then what to do about it; at most six."""
         gap = known_and_unseen(self.own)
-        worst, unsure = hardest_site(self.own)
-        unmeasured = {score.name for score in self.alone}
-        return lines(
-            "findings.txt.j2", summary=self, data=self.data, level=LEVEL, worst=worst, worst_unsure=unsure,
-            gap=gap if gap[0] - gap[1] > NOTEWORTHY else None,
-            without=accuracy_without(self.data.classes, self.own, unmeasured) if unmeasured else None,
-        )  # fmt: skip
+        wide = gap if gap[0] - gap[1] > NOTEWORTHY else None
+        return lines("findings.txt.j2", summary=self, data=self.data, gap=wide)[:6]
 
     @property
     def notes(self) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,36 +15,36 @@ from markupsafe import Markup
 from longshift.array_types import FloatArray
 from longshift.data import Manifest
 from longshift.fitting.data_summary import lines, named_lines
-from longshift.fitting.facts import ClassScore, FitSummary, same_site_gaps
+from longshift.fitting.facts import FitSummary, hardest_site, same_site_gaps
 from longshift.fitting.plan import FitJob
 from longshift.fitting.suggest import LabelCurve
 from longshift.inference import LEVEL
 from longshift.metrics import probabilities
 from longshift.report import (
-    Cell,
-    Column,
     Line,
+    NewSite,
     Page,
     Record,
     Section,
     SiteDots,
     SplitCounts,
-    Table,
-    TableRow,
-    class_section,
+    Tile,
+    bar_table,
     confusion_section,
+    fact_list,
     figure,
+    fold,
     join_html,
     line_chart,
+    mistake_section,
     paragraphs,
     run_section,
     site_dots,
     split_section,
-    table_html,
-    validation_section,
-    weak_section,
+    warning_list,
     write_page,
 )
+from longshift.text import counted
 
 BINS, POINTS = 10, 20
 FEWEST = 10  # predictions in a bin
@@ -68,38 +69,38 @@ def fit_page(
         if job.site
     ]
     own = [record for record in records if record.method == summary.training.config.method]
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record.method, []).append(record)
-    data = split_section([SplitCounts("All sites", look.classes, look.sites, look.counts)], "data")
-    seen = paragraphs(*look.statements(), *look.warnings())
-    intro = " ".join(lines("interval.txt.j2", summary=summary, level=LEVEL))
-    mistakes: list[Section] = []
-    training: list[Section] = []
+    weakest = [score for score in summary.classes if not score.alone]
+    site, site_unsure = hardest_site(summary.own)
+    words = dict(
+        named_lines(
+            "fit_page.txt.j2", summary=summary, level=LEVEL, site=site, site_unsure=site_unsure,
+            weakest=next(iter([*summary.weak, *weakest]), None), folder=shlex.quote(str(path.parent)),
+        )
+    )  # fmt: skip
+    tiles = [
+        Tile("Accuracy at a new site", words["accuracy"], words["accuracy_text"]),
+        Tile("Weakest class", words["class"], words["class_text"]),
+        Tile("Weakest site", site.site, words["site_text"]),
+    ]
+    shown = [Section("Sites", site_table(summary), words["sites"]), Section("Classes", class_table(summary))]
+    mistakes = []
     if records:
-        mistakes = [
-            weak_section(own, manifest, name="weak", noun="site", most=MOST),
-            class_section(groups, "classes", "site"),
-            confusion_section(own, "confusions"),
-            *calibration_sections(own),
-        ]
-        training = [validation_section(groups, "training"), run_section(records, path, len(records))]
+        shown += [confusion_section(own), *calibration_sections(own)]
+        names = [score.name for score in summary.weak or weakest[:1]]
+        mistakes = [mistake_section(own, manifest, names[:MOST], "mistakes")]
     sections = [
-        Section("Accuracy at a new site", table_html(site_table(summary)), intro, "sites"),
-        Section("Classes at unseen sites", table_html(class_table(summary)), "Lowest accuracy first.", "class-table"),
+        Section("At sites not seen in training", parts=shown, name="unseen"),
         *mistakes,
+        Section("Method comparison", comparison_table(summary), words.get("comparison", ""), "methods"),
         *label_sections(summary.labels),
-        Section("The data", join_html(seen, data.body), "Samples per class and site.", "data", wide=True),
-        *training,
+        Section("The data", data_body(summary), name="data"),
+        Section("Details", details(path, summary, records), name="details"),
     ]
-    facts = [
-        ("Data", f"{look.total} {look.noun}, {len(look.sites)} sites, {len(look.classes)} classes"),
-        ("Method", summary.title),
-        *named_lines("training.txt.j2", training=summary.training),
-        *summary.notes,
-    ]
-    title = f"{look.name}: what to expect at a new site"
-    return Page(title, summary.findings, sections, facts, lead=site_chart(summary))
+    verdict, *steps = summary.findings
+    return Page(
+        f"{look.name}: what to expect at a new site", [*steps, words["next"]], sections, lead=site_chart(summary),
+        verdict=verdict, tiles=tiles, heading="What to do next",
+    )  # fmt: skip
 
 
 def site_chart(summary: FitSummary) -> Markup:
@@ -110,8 +111,56 @@ def site_chart(summary: FitSummary) -> Markup:
         for score in summary.own
     ]
     found = summary.accuracy
-    expected = (found.low, found.high) if found.sites > 1 else None
-    return figure(site_dots(dots, expected))
+    new = NewSite("a new site", found.low, found.high, found.mean if found.enough else None)
+    return figure(site_dots(dots, new if found.sites > 1 else None))
+
+
+def site_table(summary: FitSummary) -> Markup:
+    """Each site: accuracy while held out and while known, and averaged over its classes."""
+    known = {site: pair[0] for site, pair in same_site_gaps(summary.own).items()}
+    rows = [
+        [score.site, score.n, score.accuracy, *([known.get(score.site)] if known else []), score.balanced]
+        for score in summary.own
+    ]
+    return bar_table(["Site", "samples", "held out", *(["known"] if known else []), "over classes"], rows)
+
+
+def class_table(summary: FitSummary) -> Markup:
+    """Each class over all held-out sites, the weakest first."""
+    rows = [
+        [
+            score.name,
+            score.n,
+            None if score.alone else score.recall,
+            f"(only {score.alone})" if score.alone else score.taken_for,
+        ]
+        for score in summary.classes
+    ]
+    return bar_table(["Class", "samples", "correct", "most often misclassified as"], rows)
+
+
+def comparison_table(summary: FitSummary) -> Markup:
+    """Each model: the mean over the held-out sites."""
+    rows = [
+        (name, float(np.mean([score.accuracy for score in rows])), float(np.mean([score.balanced for score in rows])))
+        for name, rows in summary.scores.items()
+    ]
+    return bar_table(["Model", "accuracy", "over classes"], rows)
+
+
+def data_body(summary: FitSummary) -> Markup:
+    """Warnings; counts, folded."""
+    look = summary.data
+    counts = split_section([SplitCounts("All sites", look.classes, look.sites, look.counts)])
+    about = f"{look.total} {look.noun}, {counted(len(look.sites), 'site')}, {len(look.classes)} classes"
+    return join_html(warning_list(look.warnings()), fold(about, join_html(paragraphs(*look.statements()), counts.body)))
+
+
+def details(path: Path, summary: FitSummary, records: Sequence[Record]) -> Markup:
+    """What was trained and tried, and the runs."""
+    facts = [("Method", summary.title), *named_lines("training.txt.j2", training=summary.training), *summary.notes]
+    runs = [run_section(records, path, len(records)).body] if records else []
+    return join_html(fold("How the model was made", fact_list(facts)), *runs)
 
 
 def label_sections(curve: LabelCurve | None) -> list[Section]:
@@ -125,63 +174,10 @@ def label_sections(curve: LabelCurve | None) -> list[Section]:
         Line("random", x, [row.random for row in means]),
     ]
     intro = (
-        "Simulated at the held-out sites: longshift adapt with labels of the site, chosen by longshift suggest or at "
-        "random; measured on other samples of the site, mean over sites."
+        "Simulated at the held-out sites: `longshift adapt` with labels of the site, chosen by `longshift suggest` or "
+        "at random; measured on other samples of the site."
     )
     return [Section("How much labels would help", figure(line_chart(lines, "labels", "accuracy")), intro, "labels")]
-
-
-def number_table(
-    name: str, title: str, head: str, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, Sequence[Cell]]],
-    caption: str,
-) -> Table:  # fmt: skip
-    """A table in which no value is better than another; `columns` are (heading, heading of its group)."""
-    made = tuple(TableRow(label, label, "mean" if label == "mean" else "", tuple(cells)) for label, cells in rows)
-    plain = tuple(Column(text, group, higher_is_better=None) for text, group in columns)
-    return Table(name, name, title, plain, made, head=head, caption=caption)
-
-
-def site_table(summary: FitSummary) -> Table:
-    """Sites by models: accuracy, and accuracy averaged over classes."""
-    known = {site: pair[0] for site, pair in same_site_gaps(summary.own).items()}
-    columns = [(title, name) for name in summary.scores for title in ("accuracy", "over classes")]
-    values = [
-        [share for scores in summary.scores.values() for share in (scores[k].accuracy, scores[k].balanced)]
-        + ([known.get(score.site, np.nan)] if known else [])
-        for k, score in enumerate(summary.own)
-    ]
-    shown = [*values, np.nanmean(values, axis=0).tolist()]
-    sites = [*(score.site for score in summary.own), "mean"]
-    rows = [
-        (site, [Cell(None if np.isnan(share) else 100 * share) for share in row])
-        for site, row in zip(sites, shown, strict=True)
-    ]
-    return number_table(
-        "sites", "Accuracy at each site while it was held out", "Held-out site",
-        [*columns, *([("accuracy", "While known")] if known else [])], rows,
-        "accuracy: percent of the site's samples that are classified correctly. over classes: the same per class, "
-        "averaged over the classes of the site. While known: at the same site, on other samples, of the models that "
-        "were trained on it. mean: over sites, with equal weight.",
-    )  # fmt: skip
-
-
-def class_table(summary: FitSummary) -> Table:
-    """Each class over all held-out sites."""
-
-    def label(score: ClassScore) -> str:
-        if score.alone:
-            return f"{score.name} (only at {score.alone}: not learned while it was held out)"
-        return f"{score.name} (most often misclassified as {score.taken_for})" if score.taken_for else score.name
-
-    rows = [
-        (label(score), (Cell(float(score.n), digits=0), Cell(float(score.right), digits=0), Cell(100 * score.recall)))
-        for score in summary.classes
-    ]
-    return number_table(
-        "recall", "Each class at sites not seen in training", "Class",
-        [(text, "") for text in ("samples", "correct", "accuracy, %")], rows,
-        "Share of the samples of a class, over all held-out sites, that is classified correctly.",
-    )  # fmt: skip
 
 
 def calibration_sections(records: Sequence[Record]) -> list[Section]:
@@ -210,7 +206,7 @@ def calibration_sections(records: Sequence[Record]) -> list[Section]:
     )  # fmt: skip
     gap = CalibrationGap(float(confidence.mean()), float(correct.mean()))
     intro = " ".join(lines("calibration.txt.j2", gap=gap))
-    return [Section("Calibration at unseen sites", plots, intro, "calibration")]
+    return [Section("Calibration", plots, intro)]
 
 
 @dataclass(frozen=True)

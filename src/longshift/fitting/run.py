@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from longshift.data import DataChanged, ImageSamples, Manifest, what_changed
 from longshift.errors import LongshiftError
 from longshift.fitting.baselines import baseline_scores
 from longshift.fitting.card import write_card
-from longshift.fitting.data_summary import lines, named_lines, summarize_data
+from longshift.fitting.data_summary import named_lines, summarize_data
 from longshift.fitting.facts import (
     FitSummary,
     Training,
@@ -33,10 +34,11 @@ from longshift.fitting.plan import FitJob, FitPlan, earlier_plan, keep_plan, mak
 from longshift.fitting.request import EXPECTED, FitRequest, keep_samples, make_request, open_data
 from longshift.fitting.site_calibration import learn_new_sites
 from longshift.fitting.suggest import LabelCurve, simulate_labels
-from longshift.inference import PLAN_FILE, LoadedModel, keep_unseen, load_model, write_knowledge
+from longshift.inference import LEVEL, PLAN_FILE, LoadedModel, keep_unseen, load_model, write_knowledge
 from longshift.io import lock_folder, write_json
 from longshift.progress import Bar, Tick, no_bar
 from longshift.settings import NO_TARGET, read_recipe
+from longshift.templates import render
 from longshift.training import (
     Interrupted,
     OpenDataset,
@@ -78,6 +80,13 @@ class FitResult:
     def card(self) -> Path:
         """The model card."""
         return self.folder / "MODEL_CARD.md"
+
+    def to_text(self) -> str:
+        """What `longshift fit` prints at the end: the numbers, and what was written."""
+        return render(
+            "longshift.fitting", "fit_done.txt.j2", done=self, summary=self.summary, worst=self.summary.worst_site,
+            level=LEVEL, argument=shlex.quote(str(self.folder)),
+        )  # fmt: skip
 
     def model(self, device: str = "auto") -> LoadedModel:
         """The final model."""
@@ -197,7 +206,7 @@ def run_fit(
         summary = summarize(look, training, scores, validation, style, curve)
         done = FitResult(folder, plan, summary)
         _write_results(done, manifest, own, [*jobs, final], results)
-        for sentence in lines("fit.txt.j2", summary=summary):
+        for sentence in summary.findings:
             say(sentence)
         return done
 

@@ -6,22 +6,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from markupsafe import Markup
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.fitting.data_summary import named_lines
-from longshift.fitting.page import number_table
-from longshift.inference import LoadedModel, Outputs, Predictions, novelty
+from longshift.inference import LEVEL, LoadedModel, Outputs, Predictions, novelty
 from longshift.report import (
     Captioned,
-    Cell,
+    NewSite,
     Page,
     Section,
-    Table,
-    confidence_histogram,
+    SiteDots,
+    Tile,
+    bar_table,
+    fact_list,
     figure,
+    fold,
     gallery,
+    join_html,
     paragraphs,
-    table_html,
+    site_dots,
     write_page,
 )
 from longshift.text import counted
@@ -47,90 +51,75 @@ def site_page(model: LoadedModel, found: Predictions, site: str, suggested: IntA
     if model.knowledge is not None and features is not None:
         scores = novelty(model.knowledge.reference, features.numpy())
     beyond = np.flatnonzero(scores > 1)
-    intros = dict(
-        named_lines(
-            "site_page.txt.j2", noun=noun, suggested=0 if suggested is None else len(suggested), beyond=len(beyond),
-            sure=model.knowledge.sure if model.knowledge else None,
-        )
+    words = named_lines(
+        "site_page.txt.j2", found=found, model=model, site=site, noun=noun, level=LEVEL, beyond=len(beyond),
+        suggested=0 if suggested is None else len(suggested),
     )  # fmt: skip
-    words = named_lines("site_facts.txt.j2", found=found, model=model, site=site, noun=noun)
+    one = dict(words)
+    steps = [value for name, value in words if name == "next"]
+    facts = [(name, value) for name, value in words if name[0].isupper()]
     sections = []
     if suggested is not None:
         body = gallery(_captioned(model, outputs, shares, suggested))
-        sections.append(Section("Label these", body, intros["suggested"], "suggested", wide=True))
-    if found.estimate:
-        sections.append(Section("Expected accuracy", table_html(evidence_table(model, found, site)), "", "expected"))
-    histogram = figure(confidence_histogram(shares.max(axis=1).tolist(), found.unsure_below))
-    sections.append(Section("Confidence", histogram, intros.get("confidence", ""), "confidence"))
-    sections.append(Section("Class mix", table_html(mix_table(model, shares, site)), "", "classes"))
+        sections.append(Section("Label these", body, one["suggested"], "suggested"))
+    sections.append(Section("Class mix", mix_table(model, shares), one["mix"], "classes"))
     least = gallery(_captioned(model, outputs, shares, order[:SHOWN]))
-    sections.append(Section(f"Least sure {noun}s", least, "Check these first.", "unsure", wide=True))
+    sections.append(Section(f"Least sure {noun}s", least, name="unsure"))
     if len(scores):
         farthest = beyond[np.argsort(-scores[beyond], kind="stable")][:SHOWN]
         body = gallery(_captioned(model, outputs, shares, farthest))
-        sections.append(
-            Section(f"{noun.capitalize()}s unlike anything seen", body, intros["unlike"], "unlike", wide=True)
-        )
-    sections.append(_class_section(model, outputs, shares, noun))
-    facts = [(name, value) for name, value in words if name != "Finding"]
-    findings = [value for name, value in words if name == "Finding"]
-    return Page(f"{site}: predictions at a new site", findings, sections, facts)
-
-
-def evidence_table(model: LoadedModel, found: Predictions, site: str) -> Table:
-    """This site next to the held-out ones, where the truth is known."""
-    estimate, knowledge = found.estimate, model.knowledge
-    assert estimate is not None
-    assert knowledge is not None
-    here = f"{site} (expected{', unreliable' if estimate.unreliable else ''})"
-    rows = []
-    for label, signals, accuracy in (
-        (here, estimate.signals, estimate.accuracy.mean),
-        *((held.site, held.signals, held.accuracy) for held in knowledge.held_out),
-    ):
-        shares = (accuracy, signals.agreement, signals.dispersity, signals.confidence)
-        cells = [Cell(float(signals.n), digits=0), *(Cell(100 * share) for share in shares)]
-        rows.append((label, [*cells, Cell(signals.nearest, digits=2)]))
-    names = ("samples", "accuracy, %", "agreement", "dispersity", "confidence", "distance")
-    return number_table(
-        "evidence", "This site and the held-out ones", "Site", [(name, "") for name in names], rows,
-        "accuracy: measured with labels at the held-out sites; at this site estimated from agreement and dispersity, "
-        "and corrected by the errors of this estimate at the held-out sites. agreement: predictions (%) that the "
-        "nearest class mean confirms once the site's shift is removed from the features. dispersity: how certain "
-        "predictions are, and how well they tell classes apart (100: certain). confidence: mean calibrated "
-        "probability of the predicted class. distance: between the mean features of the site and of the nearest "
-        "training site, in units of the spread inside sites.",
+        sections.append(Section(f"{noun.capitalize()}s unlike anything seen", body, one["unlike"], "unlike"))
+    examples = fold("Examples of each predicted class, from sure to unsure", _examples(model, outputs, shares, noun))
+    sections.append(Section("Details", join_html(examples, fold("Model and data", fact_list(facts))), name="details"))
+    tiles = [
+        Tile("Expected accuracy here", one["accuracy"], one["accuracy_text"]),
+        Tile("Unsure predictions", one["unsure"], one["unsure_text"]),
+        Tile("Adapted to this site", one["adapted"], one["adapted_text"]),
+    ]
+    return Page(
+        f"{site}: predictions at a new site", steps, sections, lead=expected_chart(found, site), verdict=one["verdict"],
+        tiles=tiles, warnings=found.warnings(), heading="What to do next",
     )  # fmt: skip
 
 
-def mix_table(model: LoadedModel, shares: FloatArray, site: str) -> Table:
-    """Predicted share of each class here, and its share at the training sites."""
+def expected_chart(found: Predictions, site: str) -> Markup:
+    """The accuracy that is expected here, and that of the held-out sites; nothing without an estimate."""
+    if found.estimate is None:
+        return Markup()
+    expected = found.estimate.accuracy
+    dots = [SiteDots(held.site, held.accuracy) for held in found.held_out]
+    return figure(site_dots(dots, NewSite(site, expected.low, expected.high, expected.mean)))
+
+
+def mix_table(model: LoadedModel, shares: FloatArray) -> Markup:
+    """Predicted share of each class here and its shares at the training sites; the largest difference first."""
     predicted = np.bincount(shares.argmax(axis=1), minlength=len(model.classes)) / len(shares)
     counts = np.asarray(model.info.counts, dtype=np.float64)
     known = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    names = model.info.sources if len(model.info.sources) == len(known) else ("all sites",)
-    table = np.vstack([predicted, known])
-    return number_table(
-        "mix", "Percent of the samples of each class", "Class",
-        [(name, "") for name in (f"{site} (predicted)", *names)],
-        [(name, [Cell(100 * float(share)) for share in table[:, k]]) for k, name in enumerate(model.classes)],
-        "At training sites: of their training samples. A class that is predicted far more often than anywhere before "
-        "may attract mistakes.",
-    )  # fmt: skip
+    # A share between those of two training sites is no difference.
+    apart = np.maximum(known.min(axis=0) - predicted, predicted - known.max(axis=0))
+    rows = [
+        [
+            model.classes[k],
+            float(predicted[k]),
+            float(known[:, k].mean()),
+            f"{100 * known[:, k].min():.0f}-{100 * known[:, k].max():.0f} %",
+        ]
+        for k in np.lexsort((-abs(predicted - known.mean(axis=0)), -np.maximum(apart, 0)))
+    ]
+    return bar_table(["Class", "predicted here", "training sites", "from-to"], rows)
 
 
-def _class_section(model: LoadedModel, outputs: Outputs, shares: FloatArray, noun: str) -> Section:
-    """Examples of each predicted class, from sure to unsure."""
+def _examples(model: LoadedModel, outputs: Outputs, shares: FloatArray, noun: str) -> Markup:
+    """Some of each predicted class."""
     parts = []
     predicted = shares.argmax(axis=1)
     for k, name in enumerate(model.classes):
         own = np.flatnonzero(predicted == k)
         own = own[np.argsort(-shares[own, k], kind="stable")]
         chosen = own[np.unique(np.linspace(0, len(own) - 1, min(PER_CLASS, len(own))).astype(int))] if len(own) else own
-        title = f"Predicted {name}: {counted(len(own), noun)}"
-        body = gallery(_captioned(model, outputs, shares, chosen)) if len(own) else paragraphs("None.")
-        parts.append(Section(title, body, name=f"class-{k}"))
-    return Section("Examples of each predicted class", parts=parts, intro="From sure to unsure.", name="examples")
+        parts += [paragraphs(f"{name}: {counted(len(own), noun)}"), gallery(_captioned(model, outputs, shares, chosen))]
+    return join_html(*parts)
 
 
 def _captioned(
@@ -141,8 +130,8 @@ def _captioned(
         first, second = np.argsort(-shares[i], kind="stable")[:2].tolist()
         title = f"{model.classes[first]} {100 * shares[i, first]:.0f} %"
         name = outputs.names[i]
-        note = f"{model.classes[second]} {100 * shares[i, second]:.0f} %, {Path(name).name}"
-        made.append(Captioned("" if model.info.vectors else name, title, note))
+        note = f"{model.classes[second]} {100 * shares[i, second]:.0f} %"
+        made.append(Captioned("" if model.info.vectors else name, title, note, Path(name).name))
     return made
 
 

@@ -140,15 +140,11 @@ class Predictions:
         """Why an accuracy at this site is unreliable; none for a usual site."""
         return render("longshift.inference", "site_warnings.txt.j2", found=self).splitlines()
 
-    def findings(self) -> list[str]:
-        """The accuracy to expect at this site, or why there is no estimate."""
-        values = {"found": self, "level": LEVEL, "fewest": FEWEST}
-        return render("longshift.inference", "site_estimate.txt.j2", **values).splitlines()
-
     def to_text(self, out: Path | None = None, page: Path | None = None) -> str:
         """The summary that `longshift predict` prints after the predictions, or after writing these files."""
-        classes = Counter(row.label for row in self.rows).most_common(10)
+        classes = Counter(row.label for row in self.rows).most_common(8)
         values = {"found": self, "classes": classes, "out": out, "page": page, "least": LEAST, "enough": ENOUGH}
+        values |= {"level": LEVEL, "fewest": FEWEST}
         return render("longshift.inference", "predict.txt.j2", **values)
 
     def to_json(self) -> dict[str, Any]:

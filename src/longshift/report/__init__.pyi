@@ -8,9 +8,9 @@ from .comparison import (
 from .drawing import Drawing as Drawing
 from .figures import (
     Line as Line,
+    NewSite as NewSite,
     SiteDots as SiteDots,
     SplitCounts as SplitCounts,
-    confidence_histogram as confidence_histogram,
     line_chart as line_chart,
     rank_diagram as rank_diagram,
     site_dots as site_dots,
@@ -31,10 +31,15 @@ from .formats import (
 from .html_page import (
     Page as Page,
     Section as Section,
+    Tile as Tile,
+    bar_table as bar_table,
+    fact_list as fact_list,
     figure as figure,
+    fold as fold,
     join_html as join_html,
     paragraphs as paragraphs,
     run_section as run_section,
+    warning_list as warning_list,
     write_page as write_page,
 )
 from .kinds import (
@@ -76,7 +81,6 @@ from .sections import (
     confusion_section as confusion_section,
     report_page as report_page,
     split_section as split_section,
-    validation_section as validation_section,
 )
 from .summary_facts import findings as findings, report_facts as report_facts
 from .table import (
@@ -100,8 +104,8 @@ from .titles import (
 from .weak import (
     Captioned as Captioned,
     gallery as gallery,
+    mistake_section as mistake_section,
     share_interval as share_interval,
     weak_below as weak_below,
     weak_indices as weak_indices,
-    weak_section as weak_section,
 )

@@ -40,7 +40,7 @@ from longshift.report.drawing import (
 from longshift.settings import SHOTS, SplitRecipe, ratios
 from longshift.text import counted
 
-BARS_WIDTH, DOTS_WIDTH, BINS = 520.0, 620.0, 20
+BARS_WIDTH, DOTS_WIDTH = 520.0, 620.0
 WIDTH, HEIGHT = 560.0, 310.0
 MOST_TIPS = 60  # points of a curve that show their value on hover
 MOST_SHARES = 16  # classes of a confusion matrix; beyond, cells hold no numbers
@@ -128,53 +128,48 @@ class SiteDots:
     known: float | None = None
 
 
+@dataclass(frozen=True)
+class NewSite:
+    """A site without labels: the interval of its accuracy and, where one is expected, a number in it."""
+
+    name: str
+    low: float
+    high: float
+    mean: float | None = None
+
+
 @draws
-def site_dots(sites: Sequence[SiteDots], expected: tuple[float, float] | None = None) -> Drawing:
-    """Draw a row per site, the lowest first; `expected` is the range at a new site, in the last row."""
+def site_dots(sites: Sequence[SiteDots], new: NewSite | None = None) -> Drawing:
+    """Draw a row per site, the lowest first; the last row is the new site."""
     ordered = sorted(sites, key=lambda site: site.unseen)
-    rows = len(ordered) + (expected is not None)
+    rows = len(ordered) + (new is not None)
     drawing = new_drawing(DOTS_WIDTH, 96 + 30.0 * rows, f"Accuracy at {len(sites)} held-out sites")
     axes = drawing.figure.add_subplot(ylim=(rows - 0.4, -0.6))
     _percent_axis(axes)
-    names = [short(site.name) for site in ordered] + ["a new site"] * (expected is not None)
-    axes.set_yticks(range(rows), names)
+    axes.set_yticks(range(rows), [short(name) for name in (*(s.name for s in ordered), *([new.name] if new else []))])
+    held_out: dict[str, Any] = {"marker": "o", "ls": "", "ms": 8, "color": PALETTE[0]}
+    known = held_out | {"mfc": "none", "mew": 1.8}
     for row, site in enumerate(ordered):
         if site.known is not None:
             axes.plot([100 * site.unseen, 100 * site.known], [row, row], color=FAINT, lw=1.5, zorder=2)
-            dot = axes.plot(100 * site.known, row, "o", ms=8, mfc="none", mec=PALETTE[0], mew=1.8, zorder=3)[0]
+            dot = axes.plot(100 * site.known, row, zorder=3, **known)[0]
             drawing.tip(dot, f"{site.name}, while known: {100 * site.known:.1f} %")
-        dot = axes.plot(100 * site.unseen, row, "o", ms=8, color=PALETTE[0], zorder=4)[0]
+        dot = axes.plot(100 * site.unseen, row, zorder=4, **held_out)[0]
         drawing.tip(dot, f"{site.name}, while held out: {100 * site.unseen:.1f} %")
-    handles = [Line2D([], [], color=PALETTE[0], marker="o", ls="", ms=8, label="while held out")]
+    handles = [Line2D([], [], label="while held out", **held_out)]
     if any(site.known is not None for site in ordered):
-        open_dot = Line2D([], [], marker="o", ls="", ms=8, mfc="none", mec=PALETTE[0], mew=1.8, label="while known")
-        handles.append(open_dot)
-    if expected is not None:
-        low, high = (100 * value for value in expected)
-        bar = axes.plot([low, high], [rows - 1, rows - 1], color=PALETTE[1], lw=5, solid_capstyle="round", zorder=2)[0]
-        drawing.tip(bar, f"a new site: {low:.0f} to {high:.0f} %")
-        handles.append(Line2D([], [], color=PALETTE[1], lw=5, label="80 % interval for a new site"))
+        handles.append(Line2D([], [], label="while known", **known))
+    if new is not None:
+        low, high = 100 * new.low, 100 * new.high
+        bar = axes.plot([low, high], [rows - 1] * 2, color=PALETTE[1], lw=5, solid_capstyle="round", zorder=2)[0]
+        drawing.tip(bar, f"{new.name}: {low:.0f} to {high:.0f} %")
+        if new.mean is not None:
+            dot = axes.plot(100 * new.mean, rows - 1, "D", ms=9, color=PALETTE[1], mec=PAPER, zorder=3)[0]
+            drawing.tip(dot, f"{new.name}, expected: {100 * new.mean:.0f} %")
+        what = "80 % interval" if new.mean is None else "expected, with 80 % interval"
+        mark: dict[str, Any] = {} if new.mean is None else {"marker": "D", "ms": 9, "mec": PAPER}
+        handles.append(Line2D([], [], color=PALETTE[1], lw=5, label=what, **mark))
     legend(drawing.figure, handles, DOTS_WIDTH, 11.5, BELOW)
-    return drawing
-
-
-@draws
-def confidence_histogram(values: Sequence[float], threshold: float) -> Drawing:
-    """Draw the number of predictions by probability, and a line at the threshold below which they are unsure."""
-    drawing = new_drawing(BARS_WIDTH, 240, f"Probability of the predicted class of {len(values)} samples")
-    axes = drawing.figure.add_subplot()
-    plain(axes, "", "probability of the predicted class (%)", size=12)
-    axes.set_title("number of samples", loc="left", fontsize=12.5, color=FAINT)
-    counts, edges = np.histogram(np.asarray(values), bins=BINS, range=(0.0, 1.0))
-    for count, low, high in zip(counts.tolist(), edges[:-1], edges[1:], strict=True):
-        bar = axes.bar(50 * (low + high), count, 95 / BINS, color=PALETTE[0], zorder=2).patches[0]
-        drawing.tip(bar, f"{100 * low:.0f} to {100 * high:.0f} %: {count}")
-    axes.set_xlim(0, 100)
-    axes.axvline(100 * threshold, color=INK, lw=1.2, ls="--", zorder=3)
-    axes.text(
-        100 * threshold, 1.0, f" unsure below {100 * threshold:.0f} % ", transform=axes.get_xaxis_transform(), va="top",
-        ha="left" if threshold < 0.5 else "right", fontsize=11, color=INK,
-    )  # fmt: skip
     return drawing
 
 
@@ -307,11 +302,11 @@ def confusion_map(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Dr
     n = len(classes)
     cell = max(9.0, min(34.0, 560.0 / n))
     font = max(6.5, min(11.0, cell * 0.85))
-    edge = 16 + 0.62 * font * max(len(short(name)) for name in classes)
+    edge = 30 + 0.62 * font * max(len(short(name)) for name in classes)
     size = edge + cell * n
     drawing = new_drawing(max(size + 8, 230), size + 26, f"Confusion matrix of {n} classes", int(min(size, 620)))
     axes = drawing.figure.add_subplot(aspect="equal", xlim=(0, n), ylim=(n, 0))
-    plain(axes, "", "row: true class, column: predicted class", size=10.5)
+    plain(axes, "", "predicted class", "true class", size=10.5)
     axes.grid(visible=False)
     axes.spines[:].set(visible=True, color=LINE)
     names, middle = [short(name) for name in classes], np.arange(n) + 0.5

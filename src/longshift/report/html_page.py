@@ -1,4 +1,4 @@
-"""One self-contained HTML page: a title, a summary in plain words, sections. Needs no network.
+"""One self-contained HTML page: a title, the first screen, sections. Needs no network.
 
 Text is escaped by the template; only `Markup` (made by this package's figures and templates) goes in as it is.
 """
@@ -6,6 +6,7 @@ Text is escaped by the template; only `Markup` (made by this package's figures a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import longshift
 from longshift.io import write_text
@@ -52,6 +53,15 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Tile:
+    """A number of the first screen; `text` says what it rests on."""
+
+    title: str
+    value: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
     """Everything that is shown. `facts` is a short list of (what, value) under the title."""
 
@@ -61,11 +71,34 @@ class Page:
     facts: Sequence[tuple[str, str]] = field(default_factory=tuple)
     command: str = ""  # how to make it again
     lead: Markup = field(default_factory=Markup)  # HTML above the summary
+    verdict: str = ""  # the one line to read
+    tiles: Sequence[Tile] = ()  # beside `lead`
+    warnings: Sequence[str] = ()
+    heading: str = "In short"  # of the summary
 
 
 def fragment(template: str, **values: object) -> Markup:
     """A template as HTML; it escapes what is not marked as HTML."""
-    return Markup(render("longshift.report", template, **values))
+    return Markup(render("longshift.report", template, code=inline_code, breakable=breakable, **values))
+
+
+def inline_code(text: str) -> Markup:
+    """Text in which `commands` are marked; each of their words breaks only where it is wider than the line.
+
+    >>> inline_code("run `a --b` <i>")
+    Markup('run <code>a</code> <code>--b</code> &lt;i&gt;')
+    """
+    marked = lambda found: " ".join(f"<code>{word}</code>" for word in found[1].split())  # noqa: E731
+    return Markup(re.sub("`([^`]+)`", marked, str(escape(text))))
+
+
+def breakable(name: str) -> Markup:
+    """A file name that may go on in the next line after a slash or between its words.
+
+    >>> breakable("a/b_1.png")
+    Markup('a/<wbr>b_<wbr>1.png')
+    """
+    return Markup(re.sub("([/_ -])", r"\1<wbr>", str(escape(name))))
 
 
 def render_page(page: Page) -> str:
@@ -74,7 +107,7 @@ def render_page(page: Page) -> str:
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = (folder / "page.js").read_text(encoding="utf-8")
     values = {"page": page, "style": Markup(style), "script": Markup(script), "version": longshift.__version__}
-    return render("longshift.report", "page.html.j2", **values)
+    return fragment("page.html.j2", **values)
 
 
 def write_page(page: Page, path: Path) -> None:
@@ -89,7 +122,22 @@ def figure(drawing: Drawing, caption: str = "") -> Markup:
 
 def paragraphs(*texts: str) -> Markup:
     """Plain text as paragraphs."""
-    return Markup("").join(Markup("<p>{}</p>").format(text) for text in texts)
+    return Markup("").join(Markup("<p>{}</p>").format(inline_code(text)) for text in texts)
+
+
+def warning_list(texts: Sequence[str]) -> Markup:
+    """Warnings, which look unlike other text; nothing where there are none."""
+    return fragment("warnings.html.j2", warnings=texts)
+
+
+def fact_list(facts: Sequence[tuple[str, str]]) -> Markup:
+    """Names and values."""
+    return fragment("facts.html.j2", facts=facts)
+
+
+def bar_table(columns: Sequence[str], rows: Sequence[Sequence[str | int | float | None]]) -> Markup:
+    """A table that can be sorted; the first cell of a row is its name, a share of one (float) has a bar."""
+    return fragment("bars.html.j2", columns=columns, rows=rows)
 
 
 def join_html(*parts: Markup) -> Markup:

@@ -145,7 +145,7 @@ def setting_section(
     return Section(f"{dataset}, {setting}", intro=intro, name=name, parts=parts, folded=folded)
 
 
-def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun: str = "domain") -> Section:
+def class_section(records: Mapping[str, Sequence[Record]], name: str = "") -> Section:
     """Target accuracy of each class over all runs: bars for the first method, marks for the others."""
     first = next(iter(records.values()))[0]
     values = {method_title(method): class_accuracy(runs) for method, runs in records.items()}
@@ -157,7 +157,7 @@ def class_section(records: Mapping[str, Sequence[Record]], name: str = "", noun:
     agree = len({tuple(record.result["split"]["shots"]) for record in listed}) == 1
     drawing = class_bars(first.classes, values, first.result["split"]["shots"] if agree else None, counts)
     sizes = sorted({len({record.folder for record in runs}) for runs in records.values()})
-    caption = words("class_caption", noun=noun, fewest=sizes[0], most=sizes[-1], methods=len(records))
+    caption = words("class_caption", fewest=sizes[0], most=sizes[-1], methods=len(records))
     return Section("Accuracy of each class", figure(drawing, caption), name=name)
 
 

@@ -169,39 +169,48 @@ def learned_accuracy(records: Sequence[Record]) -> list[float | None]:
     return [value if n else None for value, n in zip(class_accuracy(records), measured, strict=True)]
 
 
-def weak_section(
-    records: Sequence[Record],
-    data: str | Manifest | None = None,
-    name: str = "",
-    noun: str = "domain",
-    most: int = MOST_CLASSES,
-) -> Section:
-    """The classes and domains with the lowest accuracy of one method.
-
-    `data` says where the images are now, or is their manifest; `noun` says what a domain is.
-    """
-    manifest: Manifest | None = None
-    samples: list[Misclassified] = []
-    why = ""
-    try:
-        manifest, samples = misclassified_samples(records, data)
-    except LongshiftError as error:
-        why = str(error)
-
-    def examples(weak: str, of_class: bool) -> list[tuple[str, str, Misclassified]] | None:
-        own = [s for s in samples if (s.true if of_class else s.domain) == weak]
-        return pictures(_varied(own), manifest) if manifest is not None else None
-
+def weak_section(records: Sequence[Record], data: str | Manifest | None = None, name: str = "") -> Section:
+    """The classes and domains with the lowest accuracy of one method; `data` says where the images are now."""
+    found = _find_mistakes(records, data)
     body = fragment(
-        "weak.html.j2", classes=[(weak, examples(weak.count.name, True)) for weak in weak_classes(records, most)],
-        domains=[(weak, examples(weak.count.name, False)) for weak in weak_domains(records)], noun=noun, why=why,
-        level=LEVEL,
+        "weak.html.j2",
+        classes=[(weak, found.examples(true=weak.count.name)) for weak in weak_classes(records)],
+        domains=[(weak, found.examples(domain=weak.count.name)) for weak in weak_domains(records)],
+        why=found.why, level=LEVEL,
     )  # fmt: skip
     intro = words(
-        "weak_intro", method=records[0].title, noun=noun, low=LOW, behind=BEHIND, most=most,
-        weak=len(weak_indices(learned_accuracy(records))), examples=bool(samples),
+        "weak_intro", method=records[0].title, low=LOW, behind=BEHIND, most=MOST_CLASSES,
+        weak=len(weak_indices(learned_accuracy(records))), examples=bool(found.samples),
     )  # fmt: skip
-    return Section(f"Lowest-scoring classes and {noun}s", body, intro, name, wide=True)
+    return Section("Lowest-scoring classes and domains", body, intro, name, wide=True)
+
+
+def mistake_section(records: Sequence[Record], data: Manifest | None, classes: Sequence[str], name: str) -> Section:
+    """Misclassified samples of some classes, with their names."""
+    found = _find_mistakes(records, data)
+    groups = [(name, found.examples(true=name)) for name in classes]
+    return Section(
+        "Mistakes", fragment("mistakes.html.j2", groups=groups, why=found.why), words("mistakes_intro"), name
+    )
+
+
+@dataclass(frozen=True)
+class _Mistakes:
+    manifest: Manifest | None
+    samples: Sequence[Misclassified]
+    why: str = ""  # there are none to show
+
+    def examples(self, **wanted: str) -> list[tuple[str, str, Misclassified]] | None:
+        """Thumbnail, name and sample of some mistakes; None where they are not known."""
+        own = [s for s in self.samples if all(getattr(s, key) == value for key, value in wanted.items())]
+        return pictures(_varied(own), self.manifest) if self.manifest is not None else None
+
+
+def _find_mistakes(records: Sequence[Record], data: str | Manifest | None) -> _Mistakes:
+    try:
+        return _Mistakes(*misclassified_samples(records, data))
+    except LongshiftError as error:
+        return _Mistakes(None, [], str(error))
 
 
 @dataclass(frozen=True)
@@ -282,11 +291,12 @@ def _varied(samples: Sequence[Misclassified]) -> list[Misclassified]:
 
 @dataclass(frozen=True)
 class Captioned:
-    """An image file (or "" for samples without one) with a title and a fainter second line."""
+    """An image file (or "" for samples without one) with a title, a fainter second line and the sample's name."""
 
     file: str
     title: str
     note: str
+    name: str
 
 
 def gallery(samples: Sequence[Captioned]) -> Markup:
