@@ -69,6 +69,8 @@ def setting_for(
         >>> setting_for(digits, "TotalHeavyTail", "ink").target
         'ink'
     """
+    if validation is not None and validation >= 1:
+        validation = int(validation)  # the command line gives 5.0
     known = recognize(manifest, benchmark)
     goal = find_target(manifest, target, known)
     if isinstance(setting, Setting):

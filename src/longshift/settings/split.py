@@ -129,7 +129,9 @@ def make_split(
         counts=wanted,
         held=held,
         available=available,
-        target_available=_target_row(manifest, setting.target),
+        target_available=manifest.count_table()[manifest.domain_names.index(setting.target)]
+        if setting.target != NO_TARGET
+        else np.zeros(len(manifest.classes), dtype=np.int64),
         many=float(setting.many),
         few=float(setting.few),
         share=setting.share,
@@ -299,14 +301,6 @@ def _take(groups: list[_Group], room: IntArray) -> tuple[list[int], list[_Group]
     return taken, left
 
 
-def _target_row(manifest: Manifest, target: str) -> IntArray:
-    """Samples of each class in the target; none where no domain is held out."""
-    if target == NO_TARGET:
-        return np.zeros(len(manifest.classes), dtype=np.int64)
-    row: IntArray = manifest.count_table()[manifest.domain_names.index(target)]
-    return row
-
-
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")  # any str that Python can hold
 
@@ -349,14 +343,6 @@ def check_setting(manifest: Manifest, setting: Setting) -> None:
         mistakes.append("no source domain is named; a split needs at least 1")
     if setting.target in setting.sources:
         mistakes.append(f"{setting.target} is the target and cannot be a source as well")
-    mistakes += [
-        f"{source}, {name}: expected a number of samples that is not negative, got {n}"
-        for source, row in setting.counts.items()
-        for name, n in row.items()
-        if n < 0
-    ]
-    if setting.validation < 0:
-        mistakes.append(f"validation: expected a number that is not negative, got {setting.validation}")
     if setting.share is not None and setting.name != "Natural":
         mistakes.append(f"validation: expected a number of samples (a share is for Natural), got {setting.validation}")
     if mistakes:
