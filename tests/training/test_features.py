@@ -265,6 +265,24 @@ def test_an_image_that_cannot_be_read_has_no_features(photos: Path) -> None:
         require_readable(found)
 
 
+def test_rows_of_images_that_are_not_there_are_nan(tmp_path: Path) -> None:
+    file = FeatureFile(tmp_path, 2)
+    keys = [f"{i:064x}" for i in range(4)]
+    with file.appending() as write:
+        write(keys[:3], np.arange(6, dtype=np.float32).reshape(3, 2))
+    assert np.isnan(file.take(keys[3:])).all()
+    assert file.take([]).shape == (0, 2)
+    np.testing.assert_array_equal(file.take(keys[1:3]), [[2, 3], [4, 5]])
+    np.testing.assert_array_equal(file.take([keys[2], keys[3], keys[0]]), [[4, 5], [np.nan, np.nan], [0, 1]])
+
+
+def test_a_cache_that_cannot_be_written_is_not_used(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    found = open_features(load_dataset(photos), network(), FeatureRequest(16), runtime=CPU)
+    np.testing.assert_allclose(found.inputs, by_hand(photos, network()), rtol=1e-4, atol=1e-5)
+    assert not FeatureFile(feature_folder(network(), 16), 64).count()
+
+
 def test_an_image_for_which_the_network_gives_nan_does_not_vanish(photos: Path) -> None:
     class Partly(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

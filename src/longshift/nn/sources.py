@@ -179,9 +179,9 @@ HUB_FILES = ("model.safetensors", "pytorch_model.bin")
 
 def require_pretrained(name: str) -> None:
     """Raise if the published weights of a backbone are not available."""
-    why = obstacle(name)
-    if why:
-        raise no_weights(name, why)
+    for part in name.split(","):
+        if why := obstacle(part):
+            raise no_weights(part, why)
 
 
 def no_weights(name: str, why: object) -> LongshiftError:
@@ -211,8 +211,6 @@ def weights_available(name: str) -> bool:
 
 def obstacle(name: str) -> str:
     """Why the published weights are not available; empty if they are."""
-    if "," in name:
-        return next(filter(None, map(obstacle, name.split(","))), "")
     found = source_of(name)
     if found is not None:
         source, rest = found

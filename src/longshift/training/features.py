@@ -15,10 +15,12 @@ the copies whose partner is not one of its training images.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import hashlib
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -203,15 +205,17 @@ class FeatureFile:
         keys = self.keys.read_bytes().hex() if (count := self.count()) else ""
         return {keys[SHA256 * row : SHA256 * (row + 1)]: row for row in range(count)}
 
-    def take(self, places: IntArray) -> Rows:
-        """Rows by their places, NaN for -1; memory-mapped if they lie one after the other."""
-        if not self.count():
-            return np.full((len(places), self.columns), np.nan, dtype=np.float32)
-        kept: Rows = np.memmap(self.rows, dtype=np.float32, mode="r", shape=(self.count(), self.columns))
-        if len(places) and (places == np.arange(places[0], places[0] + len(places))).all():
+    def take(self, keys: Sequence[str]) -> Rows:
+        """Rows by their keys, NaN without one; memory-mapped if they lie one after the other."""
+        known = self.places()
+        if not (known and keys):
+            return np.full((len(keys), self.columns), np.nan, dtype=np.float32)
+        places = np.array([known.get(key, -1) for key in keys], dtype=np.int64)
+        kept: Rows = np.memmap(self.rows, dtype=np.float32, mode="r", shape=(len(known), self.columns))
+        if places[0] >= 0 and (places == np.arange(places[0], places[0] + len(places))).all():
             return kept[places[0] : places[0] + len(places)]
-        found = np.full((len(places), self.columns), np.nan, dtype=np.float32)
-        found[places >= 0] = kept[places[places >= 0]]
+        found = kept[places]
+        found[places < 0] = np.nan
         return found
 
     @contextmanager
@@ -347,29 +351,28 @@ def image_features(
         One row per key, NaN for images that cannot be read.
     """
     keys = keys or images.hashes
-    with _writable(feature_folder(network, size, runtime.cache)) as folder:
+    kept = feature_folder(network, size, runtime.cache)
+    if set(keys) <= FeatureFile(kept, network.feature_dim).places().keys():
+        tick(len(keys))
+        return FeatureFile(kept, network.feature_dim).take(keys)
+    with _writable(kept) as folder:
         file = FeatureFile(folder, network.feature_dim)
-        known = file.places()
-        if all(key in known for key in keys):
-            tick(len(keys))
-        else:
-            try:
-                with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
-                    known = file.places()
-                    # Copies of an image have one row.
-                    new = {key: row for row, key in enumerate(keys) if key not in known and len(key) == SHA256}
-                    tick(len(keys) - len(new))
-                    _need_room(folder, len(new) * file.columns * 4)
-                    _write_index(folder, network, size)
-                    rows = np.array(sorted(new.values()), dtype=np.int64)
-                    with file.appending() as write:
-                        for part, found, good in _computed(images, rows, network, size, runtime, plans):
-                            write([keys[row] for row in part[good]], found[good])
-                            tick(len(part))
-            except OSError as error:
-                raise cannot_write(folder, error) from error
-            known = file.places()
-        return file.take(np.array([known.get(key, -1) for key in keys], dtype=np.int64))
+        try:
+            with locked(folder / ".lock", lambda: tick(0, "waiting for the process that computes these features")):
+                known = file.places()
+                # Copies of an image have one row.
+                new = {key: row for row, key in enumerate(keys) if key not in known and len(key) == SHA256}
+                tick(len(keys) - len(new))
+                _need_room(folder, len(new) * file.columns * 4)
+                write_json(folder / "index.json", {**_identity(network, size), "length": file.columns})
+                rows = np.array(sorted(new.values()), dtype=np.int64)
+                with file.appending() as write:
+                    for part, found, good in _computed(images, rows, network, size, runtime, plans):
+                        write([keys[row] for row in part[good]], found[good])
+                        tick(len(part))
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+        return file.take(keys)
 
 
 def feature_folder(network: FrozenNetwork, size: int, cache: Path | None = None) -> Path:
@@ -385,23 +388,17 @@ def _identity(network: FrozenNetwork, size: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write_index(folder: Path, network: FrozenNetwork, size: int) -> None:
-    write_json(folder / "index.json", {**_identity(network, size), "length": network.feature_dim})
-
-
 @contextmanager
 def _writable(folder: Path) -> Iterator[Path]:
     """The folder; a temporary one where it cannot be written, as on a machine that only predicts."""
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except PermissionError as error:
-        log.warning("features are not kept: %s", cannot_write(folder, error))
+    if os.access(folder, os.W_OK):
+        yield folder
+    else:
+        log.warning("%s cannot be written: features are not kept", folder)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
             yield Path(temporary)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
-    else:
-        yield folder
 
 
 def require_readable(store: Store) -> None:
