@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -45,7 +44,7 @@ def start(code: str, path: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_a_killed_process_loses_its_lock_and_the_next_holder_leaves_no_file(tmp_path: Path) -> None:
+def test_a_killed_process_loses_its_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     with start(HOLD, path) as process:
         assert process.stdout is not None
@@ -54,23 +53,20 @@ def test_a_killed_process_loses_its_lock_and_the_next_holder_leaves_no_file(tmp_
         assert try_lock(path) is None
         process.kill()
         process.wait()
-    assert path.exists()  # a killed process cannot remove it
     lock = try_lock(path)
     assert lock is not None
     assert is_locked(path)
     lock.release()
-    lock.release()
-    assert list(tmp_path.iterdir()) == []
+    assert not is_locked(path)
 
 
-def test_no_process_enters_while_another_removes_the_file(tmp_path: Path) -> None:
+def test_one_process_enters_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "number").write_text("0")
     processes = [start(COUNT, tmp_path) for _ in range(3)]
     for process in processes:
         process.communicate(timeout=600)
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert (tmp_path / "number").read_text() == "120"
-    assert [path.name for path in tmp_path.iterdir()] == ["number"]
 
 
 def test_waiting_is_announced_once(tmp_path: Path) -> None:
@@ -102,7 +98,7 @@ def test_a_folder_is_for_one_command(tmp_path: Path) -> None:
         assert folder.exists()
     with lock_folder(folder):
         assert not (folder / ".result.json.x.part").exists()  # left by a killed command
-    assert [path.name for path in folder.iterdir()] == ["result.json"]
+    assert {path.name for path in folder.iterdir()} == {"result.json", ".lock"}
 
 
 def test_a_mistaken_request_leaves_no_folder(tmp_path: Path) -> None:
@@ -118,24 +114,6 @@ def test_a_read_only_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(FileLock, "acquire", refuse)
     with pytest.raises(LongshiftError, match="read-only"), lock_folder(tmp_path / "out"):
         pass
-
-
-def test_a_file_that_another_machine_removed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    acquire, stale = FileLock.acquire, iter([True, True])
-
-    def removed_twice(self: FileLock, *args: Any, **options: Any) -> object:
-        if next(stale, False):
-            raise OSError(errno.ESTALE, "stale file handle")
-        return acquire(self, *args, **options)
-
-    monkeypatch.setattr(FileLock, "acquire", removed_twice)
-    lock = try_lock(tmp_path / "a.lock")
-    assert lock is not None
-    assert lock.real
-    lock.release()
-    stale = iter(lambda: True, False)  # for ever
-    with pytest.raises(OSError, match="stale file handle"):
-        try_lock(tmp_path / "a.lock")
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP])

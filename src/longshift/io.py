@@ -257,11 +257,7 @@ def _file_hash(path: Path, size: int, changed: int) -> str:
     return found.hexdigest()
 
 
-# A holder removes the lock file while it still holds the lock, so nothing is left in a finished folder. Who waits opens
-# the file anew at each attempt and, once it has the lock, asks whether the file still has a name (so does `filelock`).
-# The answer is also right on NFS: a client that gets a lock asks the server, which raises ESTALE for a removed file.
 LOCK_PATIENCE = 0.1  # seconds; `is_locked` of another process holds a free lock for a moment
-STALE_ATTEMPTS = 10
 UNSUPPORTED = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
@@ -269,27 +265,15 @@ class FolderInUse(LongshiftError):
     """Another command writes to the folder."""
 
 
-class HeldLock:
-    """A lock that this process holds; `real` is False where the file system has no locks and nothing is protected."""
+def try_lock(path: Path, patience: float = LOCK_PATIENCE) -> BaseFileLock | None:
+    """Lock a file, which is created and stays; None if another process still holds it after `patience` seconds.
 
-    def __init__(self, path: Path, lock: BaseFileLock | None) -> None:
-        self.path, self.real, self._lock = path, lock is not None, lock
+    Args:
+        path: The lock file.
+        patience: Seconds; -1 waits forever.
 
-    def release(self) -> None:
-        """Remove the lock file and give the lock back; the second call does nothing."""
-        lock, self._lock = self._lock, None
-        if lock is None:
-            return
-        from filelock import SoftFileLock
-
-        if not isinstance(lock, SoftFileLock):  # where the file itself is the lock, releasing removes it
-            with contextlib.suppress(OSError):  # Windows removes it on release
-                self.path.unlink()
-        lock.release()
-
-
-def try_lock(path: Path, patience: float = LOCK_PATIENCE) -> HeldLock | None:
-    """Lock a file, which is created; None if another process still holds it after `patience` seconds (-1: forever).
+    Returns:
+        The lock. Its `is_locked` is False where the file system has no locks and nothing is protected.
 
     Raises:
         OSError: The file cannot be created.
@@ -298,22 +282,15 @@ def try_lock(path: Path, patience: float = LOCK_PATIENCE) -> HeldLock | None:
 
     if path.is_symlink():  # never ours: in a folder of a stranger, it may lead to any file of the user
         path.unlink()
-    for attempts_left in reversed(range(STALE_ATTEMPTS)):
-        lock = FileLock(path, thread_local=False)
-        try:
-            lock.acquire(timeout=patience, poll_interval=0.01 if 0 <= patience <= LOCK_PATIENCE else 0.1)
-            return HeldLock(path, lock)
-        except Timeout:
-            return None
-        except OSError as error:
-            if error.errno == errno.ESTALE and attempts_left:  # removed on another machine while it was opened here
-                continue
-            if error.errno not in UNSUPPORTED:
-                raise
-            if error.errno != errno.ENOLCK:  # that may pass, and the file may be another's lock
-                path.unlink(missing_ok=True)
-            return HeldLock(path, None)
-    raise AssertionError("the last attempt returns or raises")
+    lock = FileLock(path, thread_local=False)
+    try:
+        lock.acquire(timeout=patience, poll_interval=0.01 if 0 <= patience <= LOCK_PATIENCE else 0.1)
+    except Timeout:
+        return None
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+    return lock
 
 
 @contextlib.contextmanager
@@ -363,14 +340,14 @@ def lock_folder(folder: Path) -> Iterator[bool]:
     if lock is None:
         raise FolderInUse(f"another command is using {folder}. Wait until it ends, or choose another --out.")
     try:
-        if lock.real:
+        if lock.is_locked:
             for part in folder.glob(".*.part"):  # nobody is writing them
                 part.unlink(missing_ok=True)
-        yield lock.real
+        yield lock.is_locked
     except BaseException:
-        lock.release()
         with contextlib.suppress(OSError):
-            folder.rmdir()  # fails unless the folder is empty
+            if [path.name for path in folder.iterdir()] == [".lock"]:
+                shutil.rmtree(folder)
         raise
     finally:
         lock.release()
