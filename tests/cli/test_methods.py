@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from longshift.cli.main import app
-from longshift.errors import UsageError
 from longshift.methods import all_methods, cost_cell, get_method
 from longshift.methods.catalog import step_costs
 
@@ -57,12 +56,6 @@ def test_one_method_shows_every_hyper_parameter() -> None:
     assert len(shown["repairs"]) == 3
     preset = json.loads(run("ndcl_plus", "--json"))
     assert {"alpha=0", "prior=domain", "weights=none", "style.mix=both", "style.share=0.5"} == set(preset["differs"])
-
-
-def test_an_unknown_name_is_bad_usage_and_offers_close_ones() -> None:
-    with pytest.raises(UsageError, match="coral") as caught:
-        run("corall")
-    assert caught.value.exit_code == 2
 
 
 def test_costs_are_read_by_method_and_hardware() -> None:

@@ -24,7 +24,6 @@ from typer.testing import CliRunner
 from longshift.cli.main import app
 from longshift.errors import LongshiftError
 from tests.faults.tools import outcome, tiny_sites
-from tests.sweep.small import write_sweep
 
 INSPECT, VERIFY = ("data", "inspect"), ("data", "verify", "-q")
 TRAIN = ("train", "--data", "digits", "--target", "ink", "--method", "erm", "--steps", "2", "--device", "cpu", "-q")
@@ -156,18 +155,6 @@ def options(*words: str) -> Case:
     return lambda tmp: (*TRAIN, "--out", "run", *words)
 
 
-def sweep(text: str | None = None, **changes: object) -> Case:
-    """A sweep file."""
-
-    def make(tmp: Path) -> Words:
-        folder = write_sweep(tmp / "s", **changes)
-        if text is not None:
-            (folder / "sweep.toml").write_text(text)
-        return ("sweep", "plan", folder)
-
-    return make
-
-
 def weights(content: bytes) -> Case:
     return given("w.safetensors", content, *TRAIN, "--out", "run", "--weights", FILE)
 
@@ -268,22 +255,7 @@ CASES: dict[str, tuple[Case, str | None]] = {
     "configuration that is not TOML": (config("= = ="), "run.toml"),
     "configuration with an unknown key": (config('data = "digits"\ntarget = "ink"\nstep = 3\n'), "'step'"),
     "configuration that is not UTF-8": (config(b"data = '\xff\xfe'"), "run.toml"),
-    "sweep that is empty": (sweep(""), "sweep.toml"),
-    "sweep with an unknown key": (sweep(metods=["erm"]), "metods"),
-    "sweep with an unknown method": (sweep(methods=["erm2"]), "erm2"),
-    "sweep with an unknown target": (sweep(targets=["nowhere"]), "nowhere"),
-    "sweep with too many draws": (sweep(draws=100_000), "draws"),
-    "sweep with a dataset that is gone": (sweep(datasets=[{"path": "/nowhere"}]), "nowhere"),
-    # options
-    "no steps": (options("--steps", "0"), "steps"),
-    "unknown method": (options("--method", "ermm"), "ermm"),
-    "unknown target": (options("--target", "west"), "west"),
-    "unknown setting": (options("--setting", "Heavy"), "Heavy"),
-    "unknown hyper-parameter": (options("--set", "lrr=1"), "lrr"),
-    "hyper-parameter that is NaN": (options("--set", "lr=nan"), "lr"),
-    "batch of nothing": (options("--set", "batch_size=0"), "batch_size"),
     "device that is not there": (options("--device", "cuda:99"), "cuda:99"),
-    "image size of -1": (options("--image-size", "-1"), "image.size"),
     # weights and models
     "text as weights": (weights(b"hello"), "w.safetensors"),
     "pickle as weights": (weights(pickle.dumps({"w": 1})), "w.safetensors"),

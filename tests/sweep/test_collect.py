@@ -18,7 +18,6 @@ from longshift.sweep import (
     best_configs,
     collect,
     collect_plan,
-    drop_machine_columns,
     execute,
     load_plan,
     make_queue,
@@ -163,12 +162,6 @@ def test_collect_loses_nothing(second: Path, tmp_path: Path) -> None:
     before = (second / "runs.parquet").read_bytes()
     assert "remark" in str(call("collect", second).exception)
     assert (second / "runs.parquet").read_bytes() == before
-
-
-def test_a_table_without_machine_columns(second: Path) -> None:
-    write_runs(drop_machine_columns(read_runs(second / "runs.parquet")), second / "runs.parquet")
-    assert make_queue(load_plan(second)).in_table == 3
-    assert len(rows(second)) == 5
 
 
 def test_a_table_that_was_cut_off_is_an_error(second: Path) -> None:

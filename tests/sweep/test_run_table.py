@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 
 from longshift.errors import LongshiftError, UsageError
-from longshift.report.kinds import build_tables
-from longshift.report.titles import method_title
 from longshift.sweep import (
     BadResult,
     as_frame,
@@ -150,17 +148,3 @@ def test_an_average_has_its_own_values() -> None:
         {"method": "erm+swa", "setting": "Duality", "target_few": 0.2},
     ]
     assert join_average(made) == join_average(made[::-1]) == row
-
-
-@pytest.mark.slow
-def test_a_run_with_averaging_is_two_rows(tmp_path: Path) -> None:
-    result = train(config(average="ema"), tmp_path / "runs" / "one")
-    train(config(method="bsoftmax"), tmp_path / "runs" / "two")
-    frame = collect(tmp_path / "runs").set_index("method")
-    assert list(frame.index) == ["bsoftmax", "erm", "erm+ema"]
-    for name, part in (("erm", "selected"), ("erm+ema", "averaged")):
-        assert frame.loc[name, "target_accuracy"] == result[part]["target"]["accuracy"]
-        assert frame.loc[name, "selected_step"] == result[part]["step"]
-    assert frame["fingerprint"]["erm"] == frame["fingerprint"]["erm+ema"]
-    (table, *_) = build_tables(collect(tmp_path / "runs"), ("average",))
-    assert [row.title for row in table.rows] == ["ERM", method_title("erm+ema"), "BSoftmax"]

@@ -15,7 +15,7 @@ from longshift.errors import LongshiftError
 from longshift.sweep import Job, Plan, clear_failures, execute, make_queue, read_failure, read_row
 from longshift.sweep.state import Outcome, state_of
 from longshift.sweep.worker import is_machine_error
-from longshift.training import Runtime, TaskCache
+from longshift.training import TaskCache
 from tests.sweep.small import RUNTIME, run_here, small_plan
 
 TASKS = TaskCache()
@@ -76,24 +76,6 @@ def test_a_stopped_job_resumes_with_the_same_numbers(plan: Plan, finished: Plan,
     assert {k: v for k, v in found.items() if "seconds" not in k} == {
         k: v for k, v in expected.items() if "seconds" not in k
     }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("writer", ["checkpoint.save_resume", "checkpoint.save_weights"])
-def test_a_full_disk_blocks_the_sweep_and_fails_no_job(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, writer: str
-) -> None:
-    store, job = plan.folder.store, plan.jobs[0]
-
-    def full(*arguments: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(f"longshift.training.{writer}", full)
-        outcome = execute(job, store, Runtime(device="cpu", keep_model=True), TASKS)
-    assert outcome.kind == "blocked"
-    assert state_of(store, job.fingerprint) == "waiting"
-    assert execute(job, store, RUNTIME, TASKS) == Outcome("done")
 
 
 def test_an_error_on_a_full_disk_is_that_of_the_disk(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

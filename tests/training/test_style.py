@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -179,15 +178,6 @@ def test_options_without_effect_and_wrong_ones_are_refused(request_: dict[str, A
     with pytest.raises(ConfigError) as caught:
         resolve({"target": "ink", "method": "ndcl", **request_})
     assert named in str(caught.value)
-
-
-def test_vectors_have_no_style(tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", x=np.eye(60)[:, :4], label=["cat", "dog"] * 30, domain=["a"] * 20 + ["b"] * 40)
-    request = {"data": str(tmp_path / "v.npz"), "target": "b", "setting": "Natural", "shrink": True}
-    for style in ({"mix": "both"}, {"share": 0.5}):
-        with pytest.raises(ConfigError, match="style"):
-            resolve({**request, "style": style})
-    assert resolve({**request, "style": {"mix": "none"}}).config.style_config() is None
 
 
 def test_options_of_a_stated_style_are_drawn_and_stated_ones_win() -> None:
