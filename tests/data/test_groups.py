@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,15 @@ def test_groups_csv_goes_first_and_patients_before_lesions() -> None:
     lesions = b"name,lesion_id,patient_id\n1,l1,p1\n2,l2,p1\n"
     assert find_groups({"a.csv": lesions}, PATHS) == ["p1", "p1", "", ""]
     assert find_groups({"a.csv": lesions, GROUPS_FILE: b"name,group\n1,own\n"}, PATHS) == ["own", "", "", ""]
+
+
+def test_cells_with_line_breaks_and_tables_of_another_kind() -> None:
+    assert find_groups({"a.csv": b'note,image,group\n"two\nlines",1,p\n,2,q\n'}, PATHS) == ["p", "q", "", ""]
+    before = csv.field_size_limit(1000)
+    try:
+        assert find_groups({"a.csv": b"image,group\n1," + b"x" * 2000 + b"\n"}, PATHS) is None
+    finally:
+        csv.field_size_limit(before)
 
 
 @pytest.mark.parametrize("text", ["", "image,group\n", "image,owner\n1,x\n", "image,group\nnone,x\n"])

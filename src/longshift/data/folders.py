@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longshift.data.folder_layout import IMAGE_SUFFIXES, PARTS, is_hidden, is_image, is_other_format, wrong_depth
-from longshift.data.groups import find_groups, is_table
+from longshift.data.groups import find_groups, is_table, read_groups
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
 from longshift.text import agree, counted, some
@@ -160,11 +160,13 @@ def _tables_beside(root: Path, prefix: str) -> dict[str, bytes]:
     try:
         if root.is_dir():
             files = (file for file in (root / prefix).iterdir() if not is_hidden(file.name) and file.is_file())
-            return {file.name: file.read_bytes() for file in files if is_table(file.name, file.stat().st_size)}
+            found = [file for file in files if is_table(file.name, file.stat().st_size)]
+            return {file.name: read_groups(file.open("rb")) for file in found}
         with open_zip(root) as archive:
             names = {entry.filename.removeprefix(prefix): entry for entry in archive.infolist()}
             beside = {name: entry for name, entry in names.items() if "/" not in name and not is_hidden(name)}
-            return {name: archive.read(entry) for name, entry in beside.items() if is_table(name, entry.file_size)}
+            tables = {name: entry for name, entry in beside.items() if is_table(name, entry.file_size)}
+            return {name: read_groups(archive.open(entry)) for name, entry in tables.items()}
     except (OSError, zipfile.BadZipFile, NotImplementedError, zlib.error) as error:
         raise LongshiftError(f"cannot read the .csv files in {root}: {error}") from error
 

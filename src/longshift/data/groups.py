@@ -6,8 +6,11 @@ It is groups.csv, or any .csv there with a column for the group and a column tha
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import IO
 
 from longshift.errors import LongshiftError
 
@@ -39,9 +42,11 @@ def find_groups(tables: Mapping[str, bytes], paths: Sequence[str]) -> list[str] 
 
 
 def _groups_in(text: str, paths: Sequence[str]) -> list[str] | None:
-    lines = text.splitlines()
-    mark = max(",;\t", key=lines[0].count) if lines else ","
-    header, *rows = list(csv.reader(lines, delimiter=mark, skipinitialspace=True)) or [[]]
+    mark = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        header, *rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=True)) or [[]]
+    except csv.Error:  # some other kind of table
+        return None
     known = [name.strip().lower() for name in header]
     group = next((known.index(name) for name in COLUMNS if name in known), None)
     rows = [row for row in rows if len(row) == len(header)]
@@ -62,6 +67,14 @@ def _places(paths: Sequence[str]) -> dict[str, int]:
         for spelling in (path, pure.name, pure.stem):
             found.setdefault(spelling, set()).add(i)
     return {spelling: where.pop() for spelling, where in found.items() if len(where) == 1}
+
+
+def read_groups(file: IO[bytes]) -> bytes:
+    """The content of a .csv file; only its first line if that names no groups: other tables may be large."""
+    with file:
+        header = file.readline(1 << 16)
+        names = re.split(r"[,;\t\s\"]+", header.decode("utf-8-sig", "replace").lower())
+        return header + file.read() if set(COLUMNS) & set(names) else header
 
 
 def is_table(path: str, size: int) -> bool:
