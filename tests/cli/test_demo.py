@@ -60,9 +60,8 @@ def test_the_sweep_is_complete(data: str, jobs: int, tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    classes = {"dog": BeforeAfter(90, 80), "owl": BeforeAfter(10, 50), "cat": BeforeAfter(50, 52)}
-    gain = DemoFacts("ndcl_plus", BeforeAfter(10, 50), BeforeAfter(90, 80), BeforeAfter(50, 61), classes)
-    loss = DemoFacts("ndcl", BeforeAfter(50, 40), BeforeAfter(80, 80), BeforeAfter(61, 60), {"dog": classes["dog"]})
+    gain = DemoFacts("ndcl_plus", BeforeAfter(10, 50), BeforeAfter(90, 80), BeforeAfter(50, 61))
+    loss = DemoFacts("ndcl", BeforeAfter(50, 40), BeforeAfter(80, 80), BeforeAfter(61, 60))
     lines = [*gain.words("finding"), *loss.words("finding")]
     lines += [line for data in ("digits", "pacs-features") for line in gain.words("look", data)]
     check_golden("demo.txt", "\n\n".join(lines) + "\n")
@@ -79,10 +78,6 @@ def test_the_page_begins_with_the_finding_and_the_picture(tmp_path: Path) -> Non
     found = demo_facts(runs)
     assert found.method == "bsoftmax"
     assert {record.method for record in found.records} == {"erm", "bsoftmax"}
-    records = [r for r in found.records if r.method == "erm"]
-    right = sum(r.chosen["target"]["confusion"][2][2] for r in records)
-    every = sum(sum(r.chosen["target"]["confusion"][2]) for r in records)
-    assert found.classes["owl"].before == pytest.approx(100 * right / every)
     page = demo_page(runs, found, tmp_path / "index.html", "pacs-features")
     write_page(page, tmp_path / "index.html")
     head, _, rest = (tmp_path / "index.html").read_text(encoding="utf-8").partition("<main>")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -92,16 +92,13 @@ class DemoFacts:
     few: BeforeAfter
     many: BeforeAfter
     every: BeforeAfter
-    classes: Mapping[str, BeforeAfter]
     records: Sequence[reports.Record] = ()
 
     def words(self, part: str, data: str = "") -> list[str]:
         """The paragraphs of a part of `demo.txt.j2`."""
         from longshift.templates import render
 
-        most = sorted(self.classes.items(), key=lambda item: -item[1].gain)[:3]
-        gained = {name: change for name, change in most if change.gain >= 5}
-        facts = {**vars(self), "method": reports.method_title(self.method), "gained": gained}
+        facts = {**vars(self), "method": reports.method_title(self.method)}
         text = render("longshift.cli", "demo.txt.j2", part=part, data=data, **facts)
         return [" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip()]
 
@@ -116,17 +113,7 @@ def demo_facts(runs: reports.ReportRuns) -> DemoFacts:
     means = 100 * averages(chosen).groupby("method", observed=True)[list(MEASURES.values())].mean()
     pairs = {name: BeforeAfter(*(float(means[key][m]) for m in (BASELINE, method))) for name, key in MEASURES.items()}
     records = reports.read_records(chosen, runs.folders, [BASELINE, method])
-    return DemoFacts(method, classes=class_gains(records, method), records=records, **pairs)
-
-
-def class_gains(records: Sequence[reports.Record], method: str) -> dict[str, BeforeAfter]:
-    """The accuracy of each class with the baseline and with a method, over the samples of all runs."""
-    before, after = (reports.class_accuracy([r for r in records if r.method == name]) for name in (BASELINE, method))
-    return {
-        name: BeforeAfter(100 * first, 100 * second)
-        for name, first, second in zip(records[0].classes, before, after, strict=True)
-        if first is not None and second is not None
-    }
+    return DemoFacts(method, records=records, **pairs)
 
 
 def demo_page(runs: reports.ReportRuns, facts: DemoFacts, page: Path, data: str) -> reports.Page:
