@@ -107,7 +107,7 @@ def render_page(page: Page) -> str:
     style = (folder / "page.css").read_text(encoding="utf-8")
     script = (folder / "page.js").read_text(encoding="utf-8")
     values = {"page": page, "style": Markup(style), "script": Markup(script), "version": longshift.__version__}
-    return fragment("page.html.j2", **values)
+    return str(fragment("page.html.j2", **values))
 
 
 def write_page(page: Page, path: Path) -> None:
