@@ -26,7 +26,6 @@ from .formats import (
     markdown_table as markdown_table,
     print_report as print_report,
     save_tables as save_tables,
-    table_html as table_html,
 )
 from .html_page import (
     Page as Page,
@@ -67,7 +66,6 @@ from .ranking import Significance as Significance, rank_methods as rank_methods,
 from .runs import (
     MissingRuns as MissingRuns,
     Record as Record,
-    class_accuracy as class_accuracy,
     domain_predictions as domain_predictions,
     filter_runs as filter_runs,
     find_missing as find_missing,
