@@ -72,7 +72,8 @@ def moved_sites(names: str) -> tuple[Any, Any, Any]:
         labels = rng.choice(3, 120, p=np.roll([0.5, 0.3, 0.2], k))
         x = 3 * np.eye(3, 6)[labels] + rng.normal(0, 0.6, (120, 6)) + rng.normal(0, 1.2, 6)
         parts.append((x.astype(np.float32), labels, np.full(120, name)))
-    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+    x, labels, sites = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return x, labels, sites
 
 
 def test_a_fit_adapts_its_model_to_a_new_site(tmp_path: Path) -> None:
