@@ -1,16 +1,33 @@
-"""Facts of a fit made by hand, for the tests of words."""
+"""Facts of a fit and of a new site made by hand, for the tests of words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import torch
 
 from longshift.data import DataProblem
 from longshift.fitting.data_summary import DataSummary
 from longshift.fitting.facts import MAJORITY, FitSummary, SiteScore, StyleChoice, Training, summarize
+from longshift.fitting.site_page import site_page
 from longshift.fitting.suggest import LabelCurve, LabelGain
+from longshift.inference import (
+    HeldOutSite,
+    Outputs,
+    Predictions,
+    SiteKnowledge,
+    SiteOffset,
+    SureRule,
+    UnseenAccuracy,
+)
+from longshift.inference.expected_accuracy import estimate_site
+from longshift.inference.prediction import DominantClass, Prediction, SeenInputs
+from longshift.report import Page
 from longshift.training import RunConfig
+from tests.inference.site_outputs import reference, signals
 
 CLASSES = ("melanoma", "naevus <b>", "wart|x")
 SITES = ("north", "south", "west")
@@ -92,3 +109,22 @@ def poor_summary() -> FitSummary:
     look = data(problems=(), counts=np.array([[40, 90, 9], [4, 60, 9], [30, 50, 8]]))
     majority = [score("north", [[0, 40, 0], [0, 90, 0], [0, 0, 0]])]
     return summarize(look, few, {"ERM": rows, MAJORITY: majority}, 0.5)
+
+
+def full_site_page(names: Sequence[str], vectors: bool) -> Page:
+    """The page of a site about which there is everything to say."""
+    held_out = (HeldOutSite("x", 0.7, signals(0.3)), HeldOutSite("y", 0.5, signals(0.6, 0.5)))
+    known = SiteKnowledge(held_out, reference(), SureRule(0.62, 0.71, 0.3))
+    shares = np.full((len(names), 3), 0.1)
+    shares[:, 0] = 0.8
+    rows = tuple(Prediction(name, (("0", 0.8), ("1", 0.1)), k < 5) for k, name in enumerate(names))
+    features = torch.from_numpy(known.reference.seen[: len(names)])
+    found = Predictions(
+        rows, (("w.npz", "not a table"),), 0.62, SureRule(0.62, 0.71, 0.3), UnseenAccuracy(0.3, 2, 3), held_out,
+        estimate_site(known, signals(0.9, 0.8, 25), 0.7), "", DominantClass("0", 0.8, 0.33),
+        SeenInputs(("a", "b"), 2, 3), SiteOffset(np.zeros(3), np.array([0.5, 0.3, 0.2]), 25, 0.4), 0.03, ("2",),
+        Outputs(tuple(names), torch.from_numpy(np.log(shares)), features, ()),
+    )  # fmt: skip
+    info = SimpleNamespace(vectors=vectors, method="NDCL-plus", sources=("x", "y"), counts=((4, 4, 2), (1, 8, 1)))
+    model: Any = SimpleNamespace(info=info, classes=("0", "1", "2"), knowledge=known, temperature=1.0)
+    return site_page(model, found, "new <site>", np.array([0, 2]))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+AXE = Path(__file__).parents[2] / ".axe" / "node_modules" / "axe-core" / "axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -23,6 +24,7 @@ def browser() -> str | None:
     return given or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
+needs_axe = pytest.mark.skipif(not AXE.is_file(), reason="no axe-core (npm install --prefix .axe axe-core)")
 needs_browser = pytest.mark.skipif(browser() is None, reason="no Chromium on this machine (or in $LONGSHIFT_CHROMIUM)")
 
 

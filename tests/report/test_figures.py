@@ -18,6 +18,7 @@ from PIL import Image
 
 from longshift.report.drawing import PALETTE, Drawing, short
 from longshift.report.figures import (
+    DARKEST,
     Line,
     NewSite,
     SiteDots,
@@ -80,7 +81,7 @@ def test_confusions_are_shares_of_the_true_class() -> None:
         found["cat classified as dog: 2 of 10 (20.0 %)"],
         found["cat classified as cat: 8 of 10 (80.0 %)"],
     )
-    assert float(style(mistake)["fill-opacity"]) == pytest.approx(math.sqrt(0.2), abs=0.005)
+    assert float(style(mistake)["fill-opacity"]) == pytest.approx(DARKEST * math.sqrt(0.2), abs=0.005)
     assert (style(correct)["fill"], style(mistake)["fill"]) == ("var(--c0)", "var(--c1)")
     (cells,) = drawing.figure.axes[0].findobj(PolyCollection)
     centers = [np.asarray(path.vertices)[:4].mean(axis=0).tolist() for path in cells.get_paths()]

@@ -43,6 +43,7 @@ from longshift.text import counted
 BARS_WIDTH, DOTS_WIDTH = 520.0, 620.0
 WIDTH, HEIGHT = 560.0, 310.0
 MOST_TIPS = 60  # points of a curve that show their value on hover
+DARKEST = 0.58  # of a cell of a confusion matrix
 MOST_SHARES = 16  # classes of a confusion matrix; beyond, cells hold no numbers
 MOST_BARS = 400  # of a training set; beyond, and with more sources than colors, a panel is a map
 MOST_NAMES = 40  # class names on an axis
@@ -328,14 +329,14 @@ def confusion_map(classes: Sequence[str], counts: Sequence[Sequence[int]]) -> Dr
             if not count:
                 continue
             share = count / total
-            shade = max(0.08, share**0.5)  # a square root makes the rare confusions visible
+            # A square root makes the rare confusions visible; DARKEST keeps a contrast of 4.5 to 1 with the numbers.
+            shade = DARKEST * max(0.1, share**0.5)
             low_x, high_x, low_y, high_y = j + gap, j + 1 - gap, i + gap, i + 1 - gap
             squares.append([(low_x, low_y), (high_x, low_y), (high_x, high_y), (low_x, high_y)])
             fills.append(to_rgba(PALETTE[0 if i == j else 1], shade))
             tips.append(f"{classes[i]} classified as {classes[j]}: {count} of {total} ({100 * share:.1f} %)")
             if n <= MOST_SHARES and share >= 0.005:
-                color = PAPER if shade > 0.62 else INK
-                axes.text(j + 0.5, i + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=10, color=color)
+                axes.text(j + 0.5, i + 0.5, f"{100 * share:.0f}", ha="center", va="center", fontsize=10, color=INK)
     cells = PolyCollection(squares, facecolors=fills, linewidths=0, zorder=1, clip_on=False)
     drawing.tip(axes.add_collection(cells), *tips)
     return drawing

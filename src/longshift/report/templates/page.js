@@ -37,7 +37,6 @@
   for (const title of document.querySelectorAll("svg title")) {
     const mark = title.parentNode;
     mark.dataset.tip = title.textContent;
-    mark.setAttribute("aria-label", title.textContent);
     title.remove();
   }
   const show = (event) => {
