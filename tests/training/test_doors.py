@@ -45,7 +45,7 @@ def request(data: str) -> dict[str, Any]:
     few = {"setting": "Natural", "shrink": True, "validation": 2} if data != "digits" else {"setting": "Duality"}
     return {
         "data": data, "target": target, "method": "NDCL", "steps": 6, "eval_every": 3, "hparams": {"batch_size": 4},
-        "split_seed": 1, "train_seed": 1, "schedules": "scaled", **few,
+        "split_seed": 1, "train_seed": 1, "schedules": "scaled", "shared_draws": True, **few,
     }  # fmt: skip
 
 
