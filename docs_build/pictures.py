@@ -54,7 +54,7 @@ def fit_report(folder: Path) -> None:
     longshift_command(
         "fit", "digits", "--method", "bsoftmax", "--steps", "150", "--out", str(folder / "fit"), "--quiet"
     )
-    screenshot(folder / "fit" / "report.html", "fit-report.png", height=1100)
+    screenshot(folder / "fit" / "report.html", "fit-report.png", height=490)
 
 
 def ranks(folder: Path) -> None:
