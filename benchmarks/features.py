@@ -24,7 +24,7 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from benchmarks.common import machine, write_rows
+from benchmarks.common import machine, update_rows, write_rows
 from longshift.data import Manifest, cores, load_dataset, open_source, ordered_map, read_pixels
 from longshift.fitting.network_choice import NETWORKS, usual_size
 from longshift.nn import make_backbone
@@ -100,7 +100,7 @@ def part_of(manifest: Manifest, count: int, folder: Path) -> tuple[Path, list[by
 
 def compare(args: argparse.Namespace) -> dict[str, object]:
     """One row: images per second of each way."""
-    network = FrozenNetwork(args.backbone, make_backbone(args.backbone, weights=args.weights))
+    network = FrozenNetwork(args.backbone, make_backbone(args.backbone, weights=args.weights, size=args.size))
     with tempfile.TemporaryDirectory() as temporary:
         folder, blobs = part_of(load_dataset(args.data), args.images, Path(temporary) / "images")
         manifest = load_dataset(folder)
@@ -136,10 +136,11 @@ def best_of(ways: dict[str, Callable[[], object]], rounds: int, count: int) -> d
 def table(args: argparse.Namespace) -> list[dict[str, object]]:
     """Images per second of every network of `fit --network`, with random weights and pixels."""
     rows: list[dict[str, object]] = []
-    batch, count = Runtime().images_at_once(on_cpu=True), 16 * args.threads
+    batch, count = Runtime().images_at_once(on_cpu=True), 8 * args.threads
     for entry in NETWORKS:
         size = usual_size(entry.name) or 224
         module = frozen_module(make_backbone(entry.name, size=size).module, size, torch.device("cpu"))
+        millions = round(sum(value.numel() for value in module.parameters()) / 1e6, 1)
         pixels = torch.rand(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
         parts = [functools.partial(module, pixels)] * (count // batch)
 
@@ -148,7 +149,7 @@ def table(args: argparse.Namespace) -> list[dict[str, object]]:
                 list(ordered_map(forward, parts, args.threads))
 
         speed = best_of({"longshift": run}, args.rounds, count)["longshift"]
-        rows.append({"network": entry.name, "size": size, "images_per_second": round(speed, 1)})
+        rows.append({"network": entry.name, "size": size, "millions": millions, "images_per_second": round(speed, 2)})
     return rows
 
 
@@ -175,8 +176,10 @@ def main() -> None:
     rows = [{**row, **machine(torch.device("cpu"))} for row in rows]
     for row in rows:
         print(row)
-    if args.out:
+    if args.table:
         write_rows(args.out, rows)
+    else:
+        update_rows(args.out, rows, {"backbone": ""})
 
 
 if __name__ == "__main__":
