@@ -324,6 +324,17 @@ def choose_style(
     return better_style(scores, diverged, one_source)
 
 
+def choose_method(plan: FitPlan, jobs: Sequence[FitJob], results: Mapping[Any, Mapping[str, Any]]) -> str:
+    """Of the methods that were tried, the best at the held-out sites: over samples and classes; the first in a tie."""
+
+    def score(method: str) -> float:
+        found = [results[job.folder]["selected"] for job in jobs if job.method == method]
+        rows = [site_score("", selected) for selected in found if selected]
+        return float(np.mean([row.accuracy + row.balanced for row in rows])) if len(rows) == len(found) else 0.0
+
+    return max(plan.tried, key=score)
+
+
 def require_weights(jobs: Sequence[FitJob], results: Mapping[Any, Mapping[str, Any]]) -> None:
     """Raise for a run that diverged before it had weights to select."""
     for job in jobs:

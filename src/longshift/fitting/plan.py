@@ -65,6 +65,7 @@ class FitPlan:
     version: str  # of the data, by the content of their files
     usual_steps: int  # without --minutes
     styles: tuple[str, ...] = ()  # tried at each held-out site
+    tried: tuple[str, ...] = ()  # methods of which the better one at the held-out sites becomes `method`
     unreached: str = ""  # where the weights are that were wanted and cannot be downloaded
     why_trainable: Literal["requested", "gpu", "no gpu"] = "requested"
     compared: bool = False  # the methods of --compare are trained: later calls keep the comparison
@@ -74,10 +75,11 @@ class FitPlan:
         """The runs with a site held out, site by site: each with every style, then the methods to compare with."""
         on_features = dataset.manifest.vectors or self.base.get("trainable") == "head"
         compared = (*COMPARED, *((ON_FEATURES,) if on_features else ()))
-        others = [name for name in compared if compare and name != self.method]
+        tried = self.tried or (self.method,)
+        others = [name for name in compared if compare and name not in tried]
         found = []
         for site in self.sites:
-            found += [self._job(dataset, self.method, site, out, style) for style in self.styles or ("",)]
+            found += [self._job(dataset, name, site, out, style) for name in tried for style in self.styles or ("",)]
             found += [self._job(dataset, name, site, out) for name in others]
         return found
 
@@ -133,9 +135,11 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
     base |= step_keys(usual if request.minutes is None else longest)
     default, asked = config.style_config(), request.style_is_chosen
     styles = () if asked or default is None else (NO_STYLE, default.mix)
+    # A penalty or a batch size is for one method: then the other is not tried.
+    both = request.method == "auto" and config.method == ON_FEATURES and not request.hparams
     return FitPlan(
         config.method_class.info.name, sites, base, manifest.fingerprint(), dataset.version,
-        usual if config.method_class.by_steps else 1, styles,
+        usual if config.method_class.by_steps else 1, styles, (ON_FEATURES, ON_IMAGES) if both else (),
         unreached, "requested" if request.trainable else "gpu" if gpu else "no gpu",
     )  # fmt: skip
 
@@ -178,7 +182,7 @@ def earlier_plan(path: Path, request: FitRequest) -> FitPlan | None:
             raise ValueError(f"expected schema {SCHEMA}, got {value['schema']!r}")
         before: Mapping[str, Any] = dict(value["request"])
         plan = FitPlan(**value["plan"])
-        plan = replace(plan, sites=tuple(plan.sites), styles=tuple(plan.styles))
+        plan = replace(plan, sites=tuple(plan.sites), styles=tuple(plan.styles), tried=tuple(plan.tried))
     except (LongshiftError, KeyError, TypeError, ValueError) as error:
         raise LongshiftError(
             f"{path} is not a valid plan of a fit: {error}. Choose another --out, or remove that file and run the same "

@@ -52,7 +52,7 @@ class FitRequest(BaseModel):
     what_if_labeled: bool = False
     """Simulate at the held-out sites how much 10 to 100 labels would help."""
     method: str = Field(default="auto", json_schema_extra=_MODEL)
-    """Method, see `longshift methods`; auto: logistic for vectors and frozen networks, else ndcl_plus."""
+    """Method, see `longshift methods`; auto: ndcl_plus, on vectors and frozen networks that or logistic."""
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict, json_schema_extra=_MODEL)
     """Set a hyper-parameter of the method; repeatable."""
     style: StyleConfig | None = Field(default=None, json_schema_extra=_STYLE)

@@ -23,6 +23,7 @@ from longshift.fitting.data_summary import named_lines, summarize_data
 from longshift.fitting.facts import (
     FitSummary,
     Training,
+    choose_method,
     choose_style,
     held_out_scores,
     require_weights,
@@ -186,6 +187,9 @@ def run_fit(
         with runner.training([*jobs, final], bar):
             results = runner.train(jobs)
             style = untried_style(final.config, request.style_is_chosen)
+            if plan.tried:
+                plan = replace(plan, method=choose_method(plan, jobs, results))
+                final = plan.final_job(dataset, folder, "")
             if plan.styles:
                 style = choose_style(plan, jobs, results, one_source=len(manifest.domain_names) == 2)
                 jobs = [job for job in jobs if job.style in ("", style.style)]

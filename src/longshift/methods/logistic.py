@@ -66,7 +66,7 @@ def fit_logistic(x: Tensor, y: Tensor, weights: Tensor, classes: int, strengths:
     found = []
     for strength in strengths:
         optimizer = torch.optim.LBFGS(
-            [weight, bias], max_iter=ITERATIONS, tolerance_grad=1e-6, tolerance_change=1e-8,
+            [weight, bias], max_iter=ITERATIONS, tolerance_grad=1e-6, tolerance_change=1e-6,
             line_search_fn="strong_wolfe",
         )  # fmt: skip
 
@@ -119,7 +119,7 @@ class LogisticConfig(MethodConfig):
     paper="logistic regression; the penalty is chosen by leaving out each domain in turn",
     idea="logistic regression on fixed features, in which each class of each domain weighs the same",
     formula=r"\sum_i w_i \ell_i + \frac{\lambda}{2} \lVert W \rVert^2 , \qquad w_i \propto \frac{1}{n_{d_i, y_i}}",
-    use="For vectors and for a head on a frozen network: `fit` uses it there. It takes one step, which solves it.",
+    use="For vectors and for a head on a frozen network: `fit` tries it there. It takes one step, which solves it.",
     card="fit a linear layer to fixed features; each class of each site weighs the same, and the strength of the "
     "penalty is the one that works best at a held-out site",
 )
