@@ -23,14 +23,18 @@ from longshift.cli.common import (
     print_json,
     print_table,
     progress,
+    say,
     say_lines,
     shares,
 )
 from longshift.errors import LongshiftError, UsageError
+from longshift.text import counted
 
 if TYPE_CHECKING:
     from longshift.inference import SiteResult
     from longshift.training import Runtime
+
+SHOWN = 8  # sites and classes, the lowest
 
 
 def evaluate(
@@ -141,7 +145,7 @@ def _evaluate_data(
     rows = [
         [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy), percent(r.found.macro_f1),
          percent(r.ece), _expected(r), percent(r.plain_accuracy) if r.adapted and r.adapted.strength else "-"]
-        for r in results
+        for r in sorted(results, key=lambda r: r.found.accuracy)
     ]  # fmt: skip
     columns = [
         "site",
@@ -154,16 +158,21 @@ def _evaluate_data(
         "accuracy,\nnot adapted",
     ]
     caption = "Percent. ECE: expected calibration error of the probabilities of `longshift predict`."
-    print_table("", columns, rows, caption)
+    print_table("", columns, rows[:SHOWN], caption)
     classes = list(results[0].found.per_class)
-    table = []
+    table: list[tuple[str, int, float, str]] = []
     for k, name in enumerate(classes):
         counts = [sum(r.found.confusion[k][j] for r in results) for j in range(len(classes))]
         if sum(counts):
             wrong = max((j for j in range(len(classes)) if j != k), key=lambda j: counts[j])
             mostly = f"{classes[wrong]} ({counts[wrong]})" if counts[wrong] else ""
-            table.append([name, sum(counts), percent(counts[k] / sum(counts)), mostly])
-    print_table("", ("class", "n", "accuracy", "most often misclassified as"), table)
+            table.append((name, sum(counts), counts[k] / sum(counts), mostly))
+    table.sort(key=lambda row: row[2])
+    lowest = [[name, n, percent(share), mostly] for name, n, share, mostly in table[:SHOWN]]
+    print_table("", ("class", "n", "accuracy", "most often misclassified as"), lowest)
+    left = max(len(rows) - SHOWN, 0) + max(len(table) - SHOWN, 0)
+    if left:
+        say(f"... and {counted(left, 'more row')}; all of them with --json")
 
 
 def _expected(result: SiteResult) -> str:

@@ -47,8 +47,7 @@ def predict(
         typer.Option(
             min=0,
             max=1,
-            help="Mark predictions with a lower probability as unsure; default: the lowest threshold above which 90 % "
-            "were correct at held-out sites.",
+            help="Mark predictions with a lower probability as unsure; default: by the held-out sites.",
         ),
     ] = None,
     adapt: AdaptOption = "auto",

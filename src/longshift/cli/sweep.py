@@ -51,6 +51,7 @@ Examples:
     longshift sweep collect digits-sweep   # writes runs.parquet
 """
 PACKAGE = "longshift.sweep"  # of the templates
+SHOWN = 6  # methods in the table at the end of a sweep
 
 app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode="markdown")
 
@@ -161,7 +162,10 @@ def run(
         )
     if not as_json:
         here = job_queue.finished_here
-        say(f"finished: {job_queue.done} of {counted(job_queue.total, 'job')}, {here} by this command")
+        _show_methods(sweeps.status_facts(made), most=SHOWN)
+        say(f"finished  {job_queue.done} of {counted(job_queue.total, 'job')}, {here} by this command")
+        say(f"runs      {made.folder.store.path}")
+        say(f"next      longshift report {directory}")
     if job_queue.failed:
         raise LongshiftError(
             f"{counted(job_queue.failed, 'job')} failed. Reasons: longshift sweep status {directory}; "
@@ -181,10 +185,7 @@ def status(directory: Directory, as_json: JsonFlag = False) -> None:
     if as_json:
         print_json(facts.to_dict())
         return
-    rows: list[list[object]] = [[name, *counts.values()] for name, counts in facts.methods.items()]
-    if len(rows) > 1:
-        rows.append(["all", *facts.counts.values()])
-    print_table("", ("method", *sweeps.STATES), rows)
+    _show_methods(facts)
     say(render(PACKAGE, "status.txt.j2", facts=facts).rstrip())
 
 
@@ -270,6 +271,16 @@ def collect(
         )
     sweeps.write_runs(frame, file)
     say(f"wrote {file}: {counted(len(frame), 'row')} of {counted(frame['fingerprint'].nunique(), 'run')}")
+
+
+def _show_methods(facts: sweeps.StatusFacts, most: int | None = None) -> None:
+    """Print the jobs of each method by state; beyond `most` methods, only all of them together."""
+    rows: list[list[object]] = [[name, *counts.values()] for name, counts in facts.methods.items()]
+    if most is not None and len(rows) > most:
+        rows = []
+    if len(rows) != 1:
+        rows.append(["all", *facts.counts.values()])
+    print_table("", ("method", *sweeps.STATES), rows)
 
 
 def _warn(warnings: Iterable[str]) -> None:

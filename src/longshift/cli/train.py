@@ -74,18 +74,14 @@ def show_result(folder: Path, result: dict[str, Any]) -> None:
     if result["status"] == "diverged":
         tell(f"the loss became infinite or NaN before step {result['diverged_at']}", "red")
     rows = []
-    shown = {which: result[which] for which in ("selected", "averaged", "last") if result.get(which)}
-    same = {"selected", "last"} <= set(shown) and shown["selected"]["step"] == shown["last"]["step"]
-    if same:
-        del shown["last"]
-    for which, found in shown.items():
+    for which in ("selected", "averaged"):
+        found = result.get(which) or {}
         for name in ("validation", "test", "target"):
             if name in found:
                 part = found[name]
                 numbers = [percent(part[key]) for key in ("accuracy", "many", "medium", "few", "worst_domain")]
                 rows.append([f"{which} (step {found['step']})", name, *numbers])
-    print_table(f"{folder}", ("weights", "set", "accuracy", "many", "medium", "few", "worst domain"), rows)
-    if same:
-        say("The selected weights are those of the last step.")
+    print_table("", ("weights", "set", "accuracy", "many", "medium", "few", "worst domain"), rows)
     seconds = result["seconds"]
-    say(f"{seconds['per_step'] * 1000:.1f} ms per step, {duration(seconds['total'])} in total")
+    say(f"time  {seconds['per_step'] * 1000:.1f} ms per step, {duration(seconds['total'])} in total")
+    say(f"run   {folder}")

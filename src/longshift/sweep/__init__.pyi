@@ -54,6 +54,7 @@ from .state import (
     STATES as STATES,
     JobState as JobState,
     Outcome as Outcome,
+    StatusFacts as StatusFacts,
     clear_failures as clear_failures,
     hold_lease as hold_lease,
     read_failure as read_failure,
