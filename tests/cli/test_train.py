@@ -17,13 +17,9 @@ def scores(step: int) -> dict[str, Any]:
     return {"step": step, "validation": dict.fromkeys(keys, 0.5), "target": dict.fromkeys(keys, 0.25)}
 
 
-def test_selected_and_last_weights_of_one_step_are_one_row(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_run_ends_with(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common.console, "_width", 120)
     seconds = {"per_step": 0.0123, "total": 75.0}
-    averaged = scores(300)
-    for last in (300, 400):
-        found = {"selected": scores(300), "averaged": averaged, "last": scores(last), "seconds": seconds}
-        show_result(Path("run"), {"status": "done", **found})
+    found = {"selected": scores(200), "averaged": scores(300), "last": scores(300), "seconds": seconds}
+    show_result(Path("run"), {"status": "done", **found})
     check_golden("train.txt", capsys.readouterr().out)
