@@ -186,10 +186,10 @@ def run_fit(
         runner = JobRunner(dataset, folder, runtime, end, early, say, stop)
         with runner.training([*jobs, final], bar):
             results = runner.train(jobs)
-            style = untried_style(final.config, request.style_is_chosen)
             if plan.tried:
                 plan = replace(plan, method=choose_method(plan, jobs, results))
                 final = plan.final_job(dataset, folder, "")
+            style = untried_style(final.config, request.style_is_chosen)
             if plan.styles:
                 style = choose_style(plan, jobs, results, one_source=len(manifest.domain_names) == 2)
                 jobs = [job for job in jobs if job.style in ("", style.style)]
