@@ -33,7 +33,7 @@ STEPS, TOLERANCE = 200, 1e-6
 
 STRENGTHS, SOFTNESS = (0.25, 0.5, 0.75, 1.0), (1.0, 2.0, 4.0)
 SIZES = (20, 50, 200, 1000)  # samples of a site, in the choice of the strength
-DOMINANT, DOMINANT_CLASSES = 0.8, 3  # share of one class, and how many classes have it in turn
+DOMINANT, ENOUGH = 0.8, 5  # share of one class, each class with so many samples in turn
 DRAWS = 3
 LEAST_GAIN = 0.005  # mean of accuracy and accuracy over classes: below it, nothing is adapted
 WORST = -0.01  # accuracy lost at most at a held-out site with any kind of mix
@@ -204,7 +204,7 @@ def _mixes(labels: IntArray) -> Iterator[list[FloatArray]]:
     yield [np.full(len(labels), 1 / len(labels))]
     equal = 1 / (len(there) * counts)[kinds]
     yield [equal]
-    most = np.argsort(-counts, kind="stable")[:DOMINANT_CLASSES]
+    most = np.flatnonzero(counts >= min(ENOUGH, counts.max()))
     others = max(len(there) - 1, 1)
     shares = [np.where(np.arange(len(there)) == k, DOMINANT, (1 - DOMINANT) / others) for k in most]
     dominant = [(share / counts)[kinds] for share in shares]
