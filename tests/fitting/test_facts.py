@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from longshift.fitting.facts import (
@@ -112,7 +111,6 @@ def test_verdicts(own: tuple[float, ...], other: tuple[float, ...], verdict: str
     found = compare_methods("NDCL", scores)
     assert found is not None
     assert (found.best, found.verdict, found.wins) == ("ERM", verdict, wins)
-    assert found.own_samples == pytest.approx(np.mean(own) + 0.1)
     assert (found.p_value is None) is (len(own) < 3)
     assert compare_methods("NDCL", {"NDCL": scores["NDCL"]}) is None
 

@@ -67,6 +67,20 @@ def test_onednn_kernels_give_the_same_features(name: str, options: dict[str, Any
     assert not any(isinstance(part, FoldedConv2d) for part in fast.modules())
 
 
+@pytest.mark.parametrize(
+    "options", [{"padding": "same"}, {"padding": "valid"}, {"padding": 1, "padding_mode": "reflect"}]
+)
+def test_onednn_leaves_convolutions_with_other_padding(options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    plain = nn.Sequential(nn.Conv2d(3, 4, 3, **options), nn.BatchNorm2d(4)).eval()
+    _randomize(plain)
+    fast, x = copy.deepcopy(plain), torch.randn(2, 3, 9, 9)
+    assert fold_frozen_norms(fast, x) == 1
+    use_onednn(fast)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), plain(x))
+
+
 @pytest.mark.parametrize("name", ["resnet18", "torchvision/mobilenet_v2", "densenet121"])
 def test_folding_a_network_in_training_mode_changes_no_statistic(name: str) -> None:
     module = make_backbone(name).module.train()

@@ -212,8 +212,6 @@ class MethodComparison:
     simple: bool  # it is not a method of ours
     own: float  # accuracy averaged over classes
     other: float
-    own_samples: float  # accuracy over samples: a method may gain on rare classes and lose more common samples
-    other_samples: float
     wins: int  # sites
     sites: int
     p_value: float | None
@@ -234,10 +232,9 @@ def compare_methods(method: str, scores: Mapping[str, Sequence[SiteScore]]) -> M
         return None
     best = max(others, key=lambda name: float(balanced[name].mean()))
     gains = balanced[method] - balanced[best]
-    samples = [float(np.mean([score.accuracy for score in scores[name]])) for name in (method, best)]
     return MethodComparison(
         best, best in (LOGISTIC, MAJORITY), float(balanced[method].mean()), float(balanced[best].mean()),
-        samples[0], samples[1], int((gains > 0).sum()), len(gains), paired_p_value(gains),
+        int((gains > 0).sum()), len(gains), paired_p_value(gains),
     )  # fmt: skip
 
 

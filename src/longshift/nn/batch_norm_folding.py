@@ -105,14 +105,15 @@ def use_onednn(module: nn.Module) -> None:
     if not torch.backends.mkldnn.is_available():
         return
     for part in module.modules():
+        if not isinstance(part, nn.Conv2d) or type(part) not in (*CONVS, FoldedConv2d, FoldedConv2dSame):
+            continue
+        if part.padding_mode != "zeros" or isinstance(part.padding, str):  # what oneDNN's kernels do not take
+            continue
         if isinstance(part, FoldedConv2d):
             with torch.no_grad():
                 weight, bias = part.folded()
             part.weight, part.bias = nn.Parameter(weight, False), nn.Parameter(bias, False)
-        if type(part) in (FoldedConv2dSame, Conv2dSame):
-            part.__class__ = OneDnnConv2dSame
-        elif type(part) in (FoldedConv2d, nn.Conv2d) and part.padding_mode == "zeros" and part.padding != "same":
-            part.__class__ = OneDnnConv2d
+        part.__class__ = OneDnnConv2dSame if type(part) in (FoldedConv2dSame, Conv2dSame) else OneDnnConv2d
 
 
 def fold_frozen_norms(module: nn.Module, example: Tensor) -> int:

@@ -95,10 +95,10 @@ class Mirrored:
     validation: int
 
 
-def mirrored_counts(totals: Totals, sources: Sequence[str], wanted: float = PAPER_RATIO) -> Mirrored:
+def mirrored_counts(totals: Totals, sources: Sequence[str]) -> Mirrored:
     """The first domain falls geometrically from its largest class to 1 / ratio of it, the second rises alike.
 
-    The two leading classes are those that can give most. The ratio is the wanted one or, where they give less, their
+    The two leading classes are those that can give most. The ratio is that of the paper or, where they give less, their
     number of samples, so that the smallest class keeps one.
     """
     first, second = sources[:2]
@@ -113,7 +113,7 @@ def mirrored_counts(totals: Totals, sources: Sequence[str], wanted: float = PAPE
     order = [leader, *(k for k in order if k not in (leader, last)), last]
     if head < 2:
         raise Impossible(f"no long tail is possible: the largest class of {first} or {second} can give {head} samples")
-    ratio = min(float(wanted), float(head))
+    ratio = min(float(PAPER_RATIO), float(head))
     steps = [head * ratio ** (-i / (len(order) - 1)) for i in range(len(order))]
     tail = {
         first: {k: _fit(n, room[first][k]) for k, n in zip(order, steps, strict=True)},

@@ -185,9 +185,7 @@ class Line:
 
 
 @draws
-def line_chart(
-    lines: Sequence[Line], x_label: str, y_label: str, y_range: tuple[float, float] | None = None
-) -> Drawing:
+def line_chart(lines: Sequence[Line], x_label: str, y_label: str) -> Drawing:
     """Draw curves; y is a share of one, shown in percent."""
     drawn = [line for line in lines if len(line.x)]
     drawing = new_drawing(WIDTH, HEIGHT, f"{y_label} over {x_label} for {', '.join(line.name for line in drawn)}")
@@ -198,7 +196,7 @@ def line_chart(
         return drawing
     plain(axes, "", x_label, size=12)
     axes.set_title(f"{y_label} (%)", loc="left", fontsize=12.5, color=FAINT)
-    low, high = y_range or _limits(drawn)
+    low, high = _limits(drawn)
     axes.set_ylim(100 * low, 100 * high)
     first, last = min(min(line.x) for line in drawn), max(max(line.x) for line in drawn)
     if first < last:

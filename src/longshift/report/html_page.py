@@ -145,9 +145,9 @@ def join_html(*parts: Markup) -> Markup:
     return Markup("").join(parts)
 
 
-def fold(title: str, body: Markup, opened: bool = False) -> Markup:
+def fold(title: str, body: Markup) -> Markup:
     """A part that can be opened and closed."""
-    return fragment("fold.html.j2", title=title, body=body, opened=opened)
+    return fragment("fold.html.j2", title=title, body=body)
 
 
 def table_section(title: str, tables: Sequence[Table], intro: str = "", name: str = "") -> Section:

@@ -50,13 +50,13 @@ def weak_below(known: Sequence[float]) -> float:
     return max(LOW, sum(known) / len(known) - BEHIND)
 
 
-def share_interval(share: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+def share_interval(share: float, n: float) -> tuple[float, float]:
     """Wilson's interval for the share that stands behind `share` of n samples, by their number alone.
 
     >>> [round(end, 2) for end in share_interval(0.0, 1)], [round(end, 2) for end in share_interval(0.4, 100)]
     ([0.0, 0.62], [0.34, 0.46])
     """
-    z = float(stats.norm.ppf((1 + level) / 2))
+    z = float(stats.norm.ppf((1 + LEVEL) / 2))
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     reach = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
@@ -103,7 +103,7 @@ class WeakGroup:
     usual: float = 0.0
 
 
-def weak_classes(records: Sequence[Record], most: int = MOST_CLASSES) -> list[WeakGroup]:
+def weak_classes(records: Sequence[Record]) -> list[WeakGroup]:
     """Classes that score low on the target (or, if none does, the lowest one): how low, how sure that is, and where.
 
     A class that no run could learn, because no training sample was of it, is left out.
@@ -112,7 +112,8 @@ def weak_classes(records: Sequence[Record], most: int = MOST_CLASSES) -> list[We
     trained = np.mean([np.asarray(r.result["split"]["counts"]).sum(axis=0) for r in records], axis=0)
     learned = [k for k, value in enumerate(learned_accuracy(records)) if value is not None]
     found = []
-    for at, group in _weakest([_count(classes[k], total, k) for k in learned], len(records) / len(targets), most):
+    counts = [_count(classes[k], total, k) for k in learned]
+    for at, group in _weakest(counts, len(records) / len(targets), MOST_CLASSES):
         k = learned[at]
         parts = [_count(name, confusion, k) for name, confusion in targets.items() if confusion[k].sum()]
         wrong = total[k].copy()
