@@ -54,7 +54,7 @@ def test_the_runs_and_their_folders(vectors: Path, tmp_path: Path) -> None:
 def test_the_method_of_vectors_takes_one_step(vectors: Path, tmp_path: Path) -> None:
     dataset = OpenDataset(str(vectors))
     plan = make_plan(dataset, make_request(vectors, {}), gpu=False)
-    assert (plan.method, plan.usual_steps, plan.tried) == ("logistic", 1, ("logistic", "ndcl_plus"))
+    assert (plan.method, plan.usual_steps, plan.tried) == ("logistic", 200, ("logistic", "ndcl_plus"))
     assert make_plan(dataset, make_request(vectors, {"hparams": {"strength": 1.0}}), gpu=False).tried == ()
     jobs = plan.held_out_jobs(dataset, tmp_path, compare=True)[:4]
     assert [(job.method, job.config.steps, job.config.backbone_name) for job in jobs] == [

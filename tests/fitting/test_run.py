@@ -80,6 +80,13 @@ class Steps:
         yield tick
 
 
+def test_the_steps_are_those_of_the_method_that_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longshift.fitting.run.choose_method", lambda plan, jobs, results: "ndcl_plus")
+    for _ in range(2):  # the second finds all runs finished
+        done = fit(*vectors(), out=tmp_path / "fit", steps=4, runtime=CPU)
+        assert (done.plan.method, done.summary.training.steps, done.summary.training.final_steps) == ("ndcl_plus", 4, 4)
+
+
 def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> None:
     options = {**QUICK, "steps": 40, "average": "ema"}
     done = fit(data, out=tmp_path / "fit", compare=True, **options)

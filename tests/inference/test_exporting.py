@@ -153,6 +153,8 @@ def test_without_its_data_only_random_inputs_are_checked(
 
 
 def test_mistakes(digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="--reference"):
+        export(tmp_path, mix={"a": 0.5})
     with pytest.raises(UsageError, match=r"\.onnx"):
         export(digits_run, "onnx", tmp_path / "m.pt2")
     monkeypatch.setitem(sys.modules, "onnxscript", None)

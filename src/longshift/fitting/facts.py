@@ -325,10 +325,10 @@ def choose_method(plan: FitPlan, jobs: Sequence[FitJob], results: Mapping[Any, M
     """Of the methods that were tried, the best at the held-out sites: over samples and classes; the first in a tie."""
 
     def score(method: str) -> float:
-        found = [results[job.folder]["selected"] for job in jobs if job.method == method]
-        rows = [site_score("", selected) for selected in found if selected]
-        return float(np.mean([row.accuracy + row.balanced for row in rows])) if len(rows) == len(found) else 0.0
+        rows = [site_score("", results[job.folder]["selected"]) for job in jobs if job.method == method]
+        return float(np.mean([row.accuracy + row.balanced for row in rows]))
 
+    require_weights(jobs, results)
     return max(plan.tried, key=score)
 
 

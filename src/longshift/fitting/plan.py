@@ -139,7 +139,7 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
     both = request.method == "auto" and config.method == ON_FEATURES and not request.hparams
     return FitPlan(
         config.method_class.info.name, sites, base, manifest.fingerprint(), dataset.version,
-        usual if config.method_class.by_steps else 1, styles, (ON_FEATURES, ON_IMAGES) if both else (),
+        usual, styles, (ON_FEATURES, ON_IMAGES) if both else (),
         unreached, "requested" if request.trainable else "gpu" if gpu else "no gpu",
     )  # fmt: skip
 

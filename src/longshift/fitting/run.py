@@ -123,7 +123,7 @@ def fit(
         say: Function for messages.
         stop: Function that is asked after each step whether to stop.
         **options: The fields of `longshift.fitting.FitRequest`: target, method, minutes, compare, what_if_labeled,
-            steps, backbone, weights, pretrained, image_size, trainable, head, views, average, hparams, style,
+            steps, network, weights, pretrained, image_size, trainable, head, views, average, hparams, style,
             split_seed and train_seed.
 
     Returns:
@@ -202,7 +202,7 @@ def run_fit(
         require_weights([*jobs, final], results)
         curve = _label_curve(own, RunFolder(final.folder)) if plan.what_if_labeled else None
         training = replace(
-            training, config=final.config, final_steps=results[final.folder]["steps_done"],
+            training, config=final.config, steps=final.config.steps, final_steps=results[final.folder]["steps_done"],
             unvalidated=read_recipe(RunFolder(final.folder).split).unvalidated,
         )  # fmt: skip
         validation = results[final.folder]["selected"]["validation"]["accuracy"]

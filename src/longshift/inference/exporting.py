@@ -108,6 +108,8 @@ def export(
     """
     if format not in SUFFIX:
         raise UsageError(f"expected the format onnx or torch, got {format!r}")
+    if mix and reference is None:
+        raise UsageError("the shares of classes are used with images of the site only: add --reference")
     model = load_model(path, weights, device="cpu")
     file = Path(out) if out else model.folder / f"model{SUFFIX[format]}"
     if file.suffix.lower() != SUFFIX[format]:
