@@ -31,7 +31,7 @@ from benchmarks.common import write_rows
 from benchmarks.label_free_constants import FAR_SEED
 from benchmarks.nested_sites import Case, Outputs, all_cases, subsets, train_subset
 from longshift.inference import class_excess, make_reference, read_signals
-from longshift.inference.expected_accuracy import FEWEST
+from longshift.inference.site_adaptation import FEWEST
 from longshift.io import replacing
 from longshift.metrics import negative_entropy, probabilities
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from longshift.data.digits import vector_file
 from longshift.data.manifest import Manifest, Row
-from longshift.data.tables import image_columns, read_parquet, refuse_bomb
+from longshift.data.tables import image_columns, read_parquet, refuse_bomb, text_of
 from longshift.errors import LongshiftError
 from longshift.io import require_regular
 from longshift.text import agree, counted, some
@@ -147,7 +147,7 @@ def _numbers(path: Path, x: npt.NDArray[Any]) -> FloatArray:
 def _texts(path: Path, name: str, values: npt.NDArray[Any], n: int, blank: bool = False) -> list[str]:
     if values.shape != (n,):
         raise LongshiftError(f"{path}: expected {counted(n, 'value')} in `{name}`, one per vector, got {values.shape}")
-    texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
+    texts = list(map(text_of, values.tolist()))
     empty = [str(row) for row, text in enumerate(texts) if not text]
     if empty and not blank:
         listed = f"{agree(len(empty), 'row', 'rows')} {some(empty)} (from 0)"

@@ -28,13 +28,12 @@ from scipy import special, stats
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.errors import LongshiftError
-from longshift.inference.site_adaptation import SiteAdaptation, class_means, largest_shares
+from longshift.inference.site_adaptation import FEWEST, SiteAdaptation, class_means, largest_shares
 from longshift.io import file_hash, read_json, replacing, write_json
 from longshift.metrics import Array, finite_rows, probabilities
 
 LEVEL = 0.8  # of the intervals: with a handful of sites, 95% would say nothing
 ENOUGH_SITES = 5  # held-out sites; below it, the prior decides more than they do
-FEWEST = 20  # samples of a new site; with fewer, nothing is estimated
 
 # The interval from the held-out sites, in logits. Each prior counts as so many sites.
 SPREAD, SPREAD_WEIGHT = 0.8, 3.0  # standard deviation between sites

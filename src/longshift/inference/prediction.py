@@ -21,7 +21,6 @@ from torch import Tensor
 from longshift.data import DIGITS, vector_file
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.expected_accuracy import (
-    FEWEST,
     LEAST,
     LEVEL,
     ODD,
@@ -34,7 +33,7 @@ from longshift.inference.expected_accuracy import (
 )
 from longshift.inference.loading import LoadedModel, UnseenAccuracy, load_model
 from longshift.inference.outputs import Outputs, array_outputs, collect_outputs, expand_inputs, listed_paths
-from longshift.inference.site_adaptation import FEWEST as ENOUGH, Adapt, SiteOffset, class_mix, site_offset
+from longshift.inference.site_adaptation import FEWEST, Adapt, SiteOffset, class_mix, site_offset
 from longshift.progress import Tick, silent
 from longshift.templates import render
 from longshift.text import csv_cell
@@ -143,9 +142,8 @@ class Predictions:
     def to_text(self, out: Path | None = None, page: Path | None = None) -> str:
         """The summary that `longshift predict` prints after the predictions, or after writing these files."""
         classes = Counter(row.label for row in self.rows).most_common(8)
-        values = {"found": self, "classes": classes, "out": out, "page": page, "least": LEAST, "enough": ENOUGH}
-        values |= {"level": LEVEL, "fewest": FEWEST}
-        return render("longshift.inference", "predict.txt.j2", **values)
+        values = {"found": self, "classes": classes, "out": out, "page": page, "least": LEAST, "fewest": FEWEST}
+        return render("longshift.inference", "predict.txt.j2", **values, level=LEVEL)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -27,7 +27,7 @@ from longshift.errors import UsageError, unknown_name
 from longshift.metrics import Array
 
 PRIOR = 10.0  # samples with which half of the offset is used
-FEWEST = 20  # samples of a site; with fewer, nothing is adapted
+FEWEST = 20  # samples of a site; with fewer, nothing is estimated or adapted
 OUTSIDE = 4.0  # nothing is adapted if a fourth of the mix lies outside the shares at training sites
 STEPS, TOLERANCE = 200, 1e-6
 
