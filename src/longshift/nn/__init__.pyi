@@ -2,7 +2,6 @@ from . import optim as optim
 from .backbones import (
     SMALL_CONV as SMALL_CONV,
     VECTOR_HEADS as VECTOR_HEADS,
-    VECTOR_LINEAR as VECTOR_LINEAR,
     check_backbone as check_backbone,
     make_backbone as make_backbone,
     make_network as make_network,
