@@ -196,7 +196,7 @@ def test_a_pytorch_dataset_is_the_same_dataset(sites: Samples) -> None:
 @pytest.mark.slow
 def test_a_pytorch_dataset_can_be_fitted(sites: Samples, tmp_path: Path) -> None:
     options: dict[str, Any] = {
-        "out": tmp_path / "fit", "method": "erm", "steps": 2, "hparams": {"batch_size": 4}, "backbone": "small_conv",
+        "out": tmp_path / "fit", "method": "erm", "steps": 2, "hparams": {"batch_size": 4}, "network": "small_conv",
         "image_size": 16, "runtime": Runtime(device="cpu"),
     }  # fmt: skip
     done = longshift.fit(Colors(sites), **options)

@@ -201,7 +201,11 @@ def test_every_method_trains_on_vectors(tmp_path: Path, name: str) -> None:
     config = RunConfig(
         data=str(path), setting="Natural", target="c", method=name, steps=3, eval_every=3, hparams={"batch_size": 4}
     )
-    assert (config.backbone_name, config.size, config.augmentation) == ("mlp", 0, "")
+    assert (config.backbone_name, config.size, config.augmentation) == (
+        "linear" if name == "logistic" else "mlp",
+        0,
+        "",
+    )
     assert config.contexts == ("small",)
     task = make_task(config)
     result = Trainer(config, task, tmp_path / "run", CPU).run()
