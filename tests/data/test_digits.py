@@ -11,7 +11,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from longshift.data import digits, load_dataset, open_store
+from longshift.data import digits, load_dataset, open_source, open_store, read_pixels
 from longshift.data.digits import enlarge, slant
 from longshift.data.manifest import Manifest, Row
 from longshift.errors import LongshiftError
@@ -32,6 +32,13 @@ def test_every_handwritten_digit_appears_once_with_its_label() -> None:
     numbers = [int(path.rsplit("/", 1)[1]) for path in manifest.paths]
     assert sorted(numbers) == list(range(1797))
     np.testing.assert_array_equal(load_digits().target[numbers], manifest.labels)
+
+
+def test_files_of_digits_by_another_name() -> None:
+    manifest = load_dataset("digits", "mine")
+    with open_source(manifest) as source:
+        found = read_pixels(source.read(manifest.paths[5]), digits.SIZE)
+    np.testing.assert_array_equal(found, digits.digit_images()[5])
 
 
 def test_pixels_are_fixed() -> None:

@@ -319,7 +319,7 @@ class DigitsSource:
 def open_source(manifest: Manifest) -> Iterator[ImageSource]:
     """Open the folder, archive or table of a manifest."""
     if manifest.root is None:
-        if manifest.name != digits.DIGITS:
+        if manifest.paths != digits.manifest().paths:
             raise LongshiftError(f"the dataset {manifest.name} has no files")
         yield DigitsSource()
     elif manifest.image_column:
