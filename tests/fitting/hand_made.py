@@ -89,7 +89,7 @@ def full_summary() -> FitSummary:
         score("west", [[0, 30, 0], [0, 50, 0], [0, 8, 0]]),
     ]
     scores = {"NDCL-plus": own, "NDCL-plus + EMA": own, "ERM": other, MAJORITY: majority}
-    rare = training(unvalidated=[("south", "melanoma")])
+    rare = training(unvalidated=[("south", "melanoma")], tried=("Logistic", "NDCL-plus"))
     return summarize(data(), rare, scores, 0.93, style, curve)
 
 

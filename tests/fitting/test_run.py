@@ -85,6 +85,7 @@ def test_the_steps_are_those_of_the_method_that_is_chosen(tmp_path: Path, monkey
     for _ in range(2):  # the second finds all runs finished
         done = fit(*vectors(), out=tmp_path / "fit", steps=4, runtime=CPU)
         assert (done.plan.method, done.summary.training.steps, done.summary.training.final_steps) == ("ndcl_plus", 4, 4)
+        assert done.summary.training.tried == ("Logistic", "NDCL-plus")
 
 
 def test_from_a_folder_to_a_model_and_its_report(data: Path, tmp_path: Path) -> None:

@@ -354,6 +354,7 @@ class Training:
     tried_styles: int  # runs with a style that is not chosen
     unreached: str  # where the weights are that were wanted and cannot be downloaded
     why_trainable: str  # "requested", "gpu" or "no gpu"
+    tried: Sequence[str] = ()  # titles of the methods of which the better one at the held-out sites was chosen
     final_steps: int = 0  # that the final model has; fewer than planned where time ran out
     unvalidated: Sequence[tuple[str, str]] = ()  # site and class of single samples or groups, which only train
 

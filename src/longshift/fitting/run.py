@@ -175,6 +175,7 @@ def run_fit(
         training = Training(
             final.config, len(jobs) + 1, final.config.steps, plan.usual_steps, request.minutes,
             max(len(plan.styles) - 1, 0) * len(plan.sites), plan.unreached, plan.why_trainable,
+            tuple(dict.fromkeys(job.config.method_class.info.title for job in jobs if job.method in plan.tried)),
         )  # fmt: skip
         with early(f"looking at {manifest.name}", len(manifest)) as tick:
             look = summarize_data(manifest, tick)
