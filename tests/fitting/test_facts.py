@@ -116,12 +116,14 @@ def test_verdicts(own: tuple[float, ...], other: tuple[float, ...], verdict: str
 
 
 def test_a_simple_model_must_be_better_in_both_ways_to_condemn_a_model() -> None:
-    own = [score("a", 0.6, 0.5), score("b", 0.4, 0.4)]
+    own = [score("a", 0.6, 0.5), replace(score("b", 0.4, 0.4), n=500)]
     common = [score("a", 0.9, 0.2), score("b", 0.8, 0.2)]  # most samples are of one class
     assert better_baseline(own, {MAJORITY: common}) == ""
     close = [score("a", 0.603, 0.504), score("b", 0.404, 0.404)]
     assert better_baseline(own, {MAJORITY: common, LOGISTIC: close}) == ""
-    assert better_baseline(own, {MAJORITY: common, LOGISTIC: [own[0], score("b", 0.5, 0.45)]}) == LOGISTIC
+    ahead = [own[0], score("b", 0.5, 0.45)]  # by 5 points; the standard error is 3 points, and 7 of 100 samples
+    assert better_baseline(own, {MAJORITY: common, LOGISTIC: ahead}) == LOGISTIC
+    assert better_baseline([replace(row, n=50) for row in own], {MAJORITY: common, LOGISTIC: ahead}) == ""
     assert better_baseline([score("a", 0.1, 0.1), score("b", 0.1, 0.1)], {MAJORITY: common}) == MAJORITY
 
 

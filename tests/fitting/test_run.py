@@ -137,6 +137,17 @@ def test_runs_share_the_minutes_and_keep_their_best_weights(tmp_path: Path, monk
     assert again.summary.to_json() == done.summary.to_json()
 
 
+@pytest.mark.parametrize("better", ["logistic", "ndcl_plus"])
+def test_the_bar_ends_at_its_total_whichever_method_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, better: str
+) -> None:
+    monkeypatch.setattr(run, "choose_method", lambda *_: better)
+    steps = Steps()
+    done = fit(*vectors(), out=tmp_path / "fit", steps=5, runtime=CPU, bar=steps.bar)
+    assert done.plan.method == better
+    assert steps.done == steps.total == 3 * (1 + 5) + 5
+
+
 def test_a_run_out_of_time_learns_something(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "clock", lambda: 100.0)
     late = run.equal_share(90.0, 3)

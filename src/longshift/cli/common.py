@@ -145,7 +145,7 @@ class LogLines:
         if not (over or due or isinstance(note, Stage)):
             return ""
         self.tenth, self.printed = tenth, now
-        count, time = f"{self.label}: {self.done}/{self.total}", ""
+        count, time = f"{self.label}: {self.done}{f'/{self.total}' if self.total else ''}", ""
         if over:
             count += f" in {duration(now - self.begun)}"
         elif self.first < self.done < self.total:  # the first may be those of an earlier command, or compile
@@ -165,7 +165,7 @@ def progress(label: str, total: int, quiet: bool = False) -> Iterator[Tick]:
             TextColumn("elapsed,"), TimeRemainingColumn(), TextColumn("remaining  {task.fields[note]}", markup=False),
         )  # fmt: skip
         with Progress(*columns, console=errors) as bar:
-            task = bar.add_task(printable(label), total=total, note="")
+            task = bar.add_task(printable(label), total=total or None, note="")
 
             def show(done: int = 1, note: str = "") -> None:
                 if isinstance(note, Stage):  # a line of its own: next to the bar, a sentence would hide the numbers

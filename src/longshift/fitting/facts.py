@@ -187,12 +187,17 @@ def unseen_accuracy(classes: Sequence[str], own: Sequence[SiteScore], left_out: 
 
 
 def better_baseline(own: Sequence[SiteScore], scores: Mapping[str, Sequence[SiteScore]]) -> str:
-    """The simple model that is clearly better, over samples and averaged over classes; "" if none is."""
+    """The simple model that is clearly better, over samples and averaged over classes; "" if none is.
+
+    Over samples, the gain must exceed the standard error of a difference of two shares: a few images condemn no model.
+    """
+    share, n = float(np.mean([score.accuracy for score in own])), sum(score.n for score in own)
+    least = (max(WORTH, float(np.sqrt(2 * share * (1 - share) / n))), WORTH)
 
     def clearly(rows: Sequence[SiteScore]) -> bool:
         pairs = [[(a.accuracy, b.accuracy), (a.balanced, b.balanced)] for a, b in zip(rows, own, strict=True)]
         gains = np.subtract(*np.moveaxis(np.array(pairs), 2, 0))  # (sites, 2)
-        return bool((gains.mean(axis=0) > WORTH).all())
+        return bool((gains.mean(axis=0) > least).all())
 
     return next((name for name in (MAJORITY, LOGISTIC) if name in scores and clearly(scores[name])), "")
 

@@ -185,7 +185,8 @@ def run_fit(
             say(f"{name}: {value}")
         keep_plan(folder / PLAN_FILE, request, plan)
         runner = JobRunner(dataset, folder, runtime, end, early, say, stop)
-        with runner.training([*jobs, final], bar):
+        longest = replace(plan, method=plan.tried[-1]).final_job(dataset, folder, "") if plan.tried else final
+        with runner.training([*jobs, longest], bar):
             results = runner.train(jobs)
             if plan.tried:
                 plan = replace(plan, method=choose_method(plan, jobs, results))
@@ -239,7 +240,7 @@ class JobRunner:
         self._known: dict[tuple[Any, ...], Task] = {}  # one of each kind of inputs
         self._tasks: dict[tuple[str, tuple[Any, ...]], Task] = {}  # by site and kind: methods and styles share it
         self._results: Results = {}
-        self._runs = 0
+        self._runs = self._steps = 0  # of all runs; of those that are left
         self._tick: Tick = lambda done=1, note="": None
 
     @contextmanager
@@ -255,7 +256,8 @@ class JobRunner:
         if len(left) < len(jobs):
             self.say(f"{len(jobs) - len(left)} of {len(jobs)} runs are already finished.")
         threads = use_threads(training_threads(jobs[0].config, self.runtime))
-        with bar("fitting", sum(job.config.steps for job in left)) as self._tick, threads:
+        self._steps = sum(job.config.steps for job in left)
+        with bar("fitting", self._steps) as self._tick, threads:
             yield
 
     def train(self, jobs: Sequence[FitJob]) -> Results:
@@ -272,6 +274,7 @@ class JobRunner:
         keep = replace(self.runtime, keep_model=job.site == NO_TARGET, save_predictions=True)
 
         def tick(done: int = 1, note: str = "") -> None:
+            self._steps -= done
             self._tick(done, f"{number} {job.label} {note}".rstrip())
 
         try:
@@ -286,7 +289,9 @@ class JobRunner:
                 f"stopped in run {len(self._results) + 1} of {self._runs}; everything is saved in {self.folder}. "
                 "Resume with the same command"
             ) from error
-        if missing := job.config.steps - result["steps_done"]:  # out of time, or diverged
+        # Out of time, or diverged; the last run may also be of another method than the one that was counted.
+        last = len(self._results) + 1 == self._runs
+        if missing := self._steps if last else job.config.steps - result["steps_done"]:
             tick(missing)
         return result
 

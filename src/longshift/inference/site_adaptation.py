@@ -69,6 +69,7 @@ class SiteOffset:
     mix: FloatArray  # share of each class, as estimated or given
     n: int  # samples it was estimated from
     strength: float  # from 0 to 1: how much of the estimated offset is used
+    given: bool = False  # the mix is known, so the gain at the held-out sites does not apply
 
 
 def class_means(features: FloatArray, labels: IntArray, sites: Array, classes: int) -> FloatArray:
@@ -117,7 +118,7 @@ def site_offset(learned: SiteAdaptation, logits: FloatArray, mix: FloatArray | N
 
     enough = len(logits) >= FEWEST
     if mix is not None:
-        return SiteOffset(change(mix) * enough, mix, len(logits), float(enough))
+        return SiteOffset(change(mix) * enough, mix, len(logits), float(enough), given=True)
     for _ in range(STEPS):
         found = softmax((logits + offset) / learned.softness, axis=1).mean(axis=0)
         step = change(found)
