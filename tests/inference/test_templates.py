@@ -44,11 +44,12 @@ def test_predict() -> None:
         adapted=SiteOffset(np.zeros(3), np.full(3, 1 / 3), 25, 0.0),
     )
     moved = replace(usual, adapted=SiteOffset(np.zeros(3), np.full(3, 1 / 3), 200, 0.5), gain=0.042)
+    given = replace(usual, adapted=SiteOffset(np.zeros(3), np.full(3, 1 / 3), 200, 1.0, given=True))
     plain = Predictions(ROWS, (), no_estimate="few")
     adapted = replace(plain, no_estimate="adapted")
     texts = [
         usual.to_text(), moved.to_text(), odd.to_text(page=Path("site.html")), plain.to_text(Path("p.csv")),
-        adapted.to_text(),
+        adapted.to_text(), given.to_text(),
     ]  # fmt: skip
     check_golden("predict.txt", join(texts))
 
