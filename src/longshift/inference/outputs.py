@@ -297,7 +297,7 @@ def _image_parts(model: LoadedModel, files: Sequence[str], runtime: Runtime, fea
 def _read_image(path: str, size: int) -> Tensor | str:
     """Pixels, or why there are none."""
     if _is_vectors(path):
-        return "holds vectors, but the model takes images"
+        return "a file of vectors or a table, but the model takes image files"
     if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
         return told
     try:
