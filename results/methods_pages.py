@@ -47,17 +47,25 @@ def own_methods(family: str) -> list[type[Method]]:
 
 
 def _section(cls: type[Method]) -> Iterable[str]:
-    """Heading, formula, description and hyper-parameters of a method."""
+    """Heading, formula, summary (the code has the details) and hyper-parameters of a method."""
     info, file = cls.info, Path(inspect.getfile(cls)).name
-    formula, description = (" ".join(text.split()) for text in (info.formula, cls.__doc__ or ""))
+    formula, description = (" ".join(text.split()) for text in (info.formula, (cls.__doc__ or "").split("\n\n")[0]))
     preset = f" A preset of `{info.preset_of}` with other defaults." if info.preset_of else ""
-    unused = "".join(f" `{name}` has no effect; use {instead}." for name, instead in cls.Config.not_used().items())
+    unused = "".join(f" No effect: {', '.join(names)}; use {instead}." for instead, names in _unused(cls).items())
     code = f"[{file}](../../../src/longshift/methods/{file})"
     yield f"## {info.title}\n\n$$ {formula} $$\n"
     yield f"{escape(description)} **Use it**: {info.use}{preset}{unused} {info.paper}. {code}\n"
     yield hyper_parameters(cls.Config, get_method(info.preset_of).Config if info.preset_of else MethodConfig) + "\n"
     if cls.Style != StyleConfig:
         yield f"Style mixing:\n\n{hyper_parameters(cls.Style, StyleConfig)}\n"
+
+
+def _unused(cls: type[Method]) -> dict[str, list[str]]:
+    """The hyper-parameters without effect by what is used instead."""
+    found: dict[str, list[str]] = {}
+    for name, instead in cls.Config.not_used().items():
+        found.setdefault(instead, []).append(f"`{name}`")
+    return found
 
 
 def hyper_parameters(

@@ -8,7 +8,7 @@ kept with the model (new_site.json, new_site.safetensors) and correct what the p
    Bayesian, because a handful of sites cannot show by themselves how much sites differ.
 3. Where the new site differs from all held-out ones, the interval grows (`Doubt`).
 
-`python -m benchmarks.label_free_constants` measured the constants on other data; docs/results/measured.md has the
+`python -m benchmarks.label_free_constants` measured the constants on other data; docs/results/new-site.md has the
 coverage of the intervals.
 """
 

@@ -119,7 +119,7 @@ class LogisticConfig(MethodConfig):
     paper="logistic regression; the penalty is chosen by leaving out each domain in turn",
     idea="logistic regression on fixed features, in which each class of each domain weighs the same",
     formula=r"\sum_i w_i \ell_i + \frac{\lambda}{2} \lVert W \rVert^2 , \qquad w_i \propto \frac{1}{n_{d_i, y_i}}",
-    use="For vectors and for a head on a frozen network: `fit` tries it there. It takes one step, which solves it.",
+    use="For vectors and for a head on a frozen network: `fit` tries it there.",
     card="fit a linear layer to fixed features; each class of each site weighs the same, and the strength of the "
     "penalty is the one that works best at a held-out site",
 )

@@ -39,13 +39,14 @@ class SAMALTDGConfig(MethodConfig):
     use="To compare with flat minima; it has no published code, so our version follows the paper's description.",
 )
 class SAMALTDG(Method):
-    """Four losses. There is no published code; details that the description leaves open are our choice.
+    """Four losses: task (SAM), domain and per-domain class (both reversed), maximum square.
 
     The gradient of the task loss, cross-entropy, is taken at distance `rho` along its slope (SAM), all others at the
     weights. A domain discriminator and one linear classifier per domain (entropy regularization, Zhao et al. 2020,
     which makes P(class | features) agree across domains) learn from the features. The features receive their gradients
     reversed, with the factors `lambda_adv` and `lambda_ent`. The maximum square loss has the weight `lambda_square`.
-    The perturbation applies to the network, not to the adversaries. One Adam updates everything.
+    The perturbation applies to the network, not to the adversaries. One Adam updates everything. There is no published
+    code; details that the paper leaves open are our choice.
     """
 
     Config = SAMALTDGConfig
