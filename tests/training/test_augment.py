@@ -65,7 +65,7 @@ def test_full_box_without_flip_changes_nothing() -> None:
 @given(st.lists(st.floats(0, 0.999), min_size=4, max_size=4))
 def test_boxes_lie_inside_the_image_and_have_the_asked_area(values: list[float]) -> None:
     area_u, aspect_u, left_u, top_u = torch.tensor(values)[:, None].unbind(0)
-    left, top, width, height = aug.crop_box(area_u, aspect_u, left_u, top_u, aug.Augmentation())
+    left, top, width, height = aug.crop_box(area_u, aspect_u, left_u, top_u)
     assert 0 <= left <= left + width <= 1 + 1e-6
     assert 0 <= top <= top + height <= 1 + 1e-6
     assert 0.7 - 1e-5 <= width * height <= 1 + 1e-6
@@ -79,7 +79,7 @@ def test_boxes_are_distributed_like_torchvisions() -> None:
     drawn = [RandomResizedCrop.get_params(image, scale=[0.7, 1.0], ratio=[3 / 4, 4 / 3]) for _ in range(n)]
     theirs = torch.tensor(drawn, dtype=torch.float64)[:, 2:].div(1000)
     u = HostDraws(0, dtype=torch.float64).uniform(4, n)
-    _, _, width, height = aug.crop_box(u[0], u[1], u[2], u[3], aug.Augmentation())
+    _, _, width, height = aug.crop_box(u[0], u[1], u[2], u[3])
     ours_area, their_area = width * height, theirs.prod(1)
     for q in (0.1, 0.5, 0.9):
         assert float(ours_area.quantile(q)) == pytest.approx(float(their_area.quantile(q)), abs=0.006)
@@ -91,10 +91,10 @@ def test_boxes_are_distributed_like_torchvisions() -> None:
 
 def test_images_are_treated_one_by_one() -> None:
     """An image's result depends on its own pixels and numbers only."""
-    images, recipe = _images(), aug.Augmentation()
+    images = _images()
     u = HostDraws(3, dtype=torch.float64).uniform(4, 10)
-    together = aug.augment_with(images, u, recipe)
-    alone = torch.cat([aug.augment_with(images[i : i + 1], u[i : i + 1], recipe) for i in range(4)])
+    together = aug.augment_like_domainbed(images, u)
+    alone = torch.cat([aug.augment_like_domainbed(images[i : i + 1], u[i : i + 1]) for i in range(4)])
     torch.testing.assert_close(together, alone)
     assert together.min() >= 0
     assert together.max() <= 1
@@ -103,8 +103,9 @@ def test_images_are_treated_one_by_one() -> None:
 def test_share_of_flips_and_grays() -> None:
     n = 4000
     images = _images(1, 4).expand(n, 3, 4, 4)
-    recipe = aug.Augmentation(area=(1, 1), aspect=(1, 1), jitter=0, hue=0)
-    out = aug.augment_with(images, HostDraws(1, dtype=torch.float64).uniform(n, 10), recipe)
+    u = HostDraws(1, dtype=torch.float64).uniform(n, 10)
+    u[:, 0], u[:, 5:9] = 1.0, 0.5  # the whole image, with its own colors
+    out = aug.augment_like_domainbed(images, u)
     gray = ((out - out[:, :1]).abs().amax((1, 2, 3)) < 1e-9).double().mean().item()
     assert gray == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / n))
     color = out[(out - out[:, :1]).abs().amax((1, 2, 3)) > 1e-9]

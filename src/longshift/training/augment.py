@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,36 +22,10 @@ from longshift.registry import Registry, plugin_version
 
 Augment = Callable[[Tensor, Tensor], Tensor]  # (images (B, 3, H, W) in [0, 1], uniform numbers (B, n)) -> images
 
-UNIFORMS = 10  # numbers per image that `augment_with` takes
+AREA, ASPECT = (0.7, 1.0), (3 / 4, 4 / 3)  # of a crop: its share of the image, width over height
+JITTER, FLIPPED, GRAY = 0.3, 0.5, 0.1
+UNIFORMS = 10  # numbers per image
 LUMA = (0.2989, 0.587, 0.114)
-
-
-@dataclass(frozen=True)
-class Augmentation:
-    """Strength of each part of the recipe."""
-
-    area: tuple[float, float] = (0.7, 1.0)
-    aspect: tuple[float, float] = (3 / 4, 4 / 3)
-    flip: float = 0.5
-    jitter: float = 0.3
-    hue: float = 0.3
-    gray: float = 0.1
-    # Computed once, so that compiled code finds plain numbers and does not trace their computation.
-    area_quantiles: tuple[float, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "area_quantiles", area_quantiles(self.area, self.aspect))
-
-
-def augment_with(images: Tensor, u: Tensor, recipe: Augmentation) -> Tensor:
-    """Augment images (B, 3, H, W) in [0, 1]; row i of the uniform numbers `u` (B, 10) decides on image i."""
-    images = crop_and_flip(images, *crop_box(u[:, 0], u[:, 1], u[:, 2], u[:, 3], recipe), u[:, 4] < recipe.flip)
-    strength = 1 + recipe.jitter * (2 * u[:, 5:8] - 1)
-    images = brightness(images, strength[:, 0])
-    images = contrast(images, strength[:, 1])
-    images = saturation(images, strength[:, 2])
-    images = rotate_hue(images, recipe.hue * (2 * u[:, 8] - 1))
-    return torch.where(_per_image(u[:, 9] < recipe.gray), luma(images).expand_as(images), images)
 
 
 @dataclass(frozen=True)
@@ -99,8 +73,14 @@ def register_augmentation(name: str, *, uniforms: int) -> Callable[[Augment], Au
 
 @register_augmentation("domainbed", uniforms=UNIFORMS)
 def augment_like_domainbed(images: Tensor, u: Tensor) -> Tensor:
-    """The protocol's augmentation."""
-    return augment_with(images, u, _DOMAINBED)
+    """The protocol's augmentation; row i of the uniform numbers `u` (B, 10) decides on image i."""
+    images = crop_and_flip(images, *crop_box(*u[:, :4].unbind(1)), u[:, 4] < FLIPPED)
+    strength = 1 + JITTER * (2 * u[:, 5:8] - 1)
+    images = brightness(images, strength[:, 0])
+    images = contrast(images, strength[:, 1])
+    images = saturation(images, strength[:, 2])
+    images = rotate_hue(images, JITTER * (2 * u[:, 8] - 1))
+    return torch.where(_per_image(u[:, 9] < GRAY), luma(images).expand_as(images), images)
 
 
 def find_augmentation(name: str, compiled: bool = False) -> BatchAugmentation:
@@ -114,32 +94,28 @@ def _compile(function: Augment) -> Augment:
     return torch.compile(function, dynamic=False)
 
 
-def crop_box(
-    area: Tensor, aspect: Tensor, left: Tensor, top: Tensor, recipe: Augmentation
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def crop_box(area: Tensor, aspect: Tensor, left: Tensor, top: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Crop (left, top, width, height) as fractions of the image, from four uniform numbers per image."""
-    size = _interpolate(area, recipe.area_quantiles)
+    size = _interpolate(area, _AREA_QUANTILES)
     # Of the aspects, only those fit that keep both sides inside the image: |log aspect| <= -log area.
     fitting = -size.log()
-    low = torch.maximum(-fitting, torch.full_like(size, math.log(recipe.aspect[0])))
-    high = torch.minimum(fitting, torch.full_like(size, math.log(recipe.aspect[1])))
+    low = torch.maximum(-fitting, torch.full_like(size, math.log(ASPECT[0])))
+    high = torch.minimum(fitting, torch.full_like(size, math.log(ASPECT[1])))
     ratio = torch.exp(low + (high - low) * aspect)
     width = (size * ratio).sqrt().clamp(max=1.0)
     height = (size / ratio).sqrt().clamp(max=1.0)
     return left * (1 - width), top * (1 - height), width, height
 
 
-def area_quantiles(area: tuple[float, float], aspect: tuple[float, float], points: int = 33) -> tuple[float, ...]:
-    """Quantiles of the area, at equal steps of probability.
+def area_quantiles(points: int = 33) -> tuple[float, ...]:
+    """Quantiles of the area of a crop, at equal steps of probability.
 
     The usual random resized crop draws area and aspect until the box fits. What it accepts has the density of the
     share of aspects that fit an area; large areas are rarer than small ones. Inverting its distribution once needs no
     retries.
     """
-    if area[0] == area[1]:
-        return (area[0],) * points
-    areas = np.linspace(*area, 20_001)
-    low, high = (math.log(a) for a in aspect)
+    areas = np.linspace(*AREA, 20_001)
+    low, high = (math.log(a) for a in ASPECT)
     fitting = -np.log(areas)
     share = np.clip(np.minimum(high, fitting) - np.maximum(low, -fitting), 0, None) + 1e-9
     steps = np.concatenate([[0.0], np.cumsum((share[1:] + share[:-1]) / 2)])
@@ -223,4 +199,5 @@ def _per_image(values: Tensor) -> Tensor:
     return values[:, None, None, None]
 
 
-_DOMAINBED = Augmentation()
+# Computed once, so that compiled code finds plain numbers and does not trace their computation.
+_AREA_QUANTILES = area_quantiles()
