@@ -257,7 +257,7 @@ def _file_hash(path: Path, size: int, changed: int) -> str:
     return found.hexdigest()
 
 
-LOCK_PATIENCE = 0.1  # seconds; `is_locked` of another process holds a free lock for a moment
+LOCK_PATIENCE = 0.1  # seconds; a command that was just killed holds its lock for a moment
 UNSUPPORTED = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
@@ -305,19 +305,6 @@ def locked(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[N
     finally:
         if lock is not None:
             lock.release()
-
-
-def is_locked(path: Path) -> bool:
-    """Whether a process holds the lock file now, or may hold it: True where the file cannot be opened."""
-    if not path.exists():
-        return False
-    try:
-        lock = try_lock(path, patience=0)
-    except OSError:
-        return True
-    if lock is not None:
-        lock.release()
-    return lock is None
 
 
 @contextlib.contextmanager

@@ -11,12 +11,10 @@ folder next to it and renamed when complete, so a folder KEY is always whole.
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
 import logging
 import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,12 +34,11 @@ from longshift.data.parallel import ordered_map
 from longshift.data.vectors import ordered_vectors
 from longshift.data.version import cache_folder, data_version
 from longshift.errors import LongshiftError, UsageError
-from longshift.io import cannot_write, is_locked, locked, read_json, write_json
+from longshift.io import cannot_write, locked, read_json, replacing_folder, write_json
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
 
 FORMAT = 3
-BUILDING = ".building-"
 log = logging.getLogger("longshift")
 
 
@@ -118,13 +115,13 @@ def open_store(manifest: Manifest, size: int, cache: Path | None = None, tick: T
             return found
         cache.mkdir(parents=True, exist_ok=True)
         with (
-            locked(_lock_of(folder), lambda: tick(0, "waiting for the process that builds this store")),
+            locked(folder.with_name(f".{folder.name}.lock"), lambda: tick(0, "waiting for another process")),
             open_source(manifest) as source,
         ):
             if found := _opened(manifest, size, folder, version):
                 return found
-            _clean(cache, folder)
-            shutil.rmtree(folder, ignore_errors=True)
+            for left in (folder, *cache.glob(f".{folder.name}.*.part")):  # by a builder that was killed
+                shutil.rmtree(left, ignore_errors=True)
             stale = _stale(cache, stem, manifest)
             if stale:
                 log.warning("the images of %s changed since their store was made; making it again", manifest.name)
@@ -151,7 +148,9 @@ def _opened(manifest: Manifest, size: int, folder: Path, version: str) -> Store 
 
 
 def _build(manifest: Manifest, size: int, source: ImageSource, version: str, folder: Path, tick: Tick) -> None:
-    """Write everything into a hidden folder, then rename it."""
+    """Write everything into a hidden folder, which is then renamed."""
+    import pandas as pd  # takes a second to import
+
     shape = (len(manifest), size, size, 3)
     needed, free = int(np.prod(shape)), shutil.disk_usage(folder.parent).free
     if needed > free:
@@ -159,9 +158,7 @@ def _build(manifest: Manifest, size: int, source: ImageSource, version: str, fol
             f"the store of {manifest.name} at {size}x{size} needs {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB "
             f"are free in {folder.parent}. Set LONGSHIFT_CACHE to a folder on a larger disk or take a smaller size."
         )
-    temporary = folder.parent / f"{BUILDING}{folder.name}-{uuid.uuid4().hex[:8]}"
-    temporary.mkdir()
-    try:
+    with replacing_folder(folder) as temporary:
         digest = _digest(manifest, size)
         with (temporary / "pixels.npy").open("wb") as file:
             header: dict[str, Any] = {"descr": "|u1", "fortran_order": False, "shape": shape}
@@ -170,21 +167,19 @@ def _build(manifest: Manifest, size: int, source: ImageSource, version: str, fol
             for pixels in _decoded(manifest, size, source, tick):
                 file.write(pixels)
                 digest.update(pixels)
-            file.flush()
-            os.fsync(file.fileno())
         if data_version(manifest, folder.parent) != version:
             raise LongshiftError(f"images of {manifest.name} changed while its store was being built. Run again.")
-        _write_manifest(manifest, temporary / "manifest.csv")
+        rows = {
+            "path": manifest.paths, "label": np.array(manifest.classes)[manifest.labels],
+            "domain": np.array(manifest.domain_names)[manifest.domains], "split": manifest.splits or "",
+        }  # fmt: skip
+        pd.DataFrame(rows).to_csv(temporary / "manifest.csv", index=False)
         index = {
             "format": FORMAT, "dataset": manifest.name, "root": _place(manifest), "size": size, "images": len(manifest),
             "manifest": manifest.fingerprint(), "version": version, "fingerprint": digest.hexdigest(),
             "pillow": PIL.__version__,
         }  # fmt: skip
         write_json(temporary / "index.json", index)
-        os.rename(temporary, folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def _decoded(manifest: Manifest, size: int, source: ImageSource, tick: Tick) -> Iterator[bytes]:
@@ -239,26 +234,3 @@ def _stale(cache: Path, stem: str, manifest: Manifest) -> list[Path]:
             if read_json(folder / "index.json").get("root") == place:
                 found.append(folder)
     return found
-
-
-def _lock_of(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.lock")
-
-
-def _clean(cache: Path, mine: Path) -> None:
-    """Remove what killed builders left: nobody holds their lock. The lock of `mine` is held by the caller."""
-    for left in cache.glob(BUILDING + "*"):
-        folder = cache / left.name.removeprefix(BUILDING).rpartition("-")[0]
-        if folder == mine or not is_locked(_lock_of(folder)):
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _write_manifest(manifest: Manifest, path: Path) -> None:
-    splits = manifest.splits or ("",) * len(manifest)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["path", "label", "domain", "split"])
-        for i, (name, split) in enumerate(zip(manifest.paths, splits, strict=True)):
-            writer.writerow(
-                [name, manifest.classes[manifest.labels[i]], manifest.domain_names[manifest.domains[i]], split]
-            )
