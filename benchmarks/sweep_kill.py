@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from longshift.sweep import drop_machine_columns, write_runs
+from longshift.sweep import run_columns, write_runs
 from longshift.sweep.run_table import collect
 
 METHODS = ["erm", "coral", "groupdro", "bsoftmax", "mixup", "ndcl"]
@@ -76,7 +76,8 @@ def snapshot(folder: Path) -> Snapshot:
 def table(folder: Path) -> bytes:
     """The runs as CSV, without what depends on the machine."""
     path = folder / "table.csv"
-    write_runs(drop_machine_columns(collect(folder)), path)
+    of_machine = [column.name for column in run_columns() if column.machine]
+    write_runs(collect(folder).drop(columns=of_machine), path)
     return path.read_bytes()
 
 

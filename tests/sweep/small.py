@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from longshift.sweep import Plan, collect, drop_machine_columns, make_plan, write_runs
+from longshift.sweep import Plan, collect, make_plan, run_columns, write_runs
 from longshift.sweep.state import Outcome
 from longshift.sweep.worker import execute
 from longshift.training.run_config import Runtime
@@ -59,5 +59,6 @@ def run_here(plan: Plan) -> None:
 
 def table_bytes(folder: Path) -> bytes:
     """The finished runs as CSV, without what depends on the machine."""
-    write_runs(drop_machine_columns(collect(folder)), folder / "table.csv")
+    of_machine = [column.name for column in run_columns() if column.machine]
+    write_runs(collect(folder).drop(columns=of_machine), folder / "table.csv")
     return (folder / "table.csv").read_bytes()

@@ -212,11 +212,6 @@ def column_names() -> tuple[str, ...]:
     return tuple(column.name for column in run_columns())
 
 
-def machine_columns() -> tuple[str, ...]:
-    """Columns that depend on the machine or the moment."""
-    return tuple(column.name for column in run_columns() if column.machine)
-
-
 def register_column(name: str, type: ColumnType, meaning: str, read: Read) -> None:
     """Add a column to the table of runs.
 

@@ -19,7 +19,6 @@ from longshift.io import content_hash, read_json, read_toml, replacing
 from longshift.sweep.columns import (
     ColumnType,
     column_names,
-    machine_columns,
     read_row,
     run_columns,
     unfinished_row,
@@ -135,11 +134,6 @@ def read_runs(path: Path | str) -> pd.DataFrame:
 def unknown_columns(path: Path | str) -> list[str]:
     """Columns of a file that are not in the schema; `read_runs` ignores them."""
     return [name for name in _open(Path(path)).column_names if name not in column_names()]
-
-
-def drop_machine_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out what depends on the machine and the moment: times, memory, commit, device."""
-    return frame.drop(columns=list(machine_columns()))
 
 
 def _open(path: Path) -> pa.Table:
