@@ -41,23 +41,15 @@ def published(source: str, averages: pd.DataFrame, worst: pd.DataFrame, backbone
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison with published numbers found.
+    """What a comparison with published numbers found."""
 
-    Attributes:
-        against: The published numbers.
-        numbers: How many numbers were compared; 0 if there is none in common.
-        close: How many of them lie within one point.
-        orders: Rows of the agreement of averages: whether the methods come in the same order, by dataset and setting.
-        measured: The pairs of dataset and setting that were measured.
-        backbones: What the runs were measured with.
-    """
-
-    against: Published
-    numbers: int
-    close: int
+    against: Published  # the published numbers
+    numbers: int  # how many numbers were compared; 0 if there is none in common
+    close: int  # how many of them lie within one point
+    # Rows of the agreement of averages: whether the methods come in the same order, by dataset and setting
     orders: tuple[TableRow, ...]
-    measured: tuple[tuple[str, str], ...]
-    backbones: tuple[str, ...] = ()
+    measured: tuple[tuple[str, str], ...]  # the pairs of dataset and setting that were measured
+    backbones: tuple[str, ...] = ()  # what the runs were measured with
 
     @property
     def published(self) -> list[tuple[str, str]]:

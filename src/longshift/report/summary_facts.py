@@ -62,17 +62,11 @@ def curve_groups(frame: pd.DataFrame) -> list[CurveGroup]:
 
 @dataclass(frozen=True)
 class StillRising:
-    """The settings in which most runs stopped while validation accuracy was still rising.
+    """The settings in which most runs stopped while validation accuracy was still rising."""
 
-    Attributes:
-        titles: Those settings.
-        everywhere: Whether these are all.
-        gain: What the last third of training brought on average.
-    """
-
-    titles: tuple[str, ...]
-    everywhere: bool
-    gain: float
+    titles: tuple[str, ...]  # those settings
+    everywhere: bool  # whether these are all
+    gain: float  # what the last third of training brought on average
 
 
 def still_rising(frame: pd.DataFrame) -> StillRising | None:
@@ -86,30 +80,19 @@ def still_rising(frame: pd.DataFrame) -> StillRising | None:
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """The facts behind the findings of a report; accuracies are shares of one.
+    """The facts behind the findings of a report; accuracies are shares of one."""
 
-    Attributes:
-        ranking: The methods, from best to worst.
-        rule: How weights and draws were chosen.
-        few: Accuracy of the first method on classes with few training samples.
-        many: The same on classes with many.
-        hardest: The row (target, dataset, setting, target_accuracy) in which the first method has its lowest accuracy;
-            None if there is one target.
-        lost: Cases (dataset, setting, target) in which another method is better than the first.
-        better: Those methods.
-        rising: Where runs were too short.
-        missing: Runs without numbers.
-    """
-
-    ranking: Ranking
-    rule: str
-    few: float | None
-    many: float | None
+    ranking: Ranking  # the methods, from best to worst
+    rule: str  # how weights and draws were chosen
+    few: float | None  # accuracy of the first method on classes with few training samples
+    many: float | None  # the same on classes with many
+    # The row (target, dataset, setting, target_accuracy) in which the first method has its lowest accuracy; None if
+    # there is one target
     hardest: Mapping[Hashable, Any] | None
-    lost: int
-    better: tuple[str, ...]
-    rising: StillRising | None
-    missing: MissingRuns
+    lost: int  # cases (dataset, setting, target) in which another method is better than the first
+    better: tuple[str, ...]  # those methods
+    rising: StillRising | None  # where runs were too short
+    missing: MissingRuns  # runs without numbers
 
 
 def report_facts(

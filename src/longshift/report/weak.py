@@ -78,29 +78,18 @@ class CorrectCount:
 
 @dataclass(frozen=True)
 class WeakGroup:
-    """A class or a target with a low accuracy.
+    """A class or a target with a low accuracy."""
 
-    Attributes:
-        count: Its samples.
-        weak: Whether it counts as weak; otherwise it is only the lowest.
-        samples: How many of its samples differ: trials repeat them.
-        interval: Of its accuracy, by the number of these samples.
-        unsure: Whether these are too few to show that it is weak.
-        parts: A class at each target, or the classes at a target; the most mistakes first.
-        taken_for: The classes that a class is most often taken for, with the share of its samples.
-        trained: Training samples of a class in a run, on average.
-        usual: The same of the median class.
-    """
-
-    count: CorrectCount
-    weak: bool
-    samples: int
-    interval: tuple[float, float]
-    unsure: bool
-    parts: tuple[CorrectCount, ...]
+    count: CorrectCount  # its samples
+    weak: bool  # whether it counts as weak; otherwise it is only the lowest
+    samples: int  # how many of its samples differ: trials repeat them
+    interval: tuple[float, float]  # of its accuracy, by the number of these samples
+    unsure: bool  # whether these are too few to show that it is weak
+    parts: tuple[CorrectCount, ...]  # a class at each target, or the classes at a target; the most mistakes first
+    # The classes that a class is most often taken for, with the share of its samples
     taken_for: tuple[tuple[str, float], ...] = ()
-    trained: float = 0.0
-    usual: float = 0.0
+    trained: float = 0.0  # training samples of a class in a run, on average
+    usual: float = 0.0  # the same of the median class
 
 
 def weak_classes(records: Sequence[Record]) -> list[WeakGroup]:

@@ -51,23 +51,14 @@ class BadResult(LongshiftError):
 
 @dataclass(frozen=True)
 class RunColumn:
-    """One column of the table of runs.
+    """One column of the table of runs."""
 
-    Attributes:
-        name: Name in the table.
-        type: "text", "integer", "number" or "json" (text that holds a JSON value).
-        meaning: One phrase for the documentation.
-        read: Function from a run's result to the value; None for what only the sweep knows.
-        machine: Whether the value depends on the machine or the moment.
-        version: Hash of the code that reads a plugin's column; empty for a built-in column.
-    """
-
-    name: str
-    type: ColumnType
-    meaning: str
-    read: Read | None = None
-    machine: bool = False
-    version: str = ""
+    name: str  # name in the table
+    type: ColumnType  # "text", "integer", "number" or "json" (text that holds a JSON value)
+    meaning: str  # one phrase for the documentation
+    read: Read | None = None  # function from a run's result to the value; None for what only the sweep knows
+    machine: bool = False  # whether the value depends on the machine or the moment
+    version: str = ""  # hash of the code that reads a plugin's column; empty for a built-in column
 
     def value(self, result: RunResult) -> str | int | float | None:
         """The checked value for a run."""

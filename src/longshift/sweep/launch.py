@@ -25,35 +25,20 @@ POLL_SECONDS = 1.0  # until a job that runs elsewhere, or the request to cancel,
 
 @dataclass
 class JobQueue:
-    """The jobs of a sweep as one `run` command sees them; the same for all launchers.
+    """The jobs of a sweep as one `run` command sees them; the same for all launchers."""
 
-    Attributes:
-        store: Where the runs are kept.
-        total: All jobs.
-        waiting: Jobs that nobody runs.
-        done: Finished jobs.
-        failed: Failed jobs.
-        finished_here: Jobs that this command finished.
-        in_table: Jobs that only the table of runs next to the sweep file has.
-        running: Fingerprints of the jobs that this command runs.
-        elsewhere: Jobs that others run.
-        deaths: How often the process of a job died.
-        trouble: What ended the sweep early.
-        listener: Called by `tell` after a change.
-    """
-
-    store: StoreFolder
+    store: StoreFolder  # where the runs are kept
     total: int
-    waiting: deque[Job]
+    waiting: deque[Job]  # jobs that nobody runs
     done: int = 0
     failed: int = 0
-    finished_here: int = 0
-    in_table: int = 0
-    running: set[str] = field(default_factory=set)
-    elsewhere: list[Job] = field(default_factory=list)
-    deaths: Counter[str] = field(default_factory=Counter)
-    trouble: str = ""
-    listener: Callable[[JobQueue], None] = lambda job_queue: None
+    finished_here: int = 0  # jobs that this command finished
+    in_table: int = 0  # jobs that only the table of runs next to the sweep file has
+    running: set[str] = field(default_factory=set)  # fingerprints of the jobs that this command runs
+    elsewhere: list[Job] = field(default_factory=list)  # jobs that others run
+    deaths: Counter[str] = field(default_factory=Counter)  # how often the process of a job died
+    trouble: str = ""  # what ended the sweep early
+    listener: Callable[[JobQueue], None] = lambda job_queue: None  # called by `tell` after a change
     _polled: float = 0.0
     _told: tuple[int, ...] = ()
 
@@ -184,21 +169,13 @@ class SweepStopped(LongshiftError):
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """The options of `longshift sweep run`; a launcher ignores those that mean nothing to it.
+    """The options of `longshift sweep run`; a launcher ignores those that mean nothing to it."""
 
-    Args:
-        device: "auto", "cpu", "cuda", "cuda:1" ...
-        jobs_per_gpu: Jobs that share a GPU.
-        workers: Most jobs at a time; None: as many as the machine or cluster can take.
-        threads: CPU threads per job.
-        address: Address of a cluster, whose machines all see the store under the same path.
-    """
-
-    device: str = "auto"
-    jobs_per_gpu: int = 1
-    workers: int | None = None
-    threads: int = 1
-    address: str | None = None
+    device: str = "auto"  # "auto", "cpu", "cuda", "cuda:1"
+    jobs_per_gpu: int = 1  # jobs that share a GPU
+    workers: int | None = None  # most jobs at a time; None: as many as the machine or cluster can take
+    threads: int = 1  # CPU threads per job
+    address: str | None = None  # address of a cluster, whose machines all see the store under the same path
 
 
 @dataclass(frozen=True)

@@ -229,21 +229,13 @@ def _folder_rows(path: Path) -> Iterable[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class BestConfig:
-    """The run with the best validation accuracy of a method on one dataset, setting and target.
+    """The run with the best validation accuracy of a method on one dataset, setting and target."""
 
-    Attributes:
-        file: DATASET/SETTING/TARGET/METHOD.toml, with what a file name can hold of these names.
-        accuracy: Its accuracy on the balanced validation set.
-        trial: Its trial.
-        draw: Its draw of hyper-parameters.
-        toml: Its configuration, with its seeds and all hyper-parameters, for `longshift train --config`.
-    """
-
-    file: PurePosixPath
-    accuracy: float
+    file: PurePosixPath  # DATASET/SETTING/TARGET/METHOD.toml, with what a file name can hold of these names
+    accuracy: float  # its accuracy on the balanced validation set
     trial: int
     draw: int
-    toml: str
+    toml: str  # its configuration, with its seeds and all hyper-parameters, for `longshift train --config`
 
 
 def best_configs(plan: Plan, frame: pd.DataFrame) -> list[BestConfig]:

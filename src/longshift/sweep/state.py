@@ -38,17 +38,11 @@ MOST_LEASE = 1 << 10  # bytes
 
 @dataclass(frozen=True)
 class JobState:
-    """The state of a job; `line` is its row as JSON if it is finished.
+    """The state of a job; `line` is its row as JSON if it is finished."""
 
-    Attributes:
-        state: One of `STATES`.
-        line: The row of a finished job.
-        in_table: Whether only the table of runs next to the sweep file has its result.
-    """
-
-    state: State
-    line: str = ""
-    in_table: bool = False
+    state: State  # one of `STATES`
+    line: str = ""  # the row of a finished job
+    in_table: bool = False  # whether only the table of runs next to the sweep file has its result
 
     def row(self) -> dict[str, Any]:
         """The row of a finished job."""
@@ -58,17 +52,12 @@ class JobState:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a job.
+    """The outcome of a job."""
 
-    Attributes:
-        kind: done (also: diverged), failed, stopped with a checkpoint, busy elsewhere or blocked. Blocked: the disk is
-            full, the data have changed since the jobs were named, or something else stands in the way of all jobs;
-            the sweep stops.
-        message: The reason; of a job that is done, that somebody else has finished it.
-    """
-
+    # "done" may be diverged, "stopped" has a checkpoint, "busy" runs elsewhere. "blocked": the disk is full, the data
+    # have changed since the jobs were named, or something else stands in the way of all jobs; the sweep stops.
     kind: Literal["done", "failed", "stopped", "busy", "blocked"]
-    message: str = ""
+    message: str = ""  # the reason; of a job that is done, that somebody else has finished it
 
 
 def read_states(plan: Plan) -> dict[str, JobState]:
@@ -257,25 +246,16 @@ def clear_failures(store: StoreFolder, fingerprints: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class StatusFacts:
-    """How far a sweep is.
+    """How far a sweep is."""
 
-    Attributes:
-        directory: The sweep's folder.
-        total: All runs.
-        counts: Runs in each state.
-        methods: Jobs in each state by method; a run that two rows share is counted in both.
-        failures: The failed runs: the folder's name ("job"), what it is ("what") and its error in one line ("error").
-        in_table: Finished runs that only the table of runs has.
-        table: The table.
-    """
-
-    directory: Path
+    directory: Path  # the sweep's folder
     total: int
-    counts: dict[State, int]
-    methods: dict[str, dict[State, int]]
+    counts: dict[State, int]  # runs in each state
+    methods: dict[str, dict[State, int]]  # jobs in each state by method; a run that two rows share is counted in both
+    # The failed runs: the folder's name ("job"), what it is ("what") and its error in one line ("error")
     failures: list[dict[str, str]]
-    in_table: int
-    table: Path
+    in_table: int  # finished runs that only the table of runs has
+    table: Path  # the table
 
     @property
     def finished(self) -> int:

@@ -92,21 +92,13 @@ class CachedRow:
 
 @dataclass(frozen=True)
 class Cache:
-    """What cache.parquet holds.
+    """What cache.parquet holds."""
 
-    Attributes:
-        jobs: The values of each job of the sweep, in order.
-        key: Changes whenever the jobs may.
-        versions: The version of each dataset when the jobs were named.
-        rows: Finished runs by fingerprint.
-        columns: Changes whenever the rows may.
-    """
-
-    jobs: Sequence[dict[str, Any]] = ()
-    key: str = ""
-    versions: dict[str, str] = field(default_factory=dict)
-    rows: dict[str, CachedRow] = field(default_factory=dict)
-    columns: str = ""
+    jobs: Sequence[dict[str, Any]] = ()  # the values of each job of the sweep, in order
+    key: str = ""  # changes whenever the jobs may
+    versions: dict[str, str] = field(default_factory=dict)  # the version of each dataset when the jobs were named
+    rows: dict[str, CachedRow] = field(default_factory=dict)  # finished runs by fingerprint
+    columns: str = ""  # changes whenever the rows may
 
 
 _ABOUT = b"longshift"  # key of the file's metadata
