@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -123,24 +122,6 @@ def test_only_pictures_of_formats_that_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "data" / "a" / "b" / "1.dcm").write_bytes(b"x")
     with pytest.raises(LongshiftError, match=r"1\.dcm"):
         load_dataset(tmp_path / "data")
-
-
-def test_damaged_entries_of_an_archive(tmp_path: Path) -> None:
-    archive = zip_tree(make_tree(tmp_path / "data"), tmp_path / "data.zip")
-    with zipfile.ZipFile(archive) as opened:
-        start = opened.getinfo("photo/dog/1.png").header_offset + 60
-    content = bytearray(archive.read_bytes())
-    content[start] ^= 0xFF
-    archive.write_bytes(content)
-    (problem,) = verify(load_dataset(archive))
-    assert (problem.kind, problem.path) == ("unreadable", "photo/dog/1.png")
-    assert "CRC" in problem.detail
-
-
-def test_files_that_a_table_names_but_that_are_missing(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("path,label,domain\n1.png,a,d\n2.png,a,e\n")
-    (tmp_path / "1.png").write_bytes(encoded(picture(1)))
-    assert kinds(verify(load_dataset(tmp_path / "t.csv"))) == {"2.png": "unreadable"}
 
 
 @pytest.mark.slow

@@ -92,21 +92,6 @@ def test_progress_is_shown_while_many_files_are_read(tmp_path: Path, monkeypatch
     assert len(list((cache / "versions").iterdir())) == 1
 
 
-def test_lists_that_are_used_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longshift.data.version.MOST_LISTS", 2)
-    cache, used = tmp_path / "cache", make_tree(tmp_path / "data")
-    found = version(used, cache)
-    (kept,) = (cache / "versions").iterdir()
-    for number in range(3):
-        for file in (cache / "versions").iterdir():
-            os.utime(file, ns=(0, file.stat().st_mtime_ns - 10**10))  # time passes
-        assert version(used, cache) == found
-        version(make_tree(tmp_path / f"other {number}"), cache)
-    left = list((cache / "versions").iterdir())
-    assert len(left) == 2
-    assert kept in left
-
-
 def test_vectors_have_a_version(tmp_path: Path) -> None:
     file, cache = tmp_path / "v.npz", tmp_path / "cache"
     versions = []

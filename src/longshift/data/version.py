@@ -79,8 +79,6 @@ def content_hashes(manifest: Manifest, cache: Path | None = None, bar: Bar = no_
         start = stamps.hexdigest()[:_NAME]
         for file in folder.glob(f"{start}-*.json"):
             if len(known := _read(file)) == len(manifest):
-                with contextlib.suppress(OSError):  # lists that are not used are removed first; it may be read-only
-                    os.utime(file)
                 return list(known.values())
 
         def look(path: str) -> str:
