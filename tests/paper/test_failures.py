@@ -37,19 +37,6 @@ def test_mirrored_tails_fit_the_data_and_run_against_each_other(totals: dict[str
     assert found.uneven["a"][found.classes[-1]] <= max(1, round(head / found.ratio))
 
 
-def test_mirrored_ratio_is_the_papers_where_the_data_allow_it() -> None:
-    totals = {d: {str(k): 1000 for k in range(7)} for d in ("art", "cartoon", "photo")}
-    found = mirrored_counts(totals, ("art", "cartoon", "photo"))
-    first = [found.uneven["art"][k] for k in found.classes]
-    second = [found.uneven["cartoon"][k] for k in found.classes]
-    assert found.ratio == 400
-    assert first == sorted(first, reverse=True)
-    assert first == second[::-1]
-    assert first[0] / first[-1] == pytest.approx(400, rel=0.3)  # 979 / 2 after rounding
-    mean = sum(first) / 7
-    assert set(found.level["art"].values()) == {round(mean)}
-
-
 def test_mirrored_tails_of_pacs_are_the_papers() -> None:
     """Person leads in art painting and elephant in cartoon: 400:1, as in the paper, is possible."""
     pacs = get_benchmark("PACS")

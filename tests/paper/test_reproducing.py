@@ -16,7 +16,6 @@ from scipy.stats import mannwhitneyu, pearsonr
 
 from longshift.analysis import domain_outputs
 from longshift.errors import UsageError
-from longshift.paper.accuracy_tables import diagram, paper_scores
 from longshift.paper.failures import class_rates
 from longshift.paper.published_tables import averages_beside, paper_rows
 from longshift.paper.recipe import predictions_file, read_results
@@ -33,7 +32,6 @@ from longshift.paper.reproducing import (
     write_output,
 )
 from longshift.paper.workspace import Scale, Workspace, open_workspace, quick_scale
-from longshift.report.ranking import significance
 from longshift.report.table import Cell, Column, Table, TableRow
 from longshift.sweep import Slot
 from longshift.templates import render
@@ -245,17 +243,6 @@ def test_predictions_of_chosen_runs_are_made_again_where_draws_compete(tmp_path:
         with np.load(predictions_file(space, name) or "") as arrays:
             right = float((arrays["target_logits"].argmax(1) == arrays["target_labels"]).mean())
         assert right == pytest.approx(results.result(name)["selected"]["target"]["accuracy"])
-
-
-def test_the_papers_own_diagram() -> None:
-    found, _ = significance(paper_scores())
-    assert found is not None
-    picture = diagram(found, "friedman-paper", "heading")
-    ranks = picture.data.set_index("method")["rank"]
-    assert ranks.index[0] == "ndcl"
-    assert ranks["ndcl"] == pytest.approx(4.42, abs=0.005)
-    assert len(ranks) == 24
-    assert picture.data["critical_difference"].iloc[0] == pytest.approx(6.43, abs=0.005)
 
 
 def test_the_papers_numbers_beside_measured_ones() -> None:

@@ -62,17 +62,6 @@ def test_never_more_than_there_is_and_one_of_each_class(
                 assert 1 <= n <= max(total - validation, 1)
 
 
-@pytest.mark.parametrize("name", GENERATORS)
-@pytest.mark.parametrize(("domains", "classes"), [(2, 2), (2, 1000), (3, 2), (50, 2), (50, 1000)])
-def test_small_and_large(name: str, domains: int, classes: int) -> None:
-    totals = made.even(domains, classes, 60)
-    setting = GENERATORS[name]().generate(totals, "d1")
-    table = setting.table()
-    assert table.shape == (domains - 1, classes)
-    assert table.min() >= 1
-    assert table.max() <= (60 - 5) * 0.8
-
-
 @settings(deadline=None, max_examples=50)
 @given(totals=datasets(smallest=60), ratio=st.floats(1, 30))
 def test_total_heavy_tail_has_the_stated_ratio(totals: Totals, ratio: float) -> None:

@@ -12,7 +12,6 @@ from longshift.settings import (
     Duality,
     find_target,
     make_split,
-    paper_generator,
     published,
     ratios,
     recognize,
@@ -51,15 +50,6 @@ def test_a_benchmark_gets_the_published_counts_under_its_own_names(name: str) ->
             assert (found.many, found.few, found.validation) == (expected.many, expected.few, expected.validation)
 
 
-def test_class_names_may_be_spelled_otherwise() -> None:
-    totals = benchmarks.get_benchmark("OfficeHome").totals
-    manifest = made.manifest({k: {c.replace("_", " "): n for c, n in row.items()} for k, row in totals.items()})
-    assert (
-        setting_for(manifest, "Duality", "art").counts["C"]["Alarm Clock"]
-        == (published("OfficeHome", "Duality", "A").counts["C"]["Alarm_Clock"])
-    )
-
-
 def test_declared_or_denied() -> None:
     manifest = benchmark_like("PACS")
     generated = setting_for(manifest, "Duality", "photo", benchmark="none")
@@ -92,12 +82,6 @@ def test_a_further_domain_can_be_neither_target_nor_source_of_published_counts()
 def test_a_stated_ratio_is_generated_on_a_benchmark_too() -> None:
     setting = setting_for(benchmark_like("PACS"), "TotalHeavyTail", "photo", ratio=20)
     assert ratios(setting.table(), setting.sources).cr == pytest.approx(20, abs=0.02)
-
-
-def test_the_paper_parameters_on_own_spellings_give_the_published_counts() -> None:
-    manifest = benchmark_like("PACS")
-    found = setting_for(manifest, paper_generator("TotalHeavyTail", "PACS"), "P")
-    assert found.table().tolist() == published("PACS", "TotalHeavyTail", "P").table(found.classes)[[1, 0, 2]].tolist()
 
 
 @pytest.mark.parametrize("name", GENERATORS)

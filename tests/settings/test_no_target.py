@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from longshift.data.manifest import Manifest, Row
-from longshift.errors import LongshiftError
-from longshift.settings import load_split, make_split, save_split, setting_for
+from longshift.settings import make_split, setting_for
 from longshift.settings.setting import NO_TARGET
 
 
@@ -34,16 +30,6 @@ def test_training_takes_all_that_validation_leaves(counts: list[list[int]], seed
     assert sorted([*split.train, *split.validation]) == list(range(len(manifest)))
     present = manifest.count_table() > 0
     assert np.array_equal(split.counts > 0, present)  # a class that is there is trained on
-
-
-def test_it_is_saved_and_made_again(tmp_path: Path) -> None:
-    manifest = dataset([[9, 3, 20], [4, 8, 3]])
-    split = make_split(manifest, setting_for(manifest, "Natural", NO_TARGET), 3, shrink=True)
-    save_split(split, tmp_path / "split.json")
-    again = load_split(tmp_path / "split.json", manifest)
-    assert again.fingerprint == split.fingerprint
-    with pytest.raises(LongshiftError, match="9"):
-        load_split(tmp_path / "split.json", dataset([[8, 3, 20], [4, 8, 3]]))
 
 
 @settings(deadline=None, max_examples=40)
