@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 
 from longshift.errors import LongshiftError
-from longshift.io import lock_folder, locked, replacing, replacing_folder, try_lock, write_text
+from longshift.io import lock_folder, replacing, replacing_folder, try_lock, write_text
 
 HOLD = """
 import sys
@@ -25,16 +25,6 @@ print("held" if lock else "refused", flush=True)
 sys.stdin.readline()
 if lock:
     lock.release()
-"""
-COUNT = """
-import sys
-from pathlib import Path
-from longshift.io import locked
-folder = Path(sys.argv[1])
-number = folder / "number"
-for _ in range(40):
-    with locked(folder / ".lock"):
-        number.write_text(str(int(number.read_text()) + 1))
 """
 
 
@@ -55,34 +45,6 @@ def test_a_killed_process_loses_its_lock(tmp_path: Path) -> None:
     lock = try_lock(path)
     assert lock is not None
     lock.release()
-
-
-def test_one_process_enters_at_a_time(tmp_path: Path) -> None:
-    (tmp_path / "number").write_text("0")
-    processes = [start(COUNT, tmp_path) for _ in range(3)]
-    for process in processes:
-        process.communicate(timeout=600)
-    assert [process.returncode for process in processes] == [0, 0, 0]
-    assert (tmp_path / "number").read_text() == "120"
-
-
-def test_waiting_is_announced_once(tmp_path: Path) -> None:
-    path = tmp_path / "a.lock"
-    with start(HOLD, path) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == "held\n"
-        told: list[str] = []
-
-        def on_wait() -> None:
-            told.append("waiting")
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-
-        with locked(path, on_wait):
-            pass
-    assert told == ["waiting"]
 
 
 def test_a_folder_is_for_one_command(tmp_path: Path) -> None:

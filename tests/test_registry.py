@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from torch import Tensor, nn
@@ -84,26 +82,6 @@ def test_a_cell_that_is_run_again_replaces_its_augmentation_and_its_backbones() 
 
     with pytest.raises(LongshiftError, match="scaled"):
         register_augmentation("scaled", uniforms=2)(other)
-
-
-def test_a_thread_waits_for_the_plugin_that_another_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text("from tests.test_registry import started, proceed\nstarted.set()\nproceed.wait(10)\n" + READER)
-    monkeypatch.setenv(VARIABLE, str(file))
-    found: list[Any] = []
-    first = threading.Thread(target=load_plugins)
-    first.start()
-    assert started.wait(10)
-    second = threading.Thread(target=lambda: found.append(".mine" in READERS))
-    second.start()
-    second.join(0.2)  # without the lock, it has looked by now
-    proceed.set()
-    first.join()
-    second.join()
-    assert found == [True]
-
-
-started, proceed = threading.Event(), threading.Event()
 
 
 def test_a_file_is_loaded_once_and_in_worker_processes(tmp_path: Path) -> None:

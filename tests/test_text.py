@@ -1,28 +1,8 @@
-"""Numbers in sentences: nouns and verbs agree with them, and durations are written in one way."""
+"""Numbers in sentences: nouns and verbs agree with them."""
 
 from __future__ import annotations
 
-import pytest
-
-from longshift.text import agree, counted, duration
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "less than a second"),
-        (0.51, "1 second"),
-        (59.6, "1 minute"),
-        (90, "1.5 minutes"),
-        (3590, "1 hour"),
-        (6000, "1 hour 40 minutes"),
-        (47 * 3600, "47 hours"),
-        (72 * 3600, "3 days"),
-        (440_000, "5.1 days"),
-    ],
-)
-def test_a_duration_in_words(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
+from longshift.text import agree, counted
 
 
 def test_words_agree_with_their_number() -> None:

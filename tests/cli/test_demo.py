@@ -26,12 +26,6 @@ def run(*arguments: str | Path) -> str:
     return done.output
 
 
-def test_data_and_split_take_the_word() -> None:
-    counts = json.loads(run("data", "inspect", "pacs-features", "--json"))
-    assert counts["sketch"]["dog"] == 772
-    assert "guitar" in run("split", "show", "pacs-features", "--setting", "Duality", "--target", "P")
-
-
 def test_train_evaluate_and_predict_take_the_word(tmp_path: Path) -> None:
     given = ("--data", "pacs-features", "--target", "P", "--method", "ndcl_plus", "--steps", "4", "--eval-every", "2")
     run("train", *given, "--out", tmp_path / "run", "--quiet")

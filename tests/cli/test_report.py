@@ -92,15 +92,10 @@ def test_the_summary_comes_first_in_the_terminal(run: Run, measured: Path) -> No
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--format", "latx"), "latex"),
         (("--table", "averages"), "average"),
-        (("--selection", "oracl"), "oracle"),
-        (("--compare", "papers"), "paper"),
-        (("--ranked", "variant"), "variants"),
         (("--against", "emr"), "erm"),
         (("--setting", "Dualty"), "Duality"),
         (("--table", "paired"), "--against METHOD"),
-        (("--draws", "0"), "--draws"),
     ],
 )
 def test_unknown_names_exit_with_2(run: Run, runs: Path, flags: tuple[str, str], words: str) -> None:

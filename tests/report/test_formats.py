@@ -98,17 +98,6 @@ def test_the_terminal_shows_every_number_at_any_width(width: int) -> None:
     assert (text.count("NDCL") > 1) == (width == 60)  # a table that is too wide is cut
 
 
-def test_the_terminal_takes_names_as_text() -> None:
-    console = Console(width=150, file=io.StringIO())
-    table = small()
-    print_report(Table("t", "average", "[red]title", table.columns, table.rows, "[/bold]"), console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    assert "[red]title" in text
-    assert "40.0 ± 0.2³ a" in text
-    assert "85.7 ± 0.4¹" in text
-
-
 def test_files_are_complete(tmp_path: Path) -> None:
     runs = frame()
     tables = build_tables(runs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -16,13 +15,12 @@ from longshift.cli.main import app
 from longshift.errors import LongshiftError, UsageError
 from longshift.methods import all_methods
 from longshift.paper.published_tables import overall_results, paper_table
-from longshift.report.kinds import KINDS, ReportRuns, build_tables, register_table, table_kinds
+from longshift.report.kinds import ReportRuns, build_tables, table_kinds
 from longshift.report.runs import find_missing
-from longshift.report.table import Cell, Column, Table, TableRow, places
+from longshift.report.table import Cell, Table, places
 from longshift.report.titles import family, method_title, order_methods
 from longshift.sweep import as_frame, standard_error
 from tests.report.fake import frame, row, rows
-from tests.report.folders import write_runs
 
 DOC = Path(__file__).parents[2] / "docs" / "guides" / "report.md"
 
@@ -223,33 +221,6 @@ def test_the_row_to_compare_with_may_be_named_as_it_is_printed() -> None:
         assert [r.name for r in paired(spelled).rows] == ["erm", "boda", "ndcl"]
     with pytest.raises(UsageError, match="bsoftmax"):
         paired("bsofmax")
-
-
-@pytest.fixture
-def counting() -> Iterator[str]:
-    """A kind of table as a plugin would register it."""
-
-    @register_table("counting", "number of runs of each method", title="Counted runs", default=False)
-    def count(runs: ReportRuns) -> list[Table]:
-        counts = runs.frame["method"].value_counts()
-        rows = tuple(TableRow(str(m), str(m), "", (Cell(float(n), digits=0),)) for m, n in counts.items())
-        return [Table("counting", "counting", "Runs by method", (Column("runs", higher_is_better=None),), rows)]
-
-    yield "counting"
-    del KINDS._entries["counting"]
-
-
-@pytest.mark.slow
-def test_a_kind_from_outside_is_used_like_the_others(counting: str, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs", ("erm", "ndcl"), trials=1)
-    run = CliRunner().invoke
-    printed = run(app, ["report", str(tmp_path / "runs"), "--table", counting])
-    assert printed.exit_code == 0
-    assert "Runs by" in printed.stdout
-    made = run(app, ["report", str(tmp_path / "runs"), "--table", counting, "--html", str(tmp_path / "page.html")])
-    assert made.exit_code == 0
-    assert "<h2>Counted runs</h2>" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert counting not in {table.kind for table in build_tables(frame())}
 
 
 def test_help_and_documentation_list_every_kind() -> None:

@@ -25,7 +25,6 @@ from longshift.sweep import (
     read_states,
     write_runs,
 )
-from longshift.sweep.state import write_failure
 from longshift.training import RunFolder, Runtime, TaskCache, read_metrics
 from tests.sweep.small import small_plan, table_bytes
 
@@ -115,17 +114,6 @@ def test_each_row_comes_back_as_it_was(parts: Path, second: Path) -> None:
     assert {stem.partition("-")[0] for stem in best} == {"erm", "same", "mean", "mean_ema"}
 
 
-def test_a_variant_that_comes_later_shares_the_tables_run(second: Path) -> None:
-    later = [{"name": "late", "method": "erm"}, {"name": "late mean", "method": "erm", "average": "ema"}]
-    plan = small_plan(second, **{**SWEEP, "variants": [*SWEEP["variants"], *later]})
-    states = read_states(plan)
-    assert [job.method for job in plan.runs if states[job.fingerprint].state == "waiting"] == ["wide"]
-    frame = collect_plan(plan)
-    for late, early in (("late", "erm"), ("late mean", "mean"), ("late mean+ema", "mean+ema")):
-        new, old = (frame[frame["method"] == name].drop(columns="method") for name in (late, early))
-        assert new.reset_index(drop=True).equals(old.reset_index(drop=True))
-
-
 def test_the_stores_own_result_wins(parts: Path, second: Path) -> None:
     before = (second / "runs.parquet").read_bytes()
     table = read_runs(second / "runs.parquet")
@@ -138,13 +126,6 @@ def test_the_stores_own_result_wins(parts: Path, second: Path) -> None:
     assert not read_states(load_plan(second))[erm.fingerprint].in_table
     assert len(rows(second)) == 5
     assert (second / "runs.parquet").read_bytes() == before
-
-
-def test_what_failed_here_is_finished_by_the_table(second: Path) -> None:
-    plan = load_plan(second)
-    for job in plan.runs:
-        write_failure(plan.folder.store, job.fingerprint, "out of luck")
-    assert [read_states(plan)[job.fingerprint].state for job in plan.runs] == ["done", "done", "diverged", "failed"]
 
 
 def test_rows_that_are_no_longer_planned_are_kept(second: Path) -> None:
@@ -162,14 +143,6 @@ def test_collect_loses_nothing(second: Path, tmp_path: Path) -> None:
     before = (second / "runs.parquet").read_bytes()
     assert "remark" in str(call("collect", second).exception)
     assert (second / "runs.parquet").read_bytes() == before
-
-
-def test_a_table_that_was_cut_off_is_an_error(second: Path) -> None:
-    content = (second / "runs.parquet").read_bytes()
-    for end in (0, 10, len(content) // 2):
-        (second / "runs.parquet").write_bytes(content[:end])
-        with pytest.raises(LongshiftError, match=r"runs\.parquet"):
-            make_queue(load_plan(second))
 
 
 def test_curves_are_those_of_the_evaluations(parts: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from longshift.errors import ConfigError, UsageError
-from longshift.sweep.jobs import make_plan
 from longshift.sweep.sweep_file import read_sweep
 from longshift.training.run_config import RunConfig, Runtime
 from tests.sweep.small import small_plan, write_sweep
@@ -105,14 +104,6 @@ def test_a_cache_is_named_by_the_file_or_by_an_option(tmp_path: Path) -> None:
 def test_no_sweep_file_names_the_command(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="sweep init"):
         read_sweep(tmp_path)
-
-
-def test_the_example_is_valid(tmp_path: Path) -> None:
-    from importlib import resources
-
-    text = resources.files("longshift.sweep").joinpath("example.toml").read_text()
-    (tmp_path / "sweep.toml").write_text(text)
-    assert len(make_plan(tmp_path)[1].jobs) == 2 * 2 * 4 * 3 * 10
 
 
 def test_overrides_reach_their_method_alone(tmp_path: Path) -> None:
