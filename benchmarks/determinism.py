@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=0)
     parser.add_argument("--methods", default="erm,ndcl_plus")
     parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--compile", default="auto", choices=("auto", "on", "off"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -50,15 +51,16 @@ def main() -> None:
         seconds: dict[bool, list[float]] = {False: [], True: []}
         weights: dict[bool, list[Any]] = {False: [], True: []}
         for deterministic in (False, True) * 2:
-            runtime = Runtime(device=args.device, deterministic=deterministic)
+            runtime = Runtime(device=args.device, deterministic=deterministic, compile=args.compile)
             with tempfile.TemporaryDirectory() as out:
                 seconds[deterministic].append(Trainer(run.config, task, out, runtime).run()["seconds"]["per_step"])
                 weights[deterministic].append(load_file(RunFolder(Path(out)).model))
         fast, slow = min(seconds[False]), min(seconds[True])
         gaps = {on: max(float((a[k] - b[k]).abs().max()) for k in a) for on, (a, b) in weights.items()}
         row = {
-            "method": method, "steps": args.steps, "seconds_per_step": fast, "deterministic_seconds_per_step": slow,
-            "ratio": slow / fast, "difference": gaps[False], "deterministic_difference": gaps[True],
+            "method": method, "compile": args.compile, "steps": args.steps, "seconds_per_step": fast,
+            "deterministic_seconds_per_step": slow, "ratio": slow / fast,
+            "difference": gaps[False], "deterministic_difference": gaps[True],
         }  # fmt: skip
         print(json.dumps(row), flush=True)
         rows.append(row | machine(resolve_device(args.device)))

@@ -1,9 +1,9 @@
 """Ways to fine-tune a whole network, compared on three data sets; see results/finetune-candidates.
 
-    python -m benchmarks.finetune_candidates DATA_FOLDER
+    python -m benchmarks.finetune_candidates DATA_FOLDER WBC
 
-DATA_FOLDER holds PACS.zip, HAM10000.zip, WBC.zip and weights/mobilenetv2_100_in1k.safetensors. A row is written
-as soon as it is measured, and runs that are in the file are skipped.
+DATA_FOLDER holds WBC.zip and resnet50_v1_in1k.safetensors. A row is written to WBC.csv as soon as it is measured, and
+runs that are in the file are skipped.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from longshift.training.checkpoint import copy_weights
 SETTINGS = {"PACS": "TotalHeavyTail", "HAM10000": "Natural", "WBC": "Natural"}
 SEEDS = (0,)
 STARTS = ("plain", "LP-FT", "anchor")  # one training run each; the averages and cRT are read off each
-STEPS, SEGMENT, BATCH, SIZE, LR = 140, 14, 8, 96, 1e-4
+STEPS, SEGMENT, SIZE = 600, 30, 160
 ANCHOR = 0.1  # alpha and beta of L2-SP
 CONVERGED, TOLERATED, RATIO = 3, 6, 1.3  # N_s, N_e and r of SWAD
-HELD, PER_CLASS, REFITTED = 36, 100, 60  # most samples of a cell, of a class of the target, of a cell for a head
-CPU = Runtime(device="cpu", threads=1, keep_model=False)
-OUT = Path("results/finetune-candidates/runs.csv")
+HELD, REFITTED = 100, 60  # most samples of a cell, for choosing and comparing, and for a head
+RUNTIME = Runtime(keep_model=False)
+OUT = Path("results/finetune-candidates")
 COLUMNS = (
     "data", "target", "seed", "start", "model", "step", "selection", "validation", "target_over_classes",
     "target_accuracy",
@@ -73,7 +73,6 @@ class Parts(NamedTuple):
     validation: Samples
     training: Samples
     target: Samples
-    frequencies: Tensor  # of the classes in the whole target
 
 
 def make_parts(task: Task) -> Parts:
@@ -88,11 +87,10 @@ def make_parts(task: Task) -> Parts:
     held = thin(np.concatenate([split.validation, split.test]), HELD)
     first = np.arange(len(held)) % 3 == 0
     sources = [Samples.of(task, s, task.source_domains(s)) for s in (held[first], held[~first])]
-    train, target = thin(split.train, REFITTED), thin(split.target_indices, PER_CLASS)
-    counts = torch.bincount(torch.as_tensor(task.labels(split.target_indices)), minlength=len(split.classes))
+    train, target = thin(split.train, REFITTED), split.target_indices
     return Parts(
         sources[0], sources[1], Samples.of(task, train, task.source_domains(train)),
-        Samples.of(task, target, np.zeros_like(target)), counts / counts.sum(),
+        Samples.of(task, target, np.zeros_like(target)),
     )  # fmt: skip
 
 
@@ -123,7 +121,7 @@ def anchor(method: Method) -> None:
 
 def balanced_head(trainer: Trainer, part: Samples) -> LinearHead:
     """Logistic regression on the features of this moment, in which each class of each domain weighs the same."""
-    features = trainer.evaluator.features(part.indices)
+    features = trainer.evaluator.features(part.indices).cpu()
     (head,) = fit_logistic(features, part.y, part.weights, trainer.method.problem.classes, [USUAL])
     return head
 
@@ -141,7 +139,7 @@ def candidates(trainer: Trainer, parts: Parts, start: str) -> Iterator[tuple[str
 
     def logits(samples: Samples) -> Tensor:
         with torch.no_grad():
-            found: Tensor = classifier(trainer.evaluator.features(samples.indices))
+            found: Tensor = classifier(trainer.evaluator.features(samples.indices)).cpu()
         return found
 
     method.train()
@@ -176,38 +174,31 @@ def measure(trainer: Trainer, parts: Parts, start: str) -> Iterator[dict[str, An
         head = balanced_head(trainer, parts.training) if refit else None
         with torch.no_grad():
             found = [trainer.evaluator.features(part.indices) for part in (parts.validation, parts.target)]
-            seen, unseen = (head.logits(x) if head else trainer.method.network.classifier(x) for x in found)
-        hits, y = (unseen.argmax(1) == parts.target.y).double(), parts.target.y
-        recalls = {k: float(hits[y == k].mean()) for k in y.unique().tolist()}
+            seen, unseen = (head.logits(x.cpu()) if head else trainer.method.network.classifier(x).cpu() for x in found)
         yield {
             "start": start, "model": name, "step": step, "selection": selection,
             "validation": parts.validation.accuracy(seen),
-            "target_over_classes": float(np.mean(list(recalls.values()))),
-            "target_accuracy": sum(float(parts.frequencies[k]) * recall for k, recall in recalls.items()),
+            "target_over_classes": parts.target.accuracy(unseen),
+            "target_accuracy": float((unseen.argmax(1) == parts.target.y).double().mean()),
         }  # fmt: skip
 
 
-def runs(folder: Path, done: set[tuple[str, ...]]) -> Iterator[dict[str, Any]]:
-    """Data sets in turn, so that a part of the runs says something of each."""
-    opened = {name: OpenDataset(str(folder / f"{name}.zip")) for name in SETTINGS}
-    tasks: dict[str, Task] = {}
-    for seed, place, name, start in itertools.product(SEEDS, range(4), SETTINGS, STARTS):
-        dataset = opened[name]
-        site = dataset.manifest.domain_names[place]
+def runs(folder: Path, name: str, done: set[tuple[str, ...]]) -> Iterator[dict[str, Any]]:
+    """Each target in turn."""
+    dataset, task = OpenDataset(str(folder / f"{name}.zip")), None
+    for seed, site, start in itertools.product(SEEDS, dataset.manifest.domain_names, STARTS):
         if (name, site, str(seed), start) in done:
             continue
         values = {
             "data": dataset.data, "setting": SETTINGS[name], "target": site, "method": "ndcl_plus",
-            "style": {"mix": "none"}, "hparams": {"batch_size": BATCH, "lr": LR}, "schedules": "scaled",
-            "weights": str(folder / "weights/mobilenetv2_100_in1k.safetensors"), "backbone": "mobilenetv2_100",
+            "style": {"mix": "none"}, "schedules": "scaled",
+            "weights": str(folder / "resnet50_v1_in1k.safetensors"), "backbone": "resnet50_v1",
             "image_size": SIZE, "steps": STEPS, "split_seed": seed, "train_seed": seed,
-            **({"validation": 0.2} if SETTINGS[name] == "Natural" else {}),
         }  # fmt: skip
         run = dataset.resolve(values, name)
-        tasks[name] = task = make_task(run, CPU, known=tasks.get(name))
+        task = make_task(run, RUNTIME, known=task)
         with tempfile.TemporaryDirectory() as out:
-            trainer = Trainer(run.config, task, out, CPU)
-            trainer.evaluator.batch = 32  # activations that fit into the caches
+            trainer = Trainer(run.config, task, out, RUNTIME)
             for row in measure(trainer, make_parts(task), start):
                 yield {"data": name, "target": site, "seed": seed, **row}
             trainer.source.close()
@@ -215,18 +206,19 @@ def runs(folder: Path, done: set[tuple[str, ...]]) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Add the rows of runs that are not in the file; a run whose rows are not complete is measured again."""
-    torch.set_num_threads(1)
+    folder, name = Path(sys.argv[1]), sys.argv[2]
+    path = OUT / f"{name}.csv"
     kept: list[dict[str, Any]] = []
-    if OUT.exists():
-        with OUT.open(newline="") as file:
+    if path.exists():
+        with path.open(newline="") as file:
             kept = list(csv.DictReader(file))
     key = ("data", "target", "seed", "start")
     done = {tuple(row[k] for k in key) for row in kept if row["model"] == "SWAD"}  # its last row
-    with OUT.open("w", newline="") as file:
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(row for row in kept if tuple(row[k] for k in key) in done)
-        for row in runs(Path(sys.argv[1]), done):
+        for row in runs(folder, name, done):
             writer.writerow({k: f"{v:.4f}" if isinstance(v, float) else v for k, v in row.items()})
             file.flush()
 
