@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from timm.data.transforms_factory import create_transform
 
-from longshift.data.images import BadImage, decode, read_pixels, resize
+from longshift.data.images import BadImage, Preprocessing, decode, read_pixels, resize
 from tests.data.trees import encoded, picture
 
 
@@ -43,6 +45,23 @@ def test_resize_is_bilinear_with_antialiasing(width: int, height: int, size: int
     found = resize(decode(encoded(source)), size)
     assert found.shape == (size, size, 3)
     assert np.abs(found - expected.numpy()).max() <= 1.01
+
+
+@pytest.mark.parametrize("mode", ["center", "squash"])
+@pytest.mark.parametrize(("interpolation", "crop"), [("bicubic", 0.875), ("bilinear", 0.95), ("bicubic", 1.0)])
+@pytest.mark.parametrize(("width", "height"), [(97, 61), (33, 150), (80, 80)])
+def test_preprocessing_is_timms(width: int, height: int, interpolation: Any, crop: float, mode: str) -> None:
+    image = Image.fromarray(picture(2, width, height))
+    timms = create_transform(
+        (3, 56, 56), interpolation=interpolation, crop_pct=crop, crop_mode=mode, normalize=False
+    )  # fmt: skip
+    found = resize(image, 56, Preprocessing(interpolation, crop, keep_ratio=mode == "center"))
+    expected = np.asarray(timms(image)).transpose(1, 2, 0)
+    assert np.abs(found.astype(int) - expected.astype(int)).max() == 0
+
+
+def test_a_narrow_image_takes_little_memory() -> None:
+    assert resize(Image.new("RGB", (1, 60_000)), 224, Preprocessing(keep_ratio=True)).shape == (224, 224, 3)
 
 
 def test_a_large_jpeg_is_decoded_at_a_fraction_of_its_size() -> None:

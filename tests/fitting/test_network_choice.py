@@ -44,7 +44,8 @@ def test_which_network(data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert values["backbone"] == "small_conv"
     assert "timm/vit_small_patch14_dinov2.lvd142m" in unreached
     available(monkeypatch, "timm/vit_small_patch14_dinov2.lvd142m", "timm/resnet18.a1_in1k")
-    balanced = {"backbone": "vit_small_patch14_dinov2", "pretrained": True, "image_size": 224, "trainable": "head"}
+    head = {"trainable": "head", "preprocessing": "network"}
+    balanced = {"backbone": "vit_small_patch14_dinov2", "pretrained": True, "image_size": 224, **head}
     assert choose_network(load_dataset(photos), gpu=False) == (balanced, "")
     assert choose_network(manifest, gpu=False, network="balanced") == (balanced, "")
     values, _ = choose_network(manifest, gpu=False, network="balanced, resnet18")

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import timm
 import torch
 from PIL import Image
+from safetensors.torch import save_file
+from timm.data.transforms_factory import create_transform
 from torch import Tensor, nn
 
 from longshift import losses
@@ -40,7 +43,7 @@ from longshift.training.features import (
     unreadable,
     usable_rows,
 )
-from longshift.training.run_config import Runtime
+from longshift.training.run_config import Runtime, parse_run_config
 from tests.training.runs import CPU
 
 ONE = Runtime(device="cpu", threads=1)
@@ -96,6 +99,27 @@ def test_features_are_those_of_the_network(photos: Path, threads: int) -> None:
     np.testing.assert_allclose(found.inputs, by_hand(photos, network()), rtol=1e-4, atol=1e-5)
     assert ticks.done == len(found) == 84
     assert isinstance(found.inputs, np.memmap)
+
+
+def test_images_are_cropped_as_timm_states(photos: Path, tmp_path: Path) -> None:
+    name, weights = "mobilenetv3_small_050", tmp_path / "w.safetensors"
+    save_file(timm.create_model(name, num_classes=0).state_dict(), weights)
+    values = {"data": str(photos), "target": "", "backbone": name, "weights": str(weights), "trainable": "head"}
+    plain, own = (
+        FrozenNetwork.of(parse_run_config({**values, "image_size": 32, "preprocessing": how}))
+        for how in ("resize", "network")
+    )
+    assert feature_folder(plain, 32) != feature_folder(own, 32)
+    found = open_features(load_dataset(photos), own, FeatureRequest(32), runtime=CPU)
+    stated = timm.get_pretrained_cfg(name)
+    assert stated
+    transform = create_transform(
+        32, mean=stated.mean, std=stated.std, interpolation=stated.interpolation, crop_pct=stated.crop_pct
+    )
+    images = [transform(Image.open(photos / path)) for path in found.manifest.paths]
+    with torch.no_grad():
+        expected = own.backbone.module.eval()(torch.stack(images))
+    np.testing.assert_allclose(found.inputs, expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.gpu

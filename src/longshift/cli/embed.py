@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -28,6 +28,10 @@ def embed(
     pretrained: Annotated[bool, typer.Option("--pretrained", help="Download pretrained weights.")] = False,
     weights: Annotated[Path | None, typer.Option(help="Use the weights in a .safetensors file.")] = None,
     image_size: Annotated[int, typer.Option(min=1, max=4096, help="Width and height of the images in pixels.")] = 224,
+    preprocessing: Annotated[
+        Literal["network", "resize"],
+        typer.Option(help="Resize and crop images as the network states, or resize whole images, as DomainBed."),
+    ] = "network",
     unlabeled: Annotated[
         bool, typer.Option("--unlabeled", help="Read all images in DATA, at any depth, as images without classes.")
     ] = False,
@@ -50,7 +54,7 @@ def embed(
     """
     if not (pretrained or weights):
         raise UsageError("--pretrained or --weights FILE.safetensors is needed: random weights give useless vectors")
-    from longshift.data import load_dataset
+    from longshift.data import PLAIN, load_dataset
     from longshift.inference import embed as vectors_of, require_table, write_table
     from longshift.io import refuse_overwrite, require_writable
     from longshift.nn import check_backbone, make_backbone, require_network_of
@@ -63,7 +67,8 @@ def embed(
     runtime = parse_runtime(execution)
     name = backbone or (require_network_of(weights) if weights else PROTOCOL_WEIGHTS)
     check_backbone(name, pretrained)
-    network = FrozenNetwork(name, make_backbone(name, pretrained=pretrained, weights=weights, size=image_size))
+    made = make_backbone(name, pretrained=pretrained, weights=weights, size=image_size)
+    network = FrozenNetwork(name, replace(made, preprocessing=PLAIN) if preprocessing == "resize" else made)
     manifest = _images_below(Path(data)) if unlabeled else load_dataset(data)
     if manifest.vectors:
         raise UsageError(f"Expected images, got vectors in {data}. Train on them: longshift train --data {data} ...")

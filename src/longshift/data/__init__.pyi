@@ -20,7 +20,9 @@ from .image_cache import Store as Store, open_store as open_store
 from .image_tables import ImageSamples as ImageSamples, keep_images as keep_images
 from .images import (
     MOST_BYTES as MOST_BYTES,
+    PLAIN as PLAIN,
     BadImage as BadImage,
+    Preprocessing as Preprocessing,
     decode as decode,
     fitting_size as fitting_size,
     open_source as open_source,

@@ -6,6 +6,7 @@ import bisect
 import functools
 import io
 import itertools
+import math
 import os
 import threading
 import warnings
@@ -13,8 +14,9 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +41,7 @@ MOST_BYTES = 1 << 28  # of one image file
 KEPT_BYTES = 1 << 30  # of a table that are kept in memory
 SMALLEST = 16  # pixels that a network is given at least
 LOOKED_AT = 32  # images of a dataset
+MOST_KEPT = 8  # times the shorter side of an image whose middle is wanted
 
 _one_large = threading.Lock()
 # Pillow warns from its limit on; here it is an error with the name of the file.
@@ -149,12 +152,40 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def resize(image: Image.Image, size: int) -> npt.NDArray[np.uint8]:
-    """Resize the whole image to a square with a bilinear filter, antialiased if it gets smaller.
+@dataclass(frozen=True)
+class Preprocessing:
+    """How an image becomes a square; by default the whole image is resized, as DomainBed does.
+
+    Attributes:
+        interpolation: Filter, antialiased if the image gets smaller.
+        crop: Side of the square that is kept, as a share of the resized image's shorter side.
+        keep_ratio: Keep the ratio of width to height, and cut off what is longer.
+    """
+
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+    crop: float = 1.0
+    keep_ratio: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise for a crop that is no share."""
+        if not 0 < self.crop <= 1:
+            raise ValueError(f"expected a crop above 0 and up to 1, got {self.crop}")
+
+    def side(self, size: int) -> int:
+        """Pixels of the shorter side before the crop."""
+        return math.floor(size / self.crop)
+
+
+PLAIN = Preprocessing()
+
+
+def resize(image: Image.Image, size: int, how: Preprocessing = PLAIN) -> npt.NDArray[np.uint8]:
+    """Resize an image to a square; by default the whole image with a bilinear filter.
 
     Args:
         image: An RGB image.
         size: Pixels per side.
+        how: Filter and crop.
 
     Returns:
         An array (size, size, 3) of uint8.
@@ -164,14 +195,27 @@ def resize(image: Image.Image, size: int) -> npt.NDArray[np.uint8]:
         >>> resize(Image.new("RGB", (40, 20)), 8).shape
         (8, 8, 3)
     """
-    if image.size != (size, size):
-        image = image.resize((size, size), Image.Resampling.BILINEAR)
-    return np.asarray(image, dtype=np.uint8)
+    side = how.side(size)
+    resized = (side, side)
+    if how.keep_ratio:
+        shorter = min(image.size)
+        # A line of pixels would not fit into memory when its one pixel becomes 224.
+        image = _middle(image, *(min(length, MOST_KEPT * shorter) for length in image.size))
+        resized = (int(side * image.width / shorter), int(side * image.height / shorter))
+    image = image.resize(resized, Image.Resampling[how.interpolation.upper()])
+    return np.asarray(_middle(image, size, size), dtype=np.uint8)
 
 
-def read_pixels(data: bytes, size: int) -> npt.NDArray[np.uint8]:
+def _middle(image: Image.Image, width: int, height: int) -> Image.Image:
+    """The middle of an image, rounded as in torchvision."""
+    left, top = round((image.width - width) / 2), round((image.height - height) / 2)
+    return image.crop((left, top, left + width, top + height))
+
+
+def read_pixels(data: bytes, size: int, how: Preprocessing = PLAIN) -> npt.NDArray[np.uint8]:
     """Decode an image file and resize it to (size, size, 3); raises `BadImage`."""
-    return resize(decode(data, 2 * size), size)  # with twice the pixels, the filter of `resize` still decides
+    # With twice the pixels, the filter of `resize` still decides.
+    return resize(decode(data, 2 * how.side(size)), size, how)
 
 
 class ImageSource(Protocol):

@@ -14,7 +14,7 @@ import json
 import os
 import zipfile
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -255,24 +255,27 @@ class VectorSource:
         weights: SHA-256 of its weights.
         image_size: Pixels that it was given.
         longshift: Version that computed them.
+        preprocessing: "network" if images were resized and cropped as the network states; "resize" for whole images.
     """
 
     network: str
     weights: str
     image_size: int
     longshift: str
+    preprocessing: str = "resize"
 
     def agrees(self, other: VectorSource) -> bool:
         """Whether both compute the same vectors of an image."""
-        return (self.network, self.weights, self.image_size) == (other.network, other.weights, other.image_size)
+        return replace(self, longshift="") == replace(other, longshift="")
 
     def words(self) -> str:
         """In a sentence.
 
         >>> VectorSource("resnet50", "1a2b3c4d5e6f7a8b", 224, "0.1.0").words()
-        'resnet50 (weights 1a2b3c4d5e6f) on 224x224 pixels'
+        'resnet50 (weights 1a2b3c4d5e6f) on 224x224 pixels (resize)'
         """
-        return f"{self.network} (weights {self.weights[:12]}) on {self.image_size}x{self.image_size} pixels"
+        size = f"{self.image_size}x{self.image_size}"
+        return f"{self.network} (weights {self.weights[:12]}) on {size} pixels ({self.preprocessing})"
 
     def to_text(self) -> str:
         """For a file."""

@@ -91,7 +91,8 @@ def choose_network(
     size = image_size or usual_size(name) or (224 if gpu or head else 128)
     if name == SMALL_CONV:
         size = image_size or fitting_size(manifest, SMALL_IMAGE if backbone == "auto" and not weights else size)
-    return {**start, "image_size": size, "trainable": "head" if head else "all"}, unreached
+    frozen = {"trainable": "head", "preprocessing": "network"} if head else {"trainable": "all"}
+    return {**start, "image_size": size, **frozen}, unreached
 
 
 def named_network(network: str) -> str:

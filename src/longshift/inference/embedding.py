@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import longshift
-from longshift.data import SOURCE_ARRAY, SOURCE_METADATA, Manifest, VectorSource
+from longshift.data import PLAIN, SOURCE_ARRAY, SOURCE_METADATA, Manifest, VectorSource
 from longshift.errors import LongshiftError, UsageError
 from longshift.io import replacing
 from longshift.progress import Tick, silent
@@ -80,7 +80,8 @@ def embed(
     rows = np.flatnonzero(usable_rows(store))
     if not len(rows):
         raise LongshiftError(f"None of the {len(manifest)} images of {manifest.name} can be read")
-    source = VectorSource(network.name, network.weights_hash, size, longshift.__version__)
+    how = "resize" if network.backbone.preprocessing == PLAIN else "network"
+    source = VectorSource(network.name, network.weights_hash, size, longshift.__version__, how)
     return Embedded(manifest, rows, vectors[rows], source, unreadable(store) if len(rows) < len(manifest) else {})
 
 

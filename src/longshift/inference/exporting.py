@@ -30,7 +30,7 @@ from longshift.inference.loading import LoadedModel, Weights, load_model
 from longshift.inference.outputs import collect_outputs, expand_inputs, listed_paths
 from longshift.inference.prediction import adapted_json, learn_offset, unsure_below
 from longshift.io import replacing, require_writable, write_json
-from longshift.training import RunFolder, normalize_pixels, read_config
+from longshift.training import ModelFile, RunFolder, normalize_pixels, read_config
 
 Format = Literal["onnx", "torch"]
 SUFFIX: dict[str, str] = {"onnx": ".onnx", "torch": ".pt2"}
@@ -182,7 +182,9 @@ def real_inputs(model: LoadedModel, count: int = CHECKED) -> Tensor | None:
         if manifest.vectors:
             return torch.from_numpy(ordered_vectors(manifest)[0][chosen])
         with open_source(manifest) as source:
-            pictures = [read_pixels(source.read(manifest.paths[i]), model.size) for i in chosen]
+            pictures = [
+                read_pixels(source.read(manifest.paths[i]), model.size, model.info.preprocessing) for i in chosen
+            ]
     except (LongshiftError, BadImage):
         return None
     return torch.from_numpy(np.stack(pictures))
@@ -237,18 +239,28 @@ def _onnx(deployed: Deployed, example: Tensor) -> tuple[bytes, Runner]:
     return payload, run
 
 
+def _resizing(info: ModelFile) -> list[str]:
+    """How a picture becomes a square, step by step."""
+    how, size = info.preprocessing, info.size
+    side, filtered = how.side(size), f"with antialiasing (Pillow's {how.interpolation.upper()})"
+    if how.keep_ratio:
+        return [f"resize the shorter side to {side} {filtered}", f"crop the center to {size}x{size}"]
+    cropped = [f"crop the center to {size}x{size}"] if side > size else []
+    return [f"resize the whole picture to {side}x{side} {filtered}", *cropped]
+
+
 def describe(model: LoadedModel, exported: Exported, format: Format) -> dict[str, Any]:
     """How to use the file, for people and programs."""
     info, sure = model.info, model.knowledge.sure if model.knowledge else None
     images: dict[str, Any] = {"dtype": "uint8", "shape": ["batch", info.size, info.size, 3]}
-    images["meaning"] = "RGB pixels from 0 to 255"
+    images |= {"meaning": "RGB pixels from 0 to 255", "resize": asdict(info.preprocessing)}
     vectors: dict[str, Any] = {"dtype": "float32", "shape": ["batch", info.input_dim]}
     source = info.vector_source
     vectors["meaning"] = f"vectors of {source.words() if source else 'the network that computed the training vectors'}"
     before = [
         "decode; turn upright as EXIF says; first frame only",
         "convert to RGB, transparency on white; 16-bit gray keeps its upper eight bits",
-        f"resize the whole picture to {info.size}x{info.size}, bilinear with antialiasing (Pillow's BILINEAR), no crop",
+        *_resizing(info),
     ]
     inside = [
         "transpose to (batch, 3, height, width)",

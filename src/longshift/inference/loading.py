@@ -258,9 +258,8 @@ def _frozen(info: ModelFile, folder: RunFolder, backbone: Backbone) -> FrozenNet
     checkpoint.load_weights(folder.network, backbone.module, expected=info.network_weights)
     red, green, blue = info.mean
     first, second, third = info.std
-    return FrozenNetwork(
-        info.backbone, replace(backbone, mean=(red, green, blue), std=(first, second, third), pad_type=info.pad_type)
-    )
+    inputs = replace(backbone, mean=(red, green, blue), std=(first, second, third), preprocessing=info.preprocessing)
+    return FrozenNetwork(info.backbone, replace(inputs, pad_type=info.pad_type))
 
 
 def _why_none(path: Path) -> str:

@@ -156,7 +156,7 @@ def array_outputs(model: LoadedModel, array: npt.NDArray[Any], runtime: Runtime,
     else:
         if array.ndim != 4 or array.shape[3] != 3 or array.dtype != np.uint8:
             raise UsageError(f"Expected images (N, height, width, 3) of uint8, got {array.shape} of {array.dtype}")
-        stored = np.stack([resize(Image.fromarray(image), model.size) for image in array])
+        stored = np.stack([resize(Image.fromarray(image), model.size, model.info.preprocessing) for image in array])
     names = [str(row) for row in range(len(stored))]
     return _join(model, [Part(names, [], row_outputs(model, stored, None, features, runtime))])
 
@@ -341,5 +341,5 @@ def _require_same_source(model: LoadedModel, file: str) -> None:
         raise LongshiftError(
             f"Expected vectors of {own.words()}, on which {model.folder} was trained, got vectors of {found.words()} "
             f"in {file}. Embed the images again: longshift embed IMAGES --unlabeled --backbone {own.network} "
-            f"--weights FILE --image-size {own.image_size} --out {file}"
+            f"--weights FILE --image-size {own.image_size} --preprocessing {own.preprocessing} --out {file}"
         )

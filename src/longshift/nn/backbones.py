@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from longshift.data import Preprocessing
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.nn.layers import HIDDEN, VectorLinear, VectorMLP, small_conv
 from longshift.nn.network import Network, Precision
@@ -20,6 +21,7 @@ from longshift.nn.sources import Backbone, check_name, no_weights, require_pretr
 
 SMALL_CONV = "small_conv"
 RESNET50_V1 = "resnet50_v1"  # ResNet-50 as first published; torchvision's and timm's resnet50 is v1.5
+FIRST_PUBLISHED = Preprocessing("bilinear", 224 / 256, keep_ratio=True)
 VECTOR_MLP = "mlp"
 VECTOR_LINEAR = "linear"
 VECTOR_HEADS = (VECTOR_MLP, VECTOR_LINEAR)
@@ -41,7 +43,7 @@ def make_backbone(
     Args:
         name: A name of timm, "SOURCE/NAME" for a registered source such as "torchvision/resnet50", "resnet50_v1" (as
             first published), "small_conv", or "mlp" or "linear" for vectors. Several names with commas between them are
-            one backbone, whose features are those of all.
+            one backbone, whose features are those of all; the first decides how images are resized.
         pretrained: Whether to load the published weights, from the local cache or the internet.
         weights: A .safetensors file of the same model; its header may state a `pad_type`.
         input_dim: Length of the vectors; 0 for images.
@@ -125,7 +127,7 @@ class JoinedFeatures(nn.Module):
 
 def _joined(parts: Sequence[Backbone]) -> Backbone:
     length = sum(part.feature_dim for part in parts)
-    return Backbone(JoinedFeatures(parts), length, parts[0].mean, parts[0].std)
+    return Backbone(JoinedFeatures(parts), length, parts[0].mean, parts[0].std, preprocessing=parts[0].preprocessing)
 
 
 def check_backbone(name: str, pretrained: bool = False) -> None:
@@ -180,7 +182,17 @@ def _timm_backbone(name: str, pretrained: bool, weights: Path | None, pad_type: 
     features = timm_feature_dim(module)
     assert features is not None
     mean, std = header.mean or config.get("mean", HALF), header.std or config.get("std", HALF)
-    return Backbone(module, features, tuple(mean), tuple(std), pad_type)
+    found = FIRST_PUBLISHED if name == RESNET50_V1 else _preprocessing(config)
+    return Backbone(module, features, tuple(mean), tuple(std), pad_type, found)
+
+
+def _preprocessing(config: Mapping[str, Any]) -> Preprocessing:
+    """What timm's configuration of a model states. A few models pad images; theirs are resized to a square."""
+    return Preprocessing(
+        "bilinear" if config.get("interpolation") == "bilinear" else "bicubic",
+        config.get("crop_pct") or 1.0,
+        config.get("crop_mode", "center") == "center",
+    )
 
 
 def timm_feature_dim(module: nn.Module) -> int | None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from torch import nn
 
+from longshift.data import PLAIN, Preprocessing
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.registry import Registry, plugin_version
 
@@ -25,6 +26,7 @@ class Backbone:
         mean: Mean of each color channel, for pixels in [0, 1].
         std: Standard deviation of each color channel.
         pad_type: Padding of its convolutions, if it is not timm's default.
+        preprocessing: How images are resized and cropped for its published weights.
 
     Example:
         >>> from torch import nn
@@ -38,6 +40,7 @@ class Backbone:
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
     pad_type: str = ""
+    preprocessing: Preprocessing = PLAIN
 
 
 @dataclass(frozen=True)

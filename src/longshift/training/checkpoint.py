@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from longshift.data import VectorSource, read_vector_source
+from longshift.data import PLAIN, Preprocessing, VectorSource, read_vector_source
 from longshift.errors import LongshiftError
 from longshift.io import read_json, replacing, require_regular, write_json
 from longshift.methods import Method, key_mistakes
@@ -200,6 +200,7 @@ class ModelFile:
     averaged_temperature: Positive  # the same for averaged.safetensors
     # The head on top of the backbone, whose weights are then in network.safetensors; "": no part is frozen.
     head: Literal["", "mlp", "linear"] = ""
+    preprocessing: Preprocessing = PLAIN
     vector_source: VectorSource | None = None  # where its training vectors come from, if their file tells
     weights: str = ""  # SHA-256 of the tensors of model.safetensors; known at the end
     averaged_weights: str = ""  # of averaged.safetensors
@@ -232,6 +233,7 @@ def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs
         temperature=1.0,
         averaged_temperature=1.0,
         head=config.head if config.frozen else "",
+        preprocessing=task.network.backbone.preprocessing if task.network else PLAIN,
         vector_source=read_vector_source(config.data) if config.vectors else None,
     )
 

@@ -4,7 +4,8 @@
     $LONGSHIFT_CACHE/features/KEY/keys.bin     SHA-256 of what each row is made from: of an image, of its file's bytes
     $LONGSHIFT_CACHE/features/KEY/index.json   the network, for people who look into the cache
 
-KEY names the network with its weights, the image size and the normalization; for networks of a plugin, also its code.
+KEY names the network with its weights, the image size, how images are cropped and normalized; for networks of a plugin,
+also its code.
 `fit`, `predict`, `evaluate`, `suggest` and `embed` share it. After a kill, whole rows are kept.
 
 Copies of images are augmented, and styled after an image of another domain. Copy v of image i depends on v, i, the
@@ -25,7 +26,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,10 @@ from torch import Tensor, nn
 
 from longshift.array_types import FloatArray, IntArray
 from longshift.data import (
+    PLAIN,
     BadImage,
     Manifest,
+    Preprocessing,
     Store,
     cache_folder,
     content_hashes,
@@ -256,7 +259,8 @@ class FrozenNetwork:
         """The network of a run, with its starting weights."""
         weights = Path(config.weights) if config.weights else None
         name = config.backbone_name
-        return cls(name, make_backbone(name, pretrained=config.pretrained, weights=weights, size=config.size))
+        backbone = make_backbone(name, pretrained=config.pretrained, weights=weights, size=config.size)
+        return cls(name, replace(backbone, preprocessing=PLAIN) if config.preprocessing == "resize" else backbone)
 
 
 @dataclass(frozen=True)
@@ -280,13 +284,13 @@ class ImageSet:
     hashes: Sequence[str]
     read: Callable[[int], bytes]  # from several threads; raises BadImage
 
-    def pixels(self, index: int, size: int) -> npt.NDArray[np.uint8] | None:
+    def pixels(self, index: int, size: int, how: Preprocessing = PLAIN) -> npt.NDArray[np.uint8] | None:
         """The image at this size, None if it cannot be read."""
         try:
             data = self.read(index)
             if hashlib.sha256(data).hexdigest() != self.hashes[index]:
                 raise LongshiftError("images changed while they were read. Run again.")
-            return read_pixels(data, size)
+            return read_pixels(data, size, how)
         except BadImage:
             return None
 
@@ -385,6 +389,7 @@ def _identity(network: FrozenNetwork, size: int) -> dict[str, Any]:
     return {
         "format": FORMAT, "size": size, "network": network.name, "weights": network.weights_hash,
         "inputs": [backbone.mean, backbone.std, backbone.pad_type], **({"code": code} if code else {}),
+        **({} if backbone.preprocessing == PLAIN else {"preprocessing": asdict(backbone.preprocessing)}),
     }  # fmt: skip
 
 
@@ -453,6 +458,7 @@ def _computed(
     module = frozen_module(backbone.module, size, where)
     mean, std = channel_tensor(backbone.mean, where), channel_tensor(backbone.std, where)
     blank = np.zeros((size, size, 3), dtype=np.uint8)
+    read = functools.partial(images.pixels, size=size, how=backbone.preprocessing)
 
     def forward(pixels: list[npt.NDArray[np.uint8]], others: list[npt.NDArray[np.uint8]], part: IntArray) -> Rows:
         with torch.inference_mode():
@@ -465,9 +471,9 @@ def _computed(
             return features
 
     def work(part: IntArray) -> tuple[IntArray, Rows | Callable[[], Rows], npt.NDArray[np.bool_]]:
-        found = [images.pixels(int(index), size) for index in part % n]
+        found = [read(int(index)) for index in part % n]
         styles = plans[part[0] // n - 1].style_samples[part % n] if part[0] >= n else part[:0]
-        others = [image if (image := images.pixels(int(index), size)) is not None else blank for index in styles]
+        others = [image if (image := read(int(index))) is not None else blank for index in styles]
         pixels = [image if image is not None else blank for image in found]
         run = functools.partial(forward, pixels, others, part)
         return part, run() if on_cpu else run, np.array([image is not None for image in found])

@@ -178,12 +178,13 @@ def combination_mistakes(config: RunConfig) -> dict[str, list[str]]:
     why: dict[str, str] = {}
     style = config.style_config()
     if config.vectors:
-        names = ("pretrained", "weights", "trainable", "views", "freeze_bn", "image_size", "augment", "style")
+        images = ("pretrained", "weights", "preprocessing", "image_size", "augment", "style")
+        names = (*images, "trainable", "views", "freeze_bn")
         why = dict.fromkeys(names, "on vectors")
         if config.backbone not in ("auto", config.head):
             why["head"] = f"on vectors with backbone = {config.backbone!r}"
     elif not config.frozen:
-        why = dict.fromkeys(("head", "views"), "with trainable = 'all'")
+        why = dict.fromkeys(("head", "views", "preprocessing"), "with trainable = 'all'")
     else:
         why["freeze_bn"] = "with trainable = 'head'"
         if config.views == 1:

@@ -89,6 +89,8 @@ class RunConfig(BaseModel):
     """Head on features or vectors: mlp (a hidden layer of 256 units) or linear."""
     views: int = Field(default=1, ge=1, le=8, json_schema_extra=_MODEL)
     """Versions of each image that a head is trained on: the image itself and views - 1 augmented or styled copies."""
+    preprocessing: Literal["resize", "network"] = Field(default="resize", json_schema_extra=_MODEL)
+    """Images for a frozen network: resize the whole image (DomainBed), or resize and crop as the network states."""
     freeze_bn: bool = Field(default=True, json_schema_extra=_MODEL)
     """Freeze the statistics of batch norms, as the protocol does."""
     image_size: int = Field(default=0, ge=0, le=1024, json_schema_extra=_MODEL)

@@ -117,7 +117,7 @@ def inputs_key(config: RunConfig) -> tuple[Any, ...]:
     recipe = CopyRecipe.of(config) if config.views > 1 else None
     return (
         config.data, config.data_version, config.size, config.backbone_name, config.pretrained, config.weights,
-        config.views, recipe,
+        config.views, recipe, config.preprocessing,
     )  # fmt: skip
 
 
