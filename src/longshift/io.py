@@ -238,6 +238,12 @@ def content_hash(value: Any) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+def split_paths(text: str | os.PathLike[str]) -> list[Path]:
+    """Paths with commas between them; what exists is one path, whatever its name."""
+    whole = os.fspath(text)
+    return [Path(whole)] if os.path.lexists(whole) else [Path(part.strip()) for part in whole.split(",")]
+
+
 def file_hash(path: Path) -> str:
     """SHA-256 (hex) of a file's contents; read again only when the file's size or time has changed."""
     path = Path(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,11 @@ def test_a_plan_is_kept_for_one_request(vectors: Path, tmp_path: Path) -> None:
     assert earlier_plan(file, request) == plan
     with pytest.raises(LongshiftError, match="train_seed"):
         earlier_plan(file, make_request(vectors, {"steps": 5, "train_seed": 1}))
+    kept = json.loads(file.read_text())
+    kept["request"]["backbone"] = kept["request"].pop("network")  # as an earlier version called it
+    file.write_text(json.dumps(kept))
+    with pytest.raises(LongshiftError, match="backbone, network"):
+        earlier_plan(file, request)
     file.write_text("{}")
     with pytest.raises(LongshiftError, match=r"plan\.json"):
         earlier_plan(file, request)

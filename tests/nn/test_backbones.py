@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,15 @@ from torch.nn import functional as F
 
 from longshift.data.images import decode, resize
 from longshift.errors import LongshiftError, UsageError
-from longshift.nn.backbones import check_backbone, make_backbone, make_network, network_of, require_network_of
+from longshift.nn.backbones import (
+    check_backbone,
+    make_backbone,
+    make_network,
+    network_of,
+    require_network_of,
+    stated_padding,
+)
+from longshift.nn.sources import Backbone
 from tests.data.trees import pacs
 
 
@@ -45,6 +54,19 @@ def test_a_network_made_for_one_size_takes_another(tmp_path: Path) -> None:
         torch.testing.assert_close(found(x), expected(x))
 
 
+def close(joined: Backbone, parts: Sequence[Backbone]) -> None:
+    """The features are those of all parts, each with its own normalization."""
+    pixels = torch.rand(2, 3, 64, 64)
+
+    def features(backbone: Backbone) -> Tensor:
+        mean, std = (torch.tensor(values)[None, :, None, None] for values in (backbone.mean, backbone.std))
+        with torch.no_grad():
+            found: Tensor = backbone.module.eval()((pixels - mean) / std)
+        return found
+
+    torch.testing.assert_close(features(joined), torch.cat([features(part) for part in parts], 1), rtol=1e-4, atol=1e-5)
+
+
 def test_joined_networks_give_the_features_of_each_with_its_own_normalization() -> None:
     torch.manual_seed(0)
     names = ("mobilenetv3_small_050", "small_conv")
@@ -52,18 +74,31 @@ def test_joined_networks_give_the_features_of_each_with_its_own_normalization() 
     torch.manual_seed(0)
     parts = [make_backbone(name) for name in names]
     assert parts[0].mean != parts[1].mean
-    pixels = torch.rand(2, 3, 64, 64)
-
-    def features(backbone: Any) -> Tensor:
-        mean, std = (torch.tensor(values)[None, :, None, None] for values in (backbone.mean, backbone.std))
-        with torch.no_grad():
-            found: Tensor = backbone.module.eval()((pixels - mean) / std)
-        return found
-
-    torch.testing.assert_close(features(joined), torch.cat([features(part) for part in parts], 1), rtol=1e-4, atol=1e-5)
+    close(joined, parts)
     assert joined.feature_dim == sum(part.feature_dim for part in parts)
     with pytest.raises(UsageError, match="mobilenetv9"):
         check_backbone("small_conv,mobilenetv9")
+
+
+def test_joined_networks_have_weights_each(tmp_path: Path) -> None:
+    names, files = ("small_conv", "mobilenetv3_small_050"), []
+    headers = ({"input": "mean 0.5 std 0.5"}, {"input": "mean 0.3", "arch": "mobilenetv3_small_050 pad_type=same"})
+    for name, about in zip(names, headers, strict=True):
+        torch.manual_seed(3)
+        files.append(tmp_path / f"{name}.safetensors")
+        save_file(make_backbone(name).module.state_dict(), files[-1], about)
+    several = Path(",".join(map(str, files)))
+    joined = make_backbone(",".join(names), weights=several)
+    assert network_of(several) == ",".join(names)
+    assert joined.pad_type == stated_padding(several) == ",same"
+    parts = [make_backbone(name, weights=file) for name, file in zip(names, files, strict=True)]
+    close(joined, parts)
+    loaded = make_backbone(",".join(names), pad_type=joined.pad_type)  # as a saved model is
+    loaded.module.load_state_dict(joined.module.state_dict())
+    close(loaded, parts)
+    for name, weights in ((",".join(names), files[0]), ("small_conv", several)):
+        with pytest.raises(UsageError, match="--weights"):
+            make_backbone(name, weights=weights)
 
 
 def test_torchvisions_network_without_its_classifier() -> None:

@@ -188,9 +188,14 @@ def earlier_plan(path: Path, request: FitRequest) -> FitPlan | None:
             f"{path} is not a valid plan of a fit: {error}. Choose another --out, or remove that file and run the same "
             "command again; finished runs are kept."
         ) from error
-    changed = [name for name, value in request.identity().items() if before.get(name) != value]
+    if other := sorted(before.keys() ^ request.identity().keys()):
+        raise LongshiftError(
+            f"{path.parent} holds a fit of another version of longshift, which cannot be resumed (the options "
+            f"{', '.join(other)} are not the same). Choose another --out, or remove the folder."
+        )
+    changed = [name for name, value in request.identity().items() if before[name] != value]
     if changed:
-        listed = ", ".join(f"{name}: {before.get(name)!r} there, {getattr(request, name)!r} now" for name in changed)
+        listed = ", ".join(f"{name}: {before[name]!r} there, {getattr(request, name)!r} now" for name in changed)
         raise LongshiftError(
             f"{path.parent} holds another fit (it differs in {listed}). Choose another --out, or remove the folder."
         )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 
 from longshift.data import Manifest, keep_images, load_dataset, require_dataset
 from longshift.errors import ConfigError, UsageError, unknown_name
-from longshift.io import replacing
+from longshift.io import replacing, split_paths
 from longshift.methods import StyleConfig, key_mistakes
 from longshift.settings import find_target
 from longshift.text import some
@@ -63,7 +63,7 @@ class FitRequest(BaseModel):
     pretrained: bool | None = Field(default=None, json_schema_extra=_MODEL)
     """Start from the published weights of the backbone; by default if they can be downloaded."""
     weights: str | None = Field(default=None, json_schema_extra=_MODEL)
-    """Start from the weights in a .safetensors file."""
+    """Start from the weights in a .safetensors file; for several networks, one file each, with commas."""
     image_size: int = Field(default=0, ge=0, le=1024, json_schema_extra=_MODEL)
     """Pixels per side; 0: chosen for data and machine."""
     trainable: Literal["all", "head"] | None = Field(default=None, json_schema_extra=_MODEL)
@@ -81,13 +81,18 @@ class FitRequest(BaseModel):
     train_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
     """Seed of training."""
 
-    @field_validator("data", "weights", mode="before")
+    @field_validator("data", mode="before")
     @classmethod
     def _plain_path(cls, value: Any) -> Any:
         """Paths with and without a slash at the end are one path."""
         if isinstance(value, str) and (not value or "://" in value):
             return value
         return os.path.normpath(value) if isinstance(value, (str, os.PathLike)) else value
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _plain_paths(cls, value: Any) -> Any:
+        return ",".join(map(cls._plain_path, split_paths(value))) if isinstance(value, (str, os.PathLike)) else value
 
     @field_serializer("style")
     def _stated_style(self, style: StyleConfig | None) -> dict[str, Any] | None:

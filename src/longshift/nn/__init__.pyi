@@ -7,8 +7,8 @@ from .backbones import (
     make_network as make_network,
     network_of as network_of,
     require_network_of as require_network_of,
+    stated_padding as stated_padding,
     timm_feature_dim as timm_feature_dim,
-    weights_header as weights_header,
 )
 from .batch_norm_folding import fold_frozen_norms as fold_frozen_norms, use_onednn as use_onednn
 from .jacobi import symmetric_eigen as symmetric_eigen

@@ -15,9 +15,11 @@ from torch import Tensor, nn
 
 from longshift.data import Preprocessing
 from longshift.errors import LongshiftError, UsageError, unknown_name
+from longshift.io import split_paths
 from longshift.nn.layers import HIDDEN, VectorLinear, VectorMLP, small_conv
 from longshift.nn.network import Network, Precision
 from longshift.nn.sources import Backbone, check_name, no_weights, require_pretrained, source_of
+from longshift.text import counted
 
 SMALL_CONV = "small_conv"
 RESNET50_V1 = "resnet50_v1"  # ResNet-50 as first published; torchvision's and timm's resnet50 is v1.5
@@ -45,9 +47,10 @@ def make_backbone(
             first published), "small_conv", or "mlp" or "linear" for vectors. Several names with commas between them are
             one backbone, whose features are those of all; the first decides how images are resized.
         pretrained: Whether to load the published weights, from the local cache or the internet.
-        weights: A .safetensors file of the same model; its header may state a `pad_type`.
+        weights: A .safetensors file of the same model; its header may state a `pad_type`. For several names as many
+            files, with commas between them.
         input_dim: Length of the vectors; 0 for images.
-        pad_type: Padding of the convolutions, if it is not timm's default.
+        pad_type: Padding of the convolutions, if it is not timm's default; with commas for several names.
         most: Refuse a network with more weights, before memory is taken for it; 0 for no limit.
         size: Side of the images. The position embeddings of a network made for another size are resampled.
 
@@ -78,9 +81,16 @@ def make_backbone(
         if count > most:
             raise LongshiftError(f"backbone {name!r} has {count:,} weights, at most {most:,} can belong to it")
     if "," in name:
-        if weights is not None:
-            raise UsageError(f"Expected one network for the weights in {weights}, got {name}. Name one.")
-        return _joined([make_backbone(part, pretrained=pretrained, size=size) for part in name.split(",")])
+        names = name.split(",")
+        files: Sequence[Path | None] = [None] * len(names) if weights is None else split_paths(weights)
+        _require_one_each(names, files)
+        pads = pad_type.split(",") if pad_type else [""] * len(names)
+        return _joined([
+            make_backbone(part, pretrained=pretrained, weights=file, pad_type=pad, size=size)
+            for part, file, pad in zip(names, files, pads, strict=True)
+        ])  # fmt: skip
+    if weights is not None:
+        _require_one_each([name], split_paths(weights))
     if name == SMALL_CONV:
         if pretrained:
             raise UsageError("small_conv has no published weights; drop --pretrained, or name another backbone")
@@ -117,7 +127,7 @@ class JoinedFeatures(nn.Module):
         self.parts = nn.ModuleList(part.module for part in parts)
         mean, std = (torch.tensor([getattr(part, name) for part in parts]) for name in ("mean", "std"))
         for name, value in (("scale", std[0] / std), ("shift", (mean[0] - mean) / std)):
-            self.register_buffer(name, value[:, :, None, None], persistent=False)
+            self.register_buffer(name, value[:, :, None, None])
 
     def forward(self, x: Tensor) -> Tensor:
         """Concatenated features (B, sum of the lengths)."""
@@ -125,9 +135,20 @@ class JoinedFeatures(nn.Module):
         return torch.cat([part(given) for part, given in zip(self.parts, inputs, strict=True)], dim=1)
 
 
+def _require_one_each(names: Sequence[str], files: Sequence[object]) -> None:
+    """Raise unless there is one file of weights for each network."""
+    if len(files) != len(names):
+        raise UsageError(
+            f"--weights: expected one file for each of {', '.join(names)}, in this order and with commas between them; "
+            f"got {counted(len(files), 'file')}"
+        )
+
+
 def _joined(parts: Sequence[Backbone]) -> Backbone:
     length = sum(part.feature_dim for part in parts)
-    return Backbone(JoinedFeatures(parts), length, parts[0].mean, parts[0].std, preprocessing=parts[0].preprocessing)
+    first, pads = parts[0], [part.pad_type for part in parts]
+    padding = ",".join(pads) if any(pads) else ""
+    return Backbone(JoinedFeatures(parts), length, first.mean, first.std, padding, first.preprocessing)
 
 
 def check_backbone(name: str, pretrained: bool = False) -> None:
@@ -236,10 +257,19 @@ def _channels(word: str, text: str) -> tuple[float, float, float] | None:
     return (float(found[1]), float(found[2] or found[1]), float(found[3] or found[1])) if found else None
 
 
+def stated_padding(weights: Path) -> str:
+    """The `pad_type` of the backbone that a file of weights makes, or several files."""
+    pads = [weights_header(file).pad_type for file in split_paths(weights)]
+    return ",".join(pads) if any(pads) else ""
+
+
 def network_of(weights: Path) -> str:
     """The network of a file of weights: what its header states, else the start of its name; "" if neither tells."""
     import timm
 
+    if len(files := split_paths(weights)) > 1:
+        names = [network_of(file) for file in files]
+        return ",".join(names) if all(names) else ""
     if stated := weights_header(weights).name:
         return stated
     stem = weights.name.removesuffix(".safetensors")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import longshift
 from longshift.data import holds_vectors, vector_file
 from longshift.errors import UsageError
-from longshift.io import MOST_TEXT, read_limited, read_toml
+from longshift.io import MOST_TEXT, read_limited, read_toml, split_paths
 from longshift.progress import Bar, no_bar
 from longshift.registry import plugin_files
 from longshift.sweep.sweep_folder import Cache, SweepFolder, job_id, read_cache, store_of, write_cache
@@ -163,7 +163,8 @@ def _key(folder: SweepFolder, jobs: Sequence[dict[str, Any]]) -> str:
     weights and vectors.
     """
     digest = hashlib.sha256(read_limited(folder.file, MOST_TEXT))
-    weights = {job["run"]["weights"] for job in jobs} - {None}
+    named = {job["run"]["weights"] for job in jobs} - {None}
+    weights = {str(file) for text in named for file in split_paths(text)}
     vectors = {str(vector_file(name)) for name in {job["run"]["data"] for job in jobs} if holds_vectors(name)}
     sources = Path(longshift.__file__).parent.rglob("*.py")
     for path in (*sorted(sources), *plugin_files(), *map(Path, sorted(weights | vectors))):

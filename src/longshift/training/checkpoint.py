@@ -26,7 +26,7 @@ from longshift.data import PLAIN, Preprocessing, VectorSource, read_vector_sourc
 from longshift.errors import LongshiftError
 from longshift.io import read_json, replacing, require_regular, write_json
 from longshift.methods import Method, key_mistakes
-from longshift.nn import weights_header
+from longshift.nn import stated_padding
 from longshift.settings import save_split
 from longshift.training.device import describe_environment
 from longshift.training.resolve_run import require_version
@@ -219,7 +219,7 @@ def describe_model(config: RunConfig, task: Task, method: Method, inputs: Inputs
         method=config.method,
         predictor="network" if method.predictor() is method.network else "method",
         backbone=config.backbone_name,
-        pad_type=weights_header(Path(config.weights)).pad_type if config.weights else "",
+        pad_type=stated_padding(Path(config.weights)) if config.weights else "",
         freeze_bn=config.freeze_bn,
         input_dim=int(task.store.inputs.shape[1]) if config.vectors else 0,
         size=config.size,

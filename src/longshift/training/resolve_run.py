@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from longshift.data import DIGITS, DataChanged, Manifest, data_version, fitting_size, load_dataset, what_changed
 from longshift.errors import ConfigError, LongshiftError
+from longshift.io import split_paths
 from longshift.nn import SMALL_CONV, check_backbone, network_of
 from longshift.progress import Bar, no_bar
 from longshift.settings import NATURAL_SHARE, Setting, default_validation, find_target, recognize, setting_for
@@ -224,7 +225,13 @@ def require_version(expected: str, found: str, what: str, cache: Path | None = N
 
 def describe_network(config: RunConfig) -> str:
     """Network, start and image size of a run on images, in a line."""
-    start = Path(config.weights).name if config.weights else "pretrained" if config.pretrained else "random"
+    start = (
+        ", ".join(file.name for file in split_paths(config.weights))
+        if config.weights
+        else "pretrained"
+        if config.pretrained
+        else "random"
+    )
     network = f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
     return f"a head ({config.head}) on the features of {network}" if config.frozen else network
 

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from longshift.data import vector_file
 from longshift.errors import ConfigError, LongshiftError
-from longshift.io import content_hash, file_hash
+from longshift.io import content_hash, file_hash, split_paths
 from longshift.methods import MethodConfig, StyleConfig, key_mistakes
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class RunConfig(BaseModel):
     pretrained: bool = Field(default=False, json_schema_extra=_MODEL)
     """Start from the published weights of the backbone; with auto, from torchvision's IMAGENET1K_V1, as DomainBed."""
     weights: str | None = Field(default=None, json_schema_extra=_MODEL)
-    """Start from the weights in a .safetensors file."""
+    """Start from the weights in a .safetensors file; for several backbones, one file each, with commas."""
     trainable: Literal["all", "head"] = Field(default="all", json_schema_extra=_MODEL)
     """all: train the whole network; head: compute the features of all images once and train a head on them."""
     head: Literal["mlp", "linear"] = Field(default="mlp", validate_default=True, json_schema_extra=_MODEL)
@@ -295,7 +295,7 @@ class RunConfig(BaseModel):
         values |= {
             "method": kind.info.name,
             "data": self.benchmark or ("" if self.data_version else self.data),
-            "weights": file_hash(Path(self.weights)) if self.weights else None,
+            "weights": ",".join(map(file_hash, split_paths(self.weights))) if self.weights else None,
             "image_size": self.size,
             "backbone": self.backbone_name,
             "average_from": self.average_start if self.average != "none" else 0,
