@@ -122,12 +122,14 @@ def demo_page(runs: reports.ReportRuns, facts: DemoFacts, page: Path, data: str)
     made = reports.report_page(
         runs, reports.build_tables(runs, ("average", "target", "worst", "cost")), page, command=command
     )
-    lead = [reports.paragraphs(*facts.words("finding"))]
+    charts = []
     for setting in reports.order_settings([record.setting for record in facts.records]):
         here = [record for record in facts.records if record.setting == setting]
         shown = {m: [record for record in here if record.method == m] for m in (BASELINE, facts.method)}
-        lead += [reports.paragraphs(f"{setting}: {SETTINGS[setting]}"), reports.class_section(shown).body]
+        name = reports.paragraphs(f"{setting}: {SETTINGS[setting]}")
+        charts.append(reports.join_html(name, reports.class_section(shown).body))
+    lead = reports.join_html(reports.paragraphs(*facts.words("finding")), reports.side_by_side(*charts))
     look = reports.Section("What to look at", reports.paragraphs(*facts.words("look", data)), name="look")
     names = [reports.method_title(name) for name in reports.order_methods(runs.chosen["method"].unique())]
     title = f"Rare classes in unseen domains: {', '.join(names[:-1])} and {names[-1]}"
-    return replace(made, title=title, lead=reports.join_html(*lead), facts=(), sections=[look, *made.sections])
+    return replace(made, title=title, lead=lead, facts=(), sections=[look, *made.sections])

@@ -91,8 +91,7 @@ def fit_page(
     sections = [
         Section("At sites not seen in training", parts=shown, name="unseen"),
         *mistakes,
-        Section("Method comparison", comparison_table(summary), words.get("comparison", ""), "methods"),
-        *label_sections(summary.labels),
+        alternatives(summary, words.get("comparison", "")),
         Section("The data", data_body(summary), name="data"),
         Section("Details", details(path, summary, records), name="details"),
     ]
@@ -139,12 +138,20 @@ def class_table(summary: FitSummary) -> Markup:
     return bar_table(["Class", "samples", "correct", "most often misclassified as"], rows)
 
 
+def alternatives(summary: FitSummary, comparison: str) -> Section:
+    """Other methods and, where that was simulated, labels of a new site."""
+    labels = label_sections(summary.labels)
+    methods = Section("Other methods", comparison_table(summary), comparison, wide=not labels)
+    return Section("What else was tried", parts=[methods, *labels], name="methods")
+
+
 def comparison_table(summary: FitSummary) -> Markup:
-    """Each model: the mean over the held-out sites."""
+    """Each model: the mean over the held-out sites, the highest over classes first."""
     rows = [
         (name, float(np.mean([score.accuracy for score in rows])), float(np.mean([score.balanced for score in rows])))
         for name, rows in summary.scores.items()
     ]
+    rows.sort(key=lambda row: -row[2])
     return bar_table(["Model", "accuracy", "over classes"], rows)
 
 
@@ -174,10 +181,10 @@ def label_sections(curve: LabelCurve | None) -> list[Section]:
         Line("random", x, [row.random for row in means]),
     ]
     intro = (
-        "Simulated at the held-out sites: `longshift adapt` with labels of the site, chosen by `longshift suggest` or "
-        "at random; measured on other samples of the site."
+        "`longshift adapt`, simulated at the held-out sites with labels chosen by `longshift suggest` or at random; "
+        "measured on other samples of the site."
     )
-    return [Section("How much labels would help", figure(line_chart(lines, "labels", "accuracy")), intro, "labels")]
+    return [Section("Labels of a new site", figure(line_chart(lines, "labels", "accuracy")), intro, "labels")]
 
 
 def calibration_sections(records: Sequence[Record]) -> list[Section]:

@@ -130,7 +130,8 @@ def _captioned(
         first, second = np.argsort(-shares[i], kind="stable")[:2].tolist()
         title = f"{model.classes[first]} {100 * shares[i, first]:.0f} %"
         name = outputs.names[i]
-        note = f"{model.classes[second]} {100 * shares[i, second]:.0f} %"
+        rest = f"{100 * shares[i, second]:.0f}"
+        note = f"{model.classes[second]} {rest} %" if rest != "0" else ""
         made.append(Captioned("" if model.info.vectors else name, title, note, Path(name).name))
     return made
 

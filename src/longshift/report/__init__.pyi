@@ -38,6 +38,7 @@ from .html_page import (
     join_html as join_html,
     paragraphs as paragraphs,
     run_section as run_section,
+    side_by_side as side_by_side,
     warning_list as warning_list,
     write_page as write_page,
 )

@@ -40,15 +40,16 @@ from longshift.report.drawing import (
 from longshift.settings import SHOTS, SplitRecipe, ratios
 from longshift.text import counted
 
-BARS_WIDTH, DOTS_WIDTH = 520.0, 620.0
-WIDTH, HEIGHT = 560.0, 310.0
+# Narrow, so that text can be read where a figure shrinks to a phone's width.
+BARS_WIDTH, DOTS_WIDTH = 440.0, 500.0
+WIDTH, HEIGHT = 440.0, 260.0
 MOST_TIPS = 60  # points of a curve that show their value on hover
 DARKEST = 0.58  # of a cell of a confusion matrix
 MOST_SHARES = 16  # classes of a confusion matrix; beyond, cells hold no numbers
 MOST_BARS = 400  # of a training set; beyond, and with more sources than colors, a panel is a map
 MOST_NAMES = 40  # class names on an axis
 MOST_NUMBERS = 36  # bars with their number above them
-PAGE_WIDTH, PAGE_HEIGHT = 560.0, 250.0
+PAGE_WIDTH, PAGE_HEIGHT = 500.0, 250.0
 
 
 @draws

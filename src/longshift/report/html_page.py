@@ -83,13 +83,14 @@ def fragment(template: str, **values: object) -> Markup:
 
 
 def inline_code(text: str) -> Markup:
-    """Text in which `commands` are marked; each of their words breaks only where it is wider than the line.
+    """Text in which `commands` are marked. Lines break after a slash, never before a percent sign.
 
-    >>> inline_code("run `a --b` <i>")
-    Markup('run <code>a</code> <code>--b</code> &lt;i&gt;')
+    >>> inline_code("run `a --b` <i> in a/b: 5 %")
+    Markup('run <code>a</code> <code>--b</code> &lt;i&gt; in a/<wbr>b: 5&nbsp;%')
     """
+    text = re.sub(r"(?<=\w)/(?=\w)", "/<wbr>", str(escape(text)).replace(" %", "&nbsp;%"))
     marked = lambda found: " ".join(f"<code>{word}</code>" for word in found[1].split())  # noqa: E731
-    return Markup(re.sub("`([^`]+)`", marked, str(escape(text))))
+    return Markup(re.sub("`([^`]+)`", marked, text))
 
 
 def breakable(name: str) -> Markup:
@@ -143,6 +144,11 @@ def bar_table(columns: Sequence[str], rows: Sequence[Sequence[str | int | float 
 def join_html(*parts: Markup) -> Markup:
     """One after the other."""
     return Markup("").join(parts)
+
+
+def side_by_side(*parts: Markup) -> Markup:
+    """In columns, where there is room."""
+    return Markup('<div class="grid">{}</div>').format(join_html(*(Markup("<div>{}</div>").format(p) for p in parts)))
 
 
 def fold(title: str, body: Markup) -> Markup:

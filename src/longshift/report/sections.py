@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 from longshift.report.comparison import Comparison
 from longshift.report.figures import (
@@ -27,6 +26,7 @@ from longshift.report.html_page import (
     join_html,
     paragraphs,
     run_section,
+    side_by_side,
     table_section,
 )
 from longshift.report.kinds import ReportRuns, table_kinds
@@ -217,11 +217,7 @@ def rank_section(ranking: Ranking) -> Section:
 def split_section(splits: Sequence[SplitCounts], name: str = "") -> Section:
     """One bar chart per training set."""
     drawn = [figure(split_bars(split), f"{split.title}: {split.counts.sum()} samples.") for split in splits]
-    body = _grid(drawn[:SHOWN])
+    body = side_by_side(*drawn[:SHOWN])
     if len(drawn) > SHOWN:
-        body = join_html(body, fold(f"{len(drawn) - SHOWN} more targets", _grid(drawn[SHOWN:])))
+        body = join_html(body, fold(f"{len(drawn) - SHOWN} more targets", side_by_side(*drawn[SHOWN:])))
     return Section("Training data", body, words("split_intro"), name, wide=True)
-
-
-def _grid(parts: Sequence[Markup]) -> Markup:
-    return Markup('<div class="grid">{}</div>').format(join_html(*parts)) if parts else Markup()
