@@ -19,6 +19,7 @@ from longshift.fitting.head_refit import (
     folds,
     head_logits,
     refit_head,
+    site_shift,
 )
 from longshift.fitting.page import label_sections
 from longshift.fitting.suggest import LabelCurve, LabelGain, choose_samples, simulate_labels
@@ -46,16 +47,24 @@ def accuracy(head: LinearHead, samples: Samples) -> float:
     return float((head_logits(head, samples.features).argmax(1) == samples.labels).mean())
 
 
+def test_the_shift_of_a_site_leaves_out_its_class_mix() -> None:
+    known = Samples(np.array([[0.0, 0], [2, 0], [10, 0]]), np.array([0, 0, 1]))
+    new = Samples(np.array([[11.0, 3]] * 30 + [[2.0, 3]] * 10 + [[99.0, 99]]), np.array([1] * 30 + [0] * 10 + [2]))
+    assert site_shift(new, known) == pytest.approx(np.array([1, 3]) * 40 / 50)
+    assert site_shift(new.part(np.array([40])), known) == pytest.approx([0, 0])  # of a class that was not known
+
+
 def test_the_head_is_that_of_scikit_learn() -> None:
     new = blobs(40, 0.9, 3)
+    shift = site_shift(new, KNOWN)
     counts = np.bincount(KNOWN.labels)
     weights = np.concatenate([np.full(40, 0.5 / 40), 0.5 / 3 / counts[KNOWN.labels]])
-    rows = np.concatenate([new.features, KNOWN.features])
+    rows = np.concatenate([new.features - shift, KNOWN.features])
     scale = StandardScaler().fit(rows)
     known = LogisticRegression(C=1 / STRENGTH, tol=1e-8, max_iter=1000)
     known.fit(scale.transform(rows), np.concatenate([new.labels, KNOWN.labels]), weights)
     found = softmax(head_logits(refit_head(new, KNOWN, 3), new.features), axis=1)
-    assert found == pytest.approx(known.predict_proba(scale.transform(new.features)), abs=1e-3)
+    assert found == pytest.approx(known.predict_proba(scale.transform(rows[:40])), abs=1e-3)
 
 
 def test_labels_of_a_turned_site_help(old: LinearHead) -> None:

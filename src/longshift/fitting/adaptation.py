@@ -62,7 +62,8 @@ def adapt(
     """Refit the last layer of a model with labeled samples of a new site, on frozen features.
 
     It is fitted by logistic regression to the labels and, with the same weight, to known samples of the training
-    sites, which the model's folder keeps.
+    sites, which the model's folder keeps. Before, the features of the site are moved to where its classes are at the
+    training sites.
 
     Args:
         model: The folder of a fit or run.

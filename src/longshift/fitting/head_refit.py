@@ -13,6 +13,7 @@ from longshift.methods import LinearHead, cell_weights, fit_logistic
 
 STRENGTH = 0.1  # of the penalty
 NEW = 0.5  # weight of all labels of the new site together; that of the known samples is the rest
+PRIOR = 10  # labels with which half of the shift of a site is used
 FOLDS = 5
 CLEAR = 0.05  # p-value below which a gain is claimed
 
@@ -33,14 +34,29 @@ class Samples:
 
 
 def refit_head(new: Samples, known: Samples, classes: int) -> LinearHead:
-    """Fit logistic regression to the labels of a new site, which count equally, and to known samples by class."""
+    """Fit logistic regression to the labels of a new site, which count equally, and to known samples by class.
+
+    First the features of the site are moved by `site_shift`: labels then need not teach what all classes share there.
+    """
+    shift = site_shift(new, known)
     y = torch.from_numpy(np.concatenate([new.labels, known.labels]))
     old = y[len(new) :]
     weights = torch.cat([
         torch.full((len(new),), NEW / len(new)), (1 - NEW) * cell_weights(old, torch.zeros_like(old))
     ])  # fmt: skip
-    x = torch.from_numpy(np.concatenate([new.features, known.features]).astype(np.float32))
-    return fit_logistic(x, y, weights, classes, [STRENGTH])[0]
+    x = torch.from_numpy(np.concatenate([new.features - shift, known.features]).astype(np.float32))
+    head = fit_logistic(x, y, weights, classes, [STRENGTH])[0]
+    return head._replace(bias=head.bias - head.weight @ torch.from_numpy(shift.astype(np.float32)))
+
+
+def site_shift(new: Samples, known: Samples) -> FloatArray:
+    """How far the samples of a site are from the known ones of their classes on average, shrunk if they are few."""
+    apart = [
+        new.features[new.labels == k] - known.features[known.labels == k].mean(axis=0)
+        for k in np.intersect1d(new.labels, known.labels)
+    ]
+    found = np.concatenate([np.zeros((0, new.features.shape[1])), *apart])
+    return np.asarray(found.sum(axis=0) / (len(found) + PRIOR), dtype=np.float64)
 
 
 def head_logits(head: LinearHead, features: FloatArray) -> FloatArray:

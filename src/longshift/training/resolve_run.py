@@ -225,13 +225,8 @@ def require_version(expected: str, found: str, what: str, cache: Path | None = N
 
 def describe_network(config: RunConfig) -> str:
     """Network, start and image size of a run on images, in a line."""
-    start = (
-        ", ".join(file.name for file in split_paths(config.weights))
-        if config.weights
-        else "pretrained"
-        if config.pretrained
-        else "random"
-    )
+    files = ", ".join(file.name for file in split_paths(config.weights)) if config.weights else ""
+    start = files or ("pretrained" if config.pretrained else "random")
     network = f"{config.backbone_name} from {start} weights, on {config.size}x{config.size} pixels"
     return f"a head ({config.head}) on the features of {network}" if config.frozen else network
 
