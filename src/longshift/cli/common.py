@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -109,16 +110,20 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> None:
-    """Print a table; numbers are right-aligned."""
+    """Print a table without lines; numbers are right-aligned."""
     if title:  # not the table's own title, which rich folds to the width of a narrow table
         say(title, "italic")
-    table = Table(caption=Text(printable(caption)) if caption else None, caption_justify="left")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for index, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[index], (int, float)) for row in rows)
+        numeric = bool(rows) and all(
+            re.fullmatch(r"-|-?\d+(\.\d+)?(e[+-]\d+)?", _cell(row[index]).plain) for row in rows
+        )
         table.add_column(Text(printable(column)), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*[_cell(value) for value in row])
     console.print(table)
+    if caption:
+        say(caption, "dim")
 
 
 def _cell(value: object) -> Text:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 import longshift.report as reports
-from longshift.cli.common import QuietFlag, console, say, tell
+from longshift.cli.common import QuietFlag, say, tell
 from longshift.data import PACS_FEATURES
 from longshift.errors import LongshiftError
 
@@ -59,8 +59,6 @@ def demo(
     runs = reports.ReportRuns(collect(folder, missing=True), folders=reports.run_folders(folder))
     facts = demo_facts(runs)
     reports.write_page(demo_page(runs, facts, page, data), page)
-    for table in reports.build_tables(runs, ("average",)):
-        reports.print_report(table, console)
     say(facts.words("finding")[0])
     tell(f"written: {page}")
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from longshift.inference import SiteResult
     from longshift.training import Runtime
 
-SHOWN = 8  # sites and classes, the lowest
+SITES, SHOWN = 3, 6  # the lowest sites; sites and classes together
 
 
 def evaluate(
@@ -104,13 +104,11 @@ def evaluate(
             for name in SETS
             if name in found
         ]
-        columns = ["set", "n", "accuracy", "many", "medium", "few", "macro\nF1", "worst\ndomain", "ECE"]
+        columns = ["set", "n", "accuracy", "many", "medium", "few", "macro F1", "worst domain", "ECE"]
         if not found["agrees"]:
             columns.append("before")
-        caption = (
-            "Percent. ECE: expected calibration error of the probabilities of `longshift predict` "
-            f"(temperature {found['temperature']:.2f})."
-            + ("" if found["agrees"] else " before: the accuracy in result.json.")
+        caption = f"Percent. ECE: calibration error of the probabilities (temperature {found['temperature']:.2f})." + (
+            "" if found["agrees"] else " before: the accuracy in result.json."
         )
         print_table(f"{found['folder']} ({found['weights']} weights)", columns, rows, caption)
         say_lines(render("longshift.inference", "evaluate.txt.j2", found=found, sets=sets))
@@ -143,7 +141,7 @@ def _evaluate_data(
         return
     say_lines(seen)
     rows = [
-        [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy), percent(r.found.macro_f1),
+        [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy),
          percent(r.ece), _expected(r), percent(r.plain_accuracy) if r.adapted and r.adapted.strength else "-"]
         for r in sorted(results, key=lambda r: r.found.accuracy)
     ]  # fmt: skip
@@ -151,14 +149,12 @@ def _evaluate_data(
         "site",
         "n",
         "accuracy",
-        "over\nclasses",
-        "macro\nF1",
+        "over classes",
         "ECE",
-        "expected\nwithout labels (interval)",
-        "accuracy,\nnot adapted",
+        "expected, no labels",
+        "not adapted",
     ]
-    caption = "Percent. ECE: expected calibration error of the probabilities of `longshift predict`."
-    print_table("", columns, rows[:SHOWN], caption)
+    print_table("", columns, rows[:SITES])
     classes = list(results[0].found.per_class)
     table: list[tuple[str, int, float, str]] = []
     for k, name in enumerate(classes):
@@ -168,9 +164,10 @@ def _evaluate_data(
             mostly = f"{classes[wrong]} ({counts[wrong]})" if counts[wrong] else ""
             table.append((name, sum(counts), counts[k] / sum(counts), mostly))
     table.sort(key=lambda row: row[2])
-    lowest = [[name, n, percent(share), mostly] for name, n, share, mostly in table[:SHOWN]]
+    room = SHOWN - len(rows[:SITES])
+    lowest = [[name, n, percent(share), mostly] for name, n, share, mostly in table[:room]]
     print_table("", ("class", "n", "accuracy", "most often misclassified as"), lowest)
-    left = max(len(rows) - SHOWN, 0) + max(len(table) - SHOWN, 0)
+    left = max(len(rows) - SITES, 0) + max(len(table) - room, 0)
     if left:
         say(f"... and {counted(left, 'more row')}; all of them with --json")
 

@@ -29,7 +29,7 @@ from longshift.cli.common import (
 )
 from longshift.errors import LongshiftError, UsageError
 
-SHOWN = 8
+SHOWN = 6
 
 
 def predict(

@@ -46,20 +46,19 @@ class FitRequest(BaseModel):
     target: str | None = None
     """Hold out this site only; by default each in turn."""
     minutes: float | None = Field(default=None, gt=0)
-    """Stop training after about this time; runs share it equally and keep their best weights."""
+    """Stop training after about this time, which the runs share equally."""
     compare: bool = False
-    """Also train ERM, BSoftmax and NDCL-plus (a head: also logistic), and compare the methods."""
+    """Also train ERM, BSoftmax, NDCL-plus and, for a head, logistic."""
     what_if_labeled: bool = False
     """Simulate at the held-out sites how much 10 to 100 labels would help."""
     method: str = Field(default="auto", json_schema_extra=_MODEL)
-    """Method, see `longshift methods`; auto: ndcl_plus, on vectors and frozen networks that or logistic."""
+    """See `longshift methods`; auto: ndcl_plus or, for a head, the better of it and logistic."""
     hparams: dict[str, float | int | str | bool] = Field(default_factory=dict, json_schema_extra=_MODEL)
     """Set a hyper-parameter of the method; repeatable."""
     style: StyleConfig | None = Field(default=None, json_schema_extra=_STYLE)
     """Style mixing of training images; by default it is tried where the method mixes styles."""
     network: str = Field(default="auto", json_schema_extra=_MODEL)
-    """fast, balanced, best, a timm model, torchvision/NAME, small_conv or mlp; with commas, the features of all; auto:
-    balanced, or small_conv for small images."""
+    """fast, balanced, best or any backbone; with commas, the features of all; auto: by the images."""
     pretrained: bool | None = Field(default=None, json_schema_extra=_MODEL)
     """Start from the published weights of the backbone; by default if they can be downloaded."""
     weights: str | None = Field(default=None, json_schema_extra=_MODEL)
@@ -67,11 +66,11 @@ class FitRequest(BaseModel):
     image_size: int = Field(default=0, ge=0, le=1024, json_schema_extra=_MODEL)
     """Pixels per side; 0: chosen for data and machine."""
     trainable: Literal["all", "head"] | None = Field(default=None, json_schema_extra=_MODEL)
-    """all: train the whole network; head: only a head on its features; by default head without a GPU."""
+    """all: the whole network; head: only a head on its features; default: head without a GPU."""
     head: Literal["mlp", "linear"] = Field(default="mlp", json_schema_extra=_MODEL)
-    """Head on features or vectors: mlp (a hidden layer of 256 units) or linear; logistic has a linear one."""
+    """Head on features or vectors; mlp has a hidden layer of 256 units."""
     views: int = Field(default=1, ge=1, le=8, json_schema_extra=_MODEL)
-    """Versions of each image that a head is trained on: the image itself and views - 1 copies."""
+    """Versions of each image for a head: itself and views - 1 copies."""
     steps: int | None = Field(default=None, ge=1, json_schema_extra=_TRAINING)
     """Training steps of each run; by default chosen by the size of the data."""
     average: Literal["none", "ema", "swa"] = Field(default="none", json_schema_extra=_TRAINING)

@@ -407,7 +407,7 @@ class StyleConfig(SearchableConfig):
     mix: str = hp(
         "none",
         fixed(),
-        "mix image styles: Fourier amplitude of another domain, random convolution, one of both, channel statistics",
+        "mix styles: Fourier amplitudes, random convolutions, one of both, channel statistics",
         options=("none", "amplitude", "convolution", "both", "statistics"),
     )
     amount: float = hp(

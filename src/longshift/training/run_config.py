@@ -60,7 +60,7 @@ class RunConfig(BaseModel):
     data_version: str = Field(default="", json_schema_extra=_DATA)
     """Expect this version of your own data, and stop if it is another; by default the present one."""
     benchmark: str | None = Field(default=None, json_schema_extra=_DATA)
-    """Use the counts of VLCS, PACS, OfficeHome, DomainNet or a plugin's benchmark; by default recognized by names."""
+    """Benchmark whose counts to use; by default recognized by the names of its classes."""
     setting: str = Field(default="TotalHeavyTail", json_schema_extra=_DATA)
     """TotalHeavyTail, Duality, GINIDG, Cross, Balanced, Natural, or a .json or .csv file of counts."""
     target: str = Field(..., json_schema_extra=_DATA)
@@ -78,19 +78,19 @@ class RunConfig(BaseModel):
     style: StyleConfig | None = Field(default=None, json_schema_extra=_STYLE)
     """Style mixing of training images; what is not stated is as the method has it."""
     backbone: str = Field(default="auto", json_schema_extra=_MODEL)
-    """A timm model, torchvision/NAME, resnet50_v1, small_conv; auto: by weights, else resnet50 (small_conv, a head)."""
+    """A timm model, torchvision/NAME, resnet50_v1 or small_conv; auto: by weights and data."""
     pretrained: bool = Field(default=False, json_schema_extra=_MODEL)
     """Start from the published weights of the backbone; with auto, from torchvision's IMAGENET1K_V1, as DomainBed."""
     weights: str | None = Field(default=None, json_schema_extra=_MODEL)
     """Start from the weights in a .safetensors file; for several backbones, one file each, with commas."""
     trainable: Literal["all", "head"] = Field(default="all", json_schema_extra=_MODEL)
-    """all: train the whole network; head: compute the features of all images once and train a head on them."""
+    """all: train the whole network; head: only a head on its features."""
     head: Literal["mlp", "linear"] = Field(default="mlp", validate_default=True, json_schema_extra=_MODEL)
-    """Head on features or vectors: mlp (a hidden layer of 256 units) or linear."""
+    """Head on features or vectors; mlp has a hidden layer of 256 units."""
     views: int = Field(default=1, ge=1, le=8, json_schema_extra=_MODEL)
-    """Versions of each image that a head is trained on: the image itself and views - 1 augmented or styled copies."""
+    """Versions of each image for a head: itself and views - 1 augmented or styled copies."""
     preprocessing: Literal["resize", "network"] = Field(default="resize", json_schema_extra=_MODEL)
-    """Images for a frozen network: resize the whole image (DomainBed), or resize and crop as the network states."""
+    """resize: the whole image, as DomainBed; network: resize and crop as the network states."""
     freeze_bn: bool = Field(default=True, json_schema_extra=_MODEL)
     """Freeze the statistics of batch norms, as the protocol does."""
     image_size: int = Field(default=0, ge=0, le=1024, json_schema_extra=_MODEL)
@@ -98,11 +98,11 @@ class RunConfig(BaseModel):
     augment: str = Field(default="auto", json_schema_extra=_TRAINING)
     """Augmentation of training images: domainbed, a plugin's, or off; auto: off for small images."""
     sampling: Literal["domain", "pooled"] = Field(default="domain", json_schema_extra=_TRAINING)
-    """domain: the same number of samples from each source; pooled: treat all sources as one domain."""
+    """domain: as many samples from each source; pooled: all sources as one."""
     steps: int = Field(default=PROTOCOL_STEPS, ge=1, validate_default=True, json_schema_extra=_TRAINING)
     """Training steps."""
     schedules: Literal["given", "scaled"] = Field(default="given", json_schema_extra=_TRAINING)
-    """scaled: shorten the method's schedules in proportion to the steps (published for 5,000)."""
+    """scaled: shorten the method's schedules, published for 5,000 steps."""
     eval_every: int = Field(default=300, ge=1, json_schema_extra=_TRAINING)
     """Steps between validations."""
     evaluate: Literal["selected", "full"] = Field(default="selected", json_schema_extra=_TRAINING)
@@ -409,7 +409,7 @@ class Runtime:
     stream: bool = Field(default=False, json_schema_extra=_EXECUTION)
     """Keep the images on the host even if they fit on the GPU."""
     threads: int = Field(default=0, ge=0, json_schema_extra=_EXECUTION)
-    """Threads on the CPU; 0: one per processor, or one to train on vectors, features or with small_conv."""
+    """Threads on the CPU; 0: one per processor, or one for small models."""
     cache: Path | None = Field(default=None, json_schema_extra=_EXECUTION)
     """Folder of decoded images and features; by default $LONGSHIFT_CACHE."""
     eval_batch: int = Field(default=512, ge=1, json_schema_extra=_EXECUTION)
