@@ -19,7 +19,9 @@ import numpy as np
 import longshift
 from longshift.analysis import friedman, nemenyi_critical_difference, rank_groups
 from longshift.report import method_title, rank_diagram, split_panels
-from results.numbers import TUNED, cases
+from longshift.report.drawing import PALETTE
+from results.numbers import FEW, TUNED, cases, plain_mean
+from results.tables.readme import ROWS
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "docs" / "pictures"
@@ -54,7 +56,25 @@ def fit_report(folder: Path) -> None:
     longshift_command(
         "fit", "digits", "--method", "bsoftmax", "--steps", "150", "--out", str(folder / "fit"), "--quiet"
     )
-    screenshot(folder / "fit" / "report.html", "fit-report.png", height=490)
+    screenshot(folder / "fit" / "report.html", "fit-report.png", height=460)
+
+
+def rare_classes(folder: Path) -> None:
+    """Rare classes at an unseen domain, with ERM and with NDCL-plus: the rows of the table in README.md."""
+    figure, axes = plt.subplots(figsize=(8, 0.4 + 0.75 * len(ROWS)), layout="constrained")
+    for row, (_, runs, setting) in enumerate(ROWS):
+        for place, (name, color) in enumerate({"erm": "#9aa3ad", "ndcl_plus": PALETTE[0]}.items()):
+            value = float(plain_mean(runs, name, setting, FEW))
+            bar = axes.barh(row + 0.36 * place, value, 0.34, color=color, label="" if row else method_title(name))
+            axes.bar_label(bar, [f"{value:.1f} %"], padding=4)
+    axes.set_yticks([row + 0.18 for row in range(len(ROWS))], [title for title, *_ in ROWS])
+    axes.set_title("Images of rare classes that are recognized at an unseen domain", loc="left", fontsize=12)
+    axes.set(xlim=(0, 100), xticks=[])
+    axes.invert_yaxis()
+    axes.tick_params(left=False)
+    axes.spines[:].set_visible(False)
+    axes.legend(loc="center right", frameon=False)
+    figure.savefig(OUT / "rare-classes.png", dpi=130)
 
 
 def ranks(folder: Path) -> None:
@@ -92,6 +112,7 @@ def digits(folder: Path) -> None:
 PICTURES: dict[str, Callable[[Path], None]] = {
     "report": sweep_report,
     "fit-report": fit_report,
+    "rare-classes": rare_classes,
     "pacs-ranks": ranks,
     "settings": settings,
     "digits": digits,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,7 +157,9 @@ def fold(title: str, body: Markup) -> Markup:
 
 
 def table_section(title: str, tables: Sequence[Table], intro: str = "", name: str = "") -> Section:
-    """Return all tables of one kind; those after the first `OPENED` are folded away."""
+    """Return all tables of one kind; those after the first `OPENED` are folded away. A caption is said once."""
+    said = [table.caption for table in tables]
+    tables = [replace(table, caption="") if table.caption in said[:k] else table for k, table in enumerate(tables)]
     shown = Markup('<div class="tables">{}</div>').format(join_html(*map(table_html, tables[:OPENED])))
     return Section(title, join_html(shown, *(fold(t.title, table_html(t)) for t in tables[OPENED:])), intro, name)
 
