@@ -2,7 +2,7 @@
 
     python -m benchmarks.finetune_candidates DATA_FOLDER WBC
 
-DATA_FOLDER holds WBC.zip and resnet50_v1_in1k.safetensors. A row is written to WBC.csv as soon as it is measured, and
+DATA_FOLDER holds WBC.zip and resnet50_v1_in1k.safetensors. A row is written to wbc.csv as soon as it is measured, and
 runs that are in the file are skipped.
 """
 
@@ -207,7 +207,7 @@ def runs(folder: Path, name: str, done: set[tuple[str, ...]]) -> Iterator[dict[s
 def main() -> None:
     """Add the rows of runs that are not in the file; a run whose rows are not complete is measured again."""
     folder, name = Path(sys.argv[1]), sys.argv[2]
-    path = OUT / f"{name}.csv"
+    path = OUT / f"{name.lower()}.csv"
     kept: list[dict[str, Any]] = []
     if path.exists():
         with path.open(newline="") as file:
@@ -215,7 +215,7 @@ def main() -> None:
     key = ("data", "target", "seed", "start")
     done = {tuple(row[k] for k in key) for row in kept if row["model"] == "SWAD"}  # its last row
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(row for row in kept if tuple(row[k] for k in key) in done)
         for row in runs(folder, name, done):

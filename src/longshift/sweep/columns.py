@@ -91,12 +91,13 @@ def _gap(part: str, name: str) -> Read:
     return lambda result: (result[part] or {}).get("posterior", {}).get(name)
 
 
-def _balanced(part: str) -> Read:
+def _balanced(part: str, name: str) -> Read:
     def read(result: RunResult) -> object:
         from longshift.metrics import mean_class_accuracy  # NumPy, which `sweep status` does not wait for
 
-        found = (result[part] or {}).get("validation") or {}
-        if found and 0 < (result["run"].get("validation") or 0) < 1:  # cells count equally, as in training
+        found = (result[part] or {}).get(name) or {}
+        by_cell = name == "validation" and 0 < (result["run"].get("validation") or 0) < 1
+        if found and by_cell:  # cells count equally, as in training
             return found["accuracy"]
         per_class = found.get("per_class", {})
         known = [value for value in per_class.values() if value is not None]
@@ -146,7 +147,10 @@ def _measures(part: str, prefix: str = "", when: str = "") -> Iterator[RunColumn
     for name, meaning in GAPS.items():
         yield RunColumn(f"{prefix}{name}", "number", meaning + when, _gap(part, name.removeprefix("posterior_")))
     meaning = f"mean of the class (Natural: cell) accuracies, validation set{when}; selects steps and draws"
-    yield RunColumn(f"{prefix}{BALANCED}", "number", meaning, _balanced(part))
+    yield RunColumn(f"{prefix}{BALANCED}", "number", meaning, _balanced(part, "validation"))
+    yield RunColumn(
+        f"{prefix}target_balanced", "number", f"mean of the class accuracies, target{when}", _balanced(part, "target")
+    )
 
 
 _SELECTED = tuple(_measures("selected"))
