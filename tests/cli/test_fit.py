@@ -16,7 +16,6 @@ from longshift.cli.main import app
 from longshift.fitting.facts import LOGISTIC, MAJORITY
 from longshift.inference.loading import load_model
 from longshift.inference.prediction import predict
-from longshift.io import read_json, write_json
 from tests.faults.tools import tiny_sites
 from tests.report.page_words import words_of
 
@@ -77,19 +76,6 @@ def test_a_model_no_better_than_guessing_says_so_everywhere(contrary: Path, tmp_
         assert predict(out, [contrary], device="cpu").warning == warning
     copy = shutil.copytree(out / "final", tmp_path / "copy")  # the model alone
     assert load_model(copy, device="cpu").warning == warning
-
-
-@pytest.mark.slow
-def test_averaged_weights_have_a_record_of_their_own(contrary: Path, tmp_path: Path) -> None:
-    out = tmp_path / "fit"
-    arguments = ["fit", str(contrary), "--steps", "20", "--average", "ema", "--out", str(out), "--device", "cpu", "-q"]
-    assert runner.invoke(app, arguments).exit_code == 0
-    description = read_json(out / "final" / "model.json")
-    assert set(description["unseen_sites"]) == {"selected", "averaged"}
-    description["unseen_sites"]["averaged"]["balanced"] = 0.9
-    write_json(out / "final" / "model.json", description)
-    assert load_model(out, device="cpu").warning
-    assert load_model(out, "averaged", device="cpu").warning == ""
 
 
 @pytest.mark.parametrize(

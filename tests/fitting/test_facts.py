@@ -88,7 +88,7 @@ def test_few_samples_cannot_show_that_a_site_is_hard() -> None:
 def test_a_class_of_one_site_does_not_condemn_a_model() -> None:
     full, poor = full_summary(), poor_summary()
     assert full.warning == ""
-    assert full.unseen["selected"].classes == 2
+    assert full.unseen.classes == 2
     assert poor.warning
     assert (full.low_from_scratch, poor.low_from_scratch) == (None, 0.45)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import timm
 from PIL import Image
+from safetensors.torch import save_file
 
 from longshift.errors import LongshiftError, UsageError
 from longshift.fitting.plan import earlier_plan, keep_plan, make_plan, usual_steps
@@ -118,3 +121,19 @@ def test_options_of_style_are_judged_for_the_network_of_the_fit(
         style = on.config.style_config()
         assert style
         assert style.share == 0.3
+
+
+@pytest.mark.parametrize(
+    ("options", "average"),
+    [({}, "none"), ({"trainable": "all"}, "swa"), ({"trainable": "all", "average": "ema"}, "ema")],
+)
+def test_a_whole_network_with_weights_is_averaged(tmp_path: Path, options: dict[str, Any], average: str) -> None:
+    for site, name, i in product(("north", "south"), ("cat", "dog"), range(4)):
+        folder = tmp_path / "sites" / site / name
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (48, 48), (60 * i,) * 3).save(folder / f"{i}.png")
+    weights = tmp_path / "resnet10t.safetensors"
+    save_file(timm.create_model("resnet10t", num_classes=0).state_dict(), weights)
+    request = make_request(tmp_path / "sites", {"weights": str(weights), **options})
+    base = make_plan(OpenDataset(str(tmp_path / "sites")), request, gpu=False).base
+    assert (base["average"], base["average_only"]) == (average, average != "none")

@@ -149,10 +149,10 @@ def test_the_record_at_unseen_sites_is_kept_in_the_description(digits_run: Path,
     file = copy / "model.json"
     assert read_unseen(file) is None  # as `longshift train` writes it
     for _ in range(2):  # a finished fit may be run again
-        keep_unseen(file, {"selected": UnseenAccuracy(0.04, 2, 10)})
+        keep_unseen(file, UnseenAccuracy(0.04, 2, 10))
         assert read_unseen(file) == UnseenAccuracy(0.04, 2, 10)
     assert load_model(copy, device="cpu").warning
     value = read_json(file)
-    write_json(file, {**value, "unseen_sites": {"selected": {"balanced": "x"}}})
+    write_json(file, {**value, "unseen_sites": {"balanced": "x"}})
     with pytest.raises(LongshiftError, match="unseen_sites"):
         load_model(copy)

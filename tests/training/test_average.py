@@ -108,9 +108,24 @@ def test_it_is_selected_on_its_own_and_kept(digits_task: Task, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ema", "swa"])
-def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path, kind: str) -> None:
-    options: dict[str, Any] = {"average": kind, "average_from": 6, "steps": 20, "eval_every": 5, "method": "ndcl"}
+def test_the_average_alone_is_the_model(digits_task: Task, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"average": "swa", "average_from": 1, "eval_every": 10, "steps": 10}
+    both = train(tmp_path / "both", digits_task, **options)
+    alone = train(tmp_path / "alone", digits_task, **options, average_only=True)
+    assert alone["averaged"] is None
+    assert alone["last"] == both["last"]
+    assert alone["selected"] == both["averaged"] != both["selected"]
+    one, other = (load_file(tmp_path / file) for file in ("alone/model.safetensors", "both/averaged.safetensors"))
+    assert all(torch.equal(one[name], other[name]) for name in other)
+    assert evaluate(tmp_path / "alone", runtime=CPU)["agrees"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "only"), [("ema", False), ("swa", True)])
+def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path, kind: str, only: bool) -> None:
+    options: dict[str, Any] = {
+        "average": kind, "average_from": 6, "average_only": only, "steps": 20, "eval_every": 5, "method": "ndcl",
+    }  # fmt: skip
     whole = train(tmp_path / "whole", digits_task, **options)
     config = digits_config(**options)
     asked = iter([False] * 12)  # once a step: stops in the thirteenth, between two evaluations
@@ -121,7 +136,7 @@ def test_a_resumed_run_equals_an_unbroken_one(digits_task: Task, tmp_path: Path,
     resumed = Trainer(config, digits_task, tmp_path / "broken", CPU).run()
     for part in ("selected", "averaged", "last"):
         assert resumed[part] == whole[part]
-    for file in ("model.safetensors", "averaged.safetensors"):
+    for file in ("model.safetensors", "averaged.safetensors")[: 1 if only else 2]:
         one, other = load_file(tmp_path / "whole" / file), load_file(tmp_path / "broken" / file)
         assert one.keys() == other.keys()
         assert all(torch.equal(one[name], other[name]) for name in one)

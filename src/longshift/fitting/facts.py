@@ -371,12 +371,12 @@ class FitSummary:
     data: DataSummary
     training: Training
     title: str  # of the method
-    scores: Mapping[str, Sequence[SiteScore]]  # by model: "NDCL", "NDCL + EMA", "ERM"
+    scores: Mapping[str, Sequence[SiteScore]]  # by method: "NDCL", "ERM"
     accuracy: AccuracyInterval
     balanced: AccuracyInterval
     classes: Sequence[ClassScore]  # weakest first
     weak: Sequence[ClassScore]
-    unseen: Mapping[str, UnseenAccuracy]  # by weights, "selected" and "averaged": what the model's files keep
+    unseen: UnseenAccuracy  # what the model's files keep
     validation: float  # accuracy of the final model on samples of the sites it was trained on
     comparison: MethodComparison | None = None
     style: StyleChoice | None = None
@@ -385,7 +385,7 @@ class FitSummary:
     @property
     def warning(self) -> str:
         """Why the model must not be used, or ""."""
-        return self.unseen["selected"].warning()
+        return self.unseen.warning()
 
     @property
     def own(self) -> Sequence[SiteScore]:
@@ -410,14 +410,6 @@ class FitSummary:
         return seen if scratch and seen < LEARNED else None
 
     @property
-    def averaged(self) -> tuple[str, float] | None:
-        """The name of the averaged model and its gain in accuracy averaged over classes; None without averages."""
-        name = next((name for name in self.scores if name.startswith(f"{self.title} + ")), None)
-        if name is None:
-            return None
-        return name, float(np.mean([score.balanced for score in self.scores[name]])) - self.balanced.mean
-
-    @property
     def findings(self) -> list[str]:
         """The verdict in one line, then what to do about it; at most six."""
         gap = known_and_unseen(self.own)
@@ -426,7 +418,7 @@ class FitSummary:
 
     @property
     def notes(self) -> list[tuple[str, str]]:
-        """Names and values of what was tried besides: style mixing, averaged weights, labels."""
+        """Names and values of what was tried besides: style mixing, labels."""
         return named_lines("notes.txt.j2", summary=self, style=self.style)
 
     def to_json(self) -> dict[str, Any]:
@@ -458,27 +450,21 @@ def summarize(
     classes = class_scores(data.classes, own, data.alone())
     unmeasured = {score.name for score in classes if score.alone}
     below = better_baseline(own, scores)
-    unseen = {"selected": replace(unseen_accuracy(data.classes, own, unmeasured), below=below)}
-    average = next((name for name in scores if name.startswith(f"{title} + ")), None)
-    if average:
-        unseen["averaged"] = unseen_accuracy(data.classes, scores[average], unmeasured)
+    unseen = replace(unseen_accuracy(data.classes, own, unmeasured), below=below)
     return FitSummary(
         data, training, title, scores,
         expect([score.accuracy for score in own], sizes), expect([score.balanced for score in own], sizes),
         classes, weak_classes(classes), unseen, validation,
-        compare_methods(title, {name: rows for name, rows in scores.items() if " + " not in name}), style, labels,
+        compare_methods(title, scores), style, labels,
     )  # fmt: skip
 
 
 def held_out_scores(jobs: Sequence[FitJob], results: Mapping[Any, Mapping[str, Any]]) -> dict[str, list[SiteScore]]:
-    """Scores by the printed name of the model: "NDCL", "NDCL + EMA", "ERM"."""
+    """Scores by the printed name of the method: "NDCL", "ERM"."""
     scores: dict[str, list[SiteScore]] = {}
     for job in jobs:
         if job.site == NO_TARGET:
             continue
         title, result = job.config.method_class.info.title, results[job.folder]
         scores.setdefault(title, []).append(site_score(job.site, result["selected"]))
-        if result.get("averaged"):
-            name = f"{title} + {job.config.average.upper()}"
-            scores.setdefault(name, []).append(site_score(job.site, result["averaged"]))
     return scores

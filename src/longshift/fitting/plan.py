@@ -108,7 +108,7 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
     manifest = dataset.manifest
     base: dict[str, Any] = {
         "data": dataset.data, "setting": "Natural", "validation": NATURAL_SHARE,
-        "hparams": dict(request.hparams), "style": request.identity()["style"], "average": request.average,
+        "hparams": dict(request.hparams), "style": request.identity()["style"],
         "schedules": "scaled",
         "split_seed": request.split_seed, "train_seed": request.train_seed,
     }  # fmt: skip
@@ -122,6 +122,9 @@ def make_plan(dataset: OpenDataset, request: FitRequest, gpu: bool) -> FitPlan:
     dataset.resolve({**base, **own, **named}, "the fit")
     chosen, unreached = choose_network(manifest, gpu, request.network, **network, trainable=request.trainable)
     base |= {**chosen, "head": request.head, "views": request.views}
+    started = chosen.get("trainable") == "all" and bool(chosen.get("weights") or chosen.get("pretrained"))
+    average = request.average if request.average != "auto" else "swa" if started else "none"
+    base |= {"average": average, "average_only": average != "none"}
     if request.method == "auto" and chosen.get("trainable") == "head":
         own["method"] = on_features
     config = dataset.resolve({**base, **own}, "the fit").config

@@ -73,8 +73,8 @@ class FitRequest(BaseModel):
     """Versions of each image for a head: itself and views - 1 copies."""
     steps: int | None = Field(default=None, ge=1, json_schema_extra=_TRAINING)
     """Training steps of each run; by default chosen by the size of the data."""
-    average: Literal["none", "ema", "swa"] = Field(default="none", json_schema_extra=_TRAINING)
-    """Also average the weights over the steps, as a second model."""
+    average: Literal["auto", "none", "ema", "swa"] = Field(default="auto", json_schema_extra=_TRAINING)
+    """Keep the average of the weights over the steps; auto: swa for a whole network with starting weights."""
     split_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
     """Seed of the splits."""
     train_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -57,16 +56,15 @@ class UnseenAccuracy:
         return render("longshift.inference", "model_warning.txt.j2", record=self)
 
 
-def keep_unseen(path: Path, found: Mapping[str, UnseenAccuracy]) -> None:
-    """Add the records of a model's weights ("selected", "averaged") to its model.json, by rename."""
-    value = read_json(path)
-    write_json(path, {**value, UNSEEN: {weights: asdict(record) for weights, record in found.items()}})
+def keep_unseen(path: Path, found: UnseenAccuracy) -> None:
+    """Add the record of a model to its model.json, by rename."""
+    write_json(path, {**read_json(path), UNSEEN: asdict(found)})
 
 
-def read_unseen(path: Path, weights: str = "selected") -> UnseenAccuracy | None:
+def read_unseen(path: Path) -> UnseenAccuracy | None:
     """The record in a model.json, None where there is none."""
     try:
-        return TypeAdapter(dict[str, UnseenAccuracy]).validate_python(read_json(path).get(UNSEEN, {})).get(weights)
+        return TypeAdapter(UnseenAccuracy | None).validate_python(read_json(path).get(UNSEEN))
     except ValidationError as error:
         raise LongshiftError(f"{path} is damaged: {UNSEEN}: {error}") from error
 
@@ -206,7 +204,7 @@ def load_model(path: Path | str, weights: Weights = "selected", device: str = "a
     predictor, network = _predictor(info, folder, weights)
     inputs = Inputs(channel_tensor(info.mean, target), channel_tensor(info.std, target), None)
     temperature = info.temperature if weights == "selected" else info.averaged_temperature
-    unseen = read_unseen(folder.description, weights)
+    unseen = read_unseen(folder.description)
     knowledge = read_knowledge(folder.path, info.weights, len(info.classes)) if weights == "selected" else None
     predictor = predictor.to(target).eval()
     return LoadedModel(folder.path, info, predictor, inputs, target, temperature, unseen, knowledge, network)

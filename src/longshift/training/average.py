@@ -117,6 +117,7 @@ class FinalWeights:
     diverged: bool
     best: BestWeights
     averager: Averager | None
+    average_only: bool = False
 
     def measure(self, evaluator: Evaluator) -> dict[str, Any]:
         """The parts "last", "selected" and "averaged" of a result; the method has the selected weights afterwards."""
@@ -124,7 +125,7 @@ class FinalWeights:
         if not self.diverged:
             found["last"] = {"step": self.step, **evaluator.measure_all()}
         if self.best:
-            if self.best.step == self.step and found["last"]:
+            if self.best.step == self.step and found["last"] and not self.average_only:
                 found["selected"] = found["last"]
             else:
                 evaluator.method.load_state_dict(self.best.weights)

@@ -111,6 +111,8 @@ class RunConfig(BaseModel):
     """Also average the weights over the steps, as a second model."""
     average_from: int = Field(default=0, ge=0, json_schema_extra=_TRAINING)
     """First step of the average; 0: the first step for ema, half of the steps for swa."""
+    average_only: bool = Field(default=False, json_schema_extra=_TRAINING)
+    """Once the average has begun, validate and keep the average instead of the weights of a step."""
     split_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
     """Seed of the split into training, validation and test."""
     hparam_seed: int = Field(default=0, ge=0, json_schema_extra=_SEEDS)
@@ -299,6 +301,7 @@ class RunConfig(BaseModel):
             "image_size": self.size,
             "backbone": self.backbone_name,
             "average_from": self.average_start if self.average != "none" else 0,
+            "average_only": self.average_only and self.average != "none",
             "hparams": self.method_config().differences(kind.Config),
             "style": style.differences(kind.Style) if style else None,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import time
@@ -173,18 +174,22 @@ class Trainer:
     def _evaluate(self) -> None:
         terms, step = self.log.read(), self.progress.step
         names = SETS if self.config.evaluate == "full" else SETS[:1]
-        found = self.evaluator.measure(names) if all(map(math.isfinite, terms.values())) else {}
-        if not found:
-            self.progress.diverged_at = step
-            return
+        averaging = self.averager if self.averager and self.averager.updates else None
+        only = averaging if self.config.average_only else None
         score = functools.partial(selection_accuracy, self.task.split)
-        self.best.offer(step, score(found["validation"]), lambda: copy_weights(self.method))
+        with only.swapped() if only else contextlib.nullcontext():
+            finite = all(map(math.isfinite, terms.values()))
+            found = self.evaluator.measure(names, remember=not only) if finite else {}
+            if not found:
+                self.progress.diverged_at = step
+                return
+            self.best.offer(step, score(found["validation"]), lambda: copy_weights(self.method))
         row = {"step": step, "seconds": round(self.progress.seconds, 3), "terms": terms, **brief(found)}
-        if self.averager and self.averager.updates:
-            with self.averager.swapped():
+        if averaging and not only:
+            with averaging.swapped():
                 averaged = self.evaluator.measure(names, remember=False)
             if averaged:
-                self.averager.offer(step, score(averaged["validation"]))
+                averaging.offer(step, score(averaged["validation"]))
             row |= {f"averaged_{name}": values for name, values in brief(averaged).items()}
         self.progress.rows.append(row)
         self.on_row(row)
@@ -205,7 +210,9 @@ class Trainer:
     def _finish(self, started: float, tick: Tick) -> dict[str, Any]:
         """Measure the final weights and write what is kept."""
         progress, folder = self.progress, self.writer.folder
-        weights = FinalWeights(progress.step, bool(progress.diverged_at), self.best, self.averager)
+        weights = FinalWeights(
+            progress.step, bool(progress.diverged_at), self.best, self.averager, self.config.average_only
+        )
         samples = counted(sum(map(len, self.evaluator.sets.values())), "sample")
         tick(0, Stage(f"measuring the final weights on {samples}"))  # of many images, it takes minutes
         result = new_result(self.config, self.method.config.to_dict(), self.task.split)
