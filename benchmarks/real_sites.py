@@ -1,9 +1,10 @@
 """Fits on real sites, each left out in turn: what adapting to the left-out site gains, and what was expected there.
 
     longshift embed WBC.zip --backbone mobilenetv2_100 --weights FILE --image-size 160 --out wbc.npz
-    python -m benchmarks.real_sites 0,1,2 mobilenetv2 wbc.npz ham10000.npz pacs.npz
+    python -m benchmarks.real_sites 0,1,2 mobilenetv2 FITS wbc.npz ham10000.npz pacs.npz
 
-A seed draws the sites of other sizes and class mixes and splits the samples of the fit. Adds rows to
+A seed draws the sites of other sizes and class mixes and splits the samples of the fit. The folder FITS keeps the fits:
+another rule is measured without training again. Adds rows to
 results/new-site/adaptation.csv (one per site, class mix and size: accuracy of the plain model, of the adapted one, and
 of the adapted one that knows the class mix) and real-signals.csv (the columns of signals.csv), as they come; what is
 there is not computed again.
@@ -11,9 +12,7 @@ there is not computed again.
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,20 +59,21 @@ def signal_row(found: Predictions, model: LoadedModel, accuracy: float) -> dict[
     }  # fmt: skip
 
 
-def measure(data: str, x: Any, labels: Any, sites: Any, target: str, seed: int) -> tuple[list[Any], list[Any]]:
+def measure(
+    data: str, x: Any, labels: Any, sites: Any, target: str, seed: int, fits: Path
+) -> tuple[list[Any], list[Any]]:
     """Fit without a site; adapt to it in many forms. Returns the rows of both tables."""
-    folder, new = Path(tempfile.mkdtemp()), sites == target
+    new = sites == target
     done = longshift.fit(
         x[~new],
         labels[~new],
         sites[~new],
-        out=folder,
+        out=fits / f"{data}-{seed}-{target}",
         method="logistic",
         split_seed=seed,
         runtime=Runtime(device="cpu", threads=1),
     )
     model, rng, truth = done.model("cpu"), np.random.default_rng([seed, 1]), labels[new]
-    shutil.rmtree(folder)
     knowledge, adapted, signals = model.knowledge, [], []
     assert knowledge is not None
     assert knowledge.adaptation is not None
@@ -97,7 +97,7 @@ def measure(data: str, x: Any, labels: Any, sites: Any, target: str, seed: int) 
                 measured = {name: scores(prediction, own) for name, prediction in found.items()}
                 offset = found["auto"].adapted
                 adapted.append(
-                    {**case, "mix": mix, "n": size, "draw": draw, "strength": knowledge.adaptation.strength,
+                    {**case, "mix": mix, "n": size, "draw": draw, "helps": int(knowledge.adaptation.helps),
                      "used": offset.strength if offset else 0.0}
                     | {f"{name}_accuracy": pair[0] for name, pair in measured.items()}
                     | {f"{name}_balanced": pair[1] for name, pair in measured.items()}
@@ -109,11 +109,11 @@ def measure(data: str, x: Any, labels: Any, sites: Any, target: str, seed: int) 
 
 def main() -> None:
     """Measure what is missing."""
-    seeds, network, files = [int(seed) for seed in sys.argv[1].split(",")], sys.argv[2], sys.argv[3:]
+    seeds, network, fits = [int(seed) for seed in sys.argv[1].split(",")], sys.argv[2], Path(sys.argv[3])
     tables = OUT / "adaptation.csv", OUT / "real-signals.csv"
     warnings.simplefilter("ignore")
     for seed in seeds:
-        for file in files:
+        for file in sys.argv[4:]:
             found = np.load(file)
             x, labels, sites = found["x"], found["label"], found["domain"]
             data = f"{Path(file).stem} {network}"
@@ -122,8 +122,8 @@ def main() -> None:
                 there = before[(before["data"] == data)]
                 if len(there) and ((there["seed"] == seed) & (there["target"] == target)).any():
                     continue
-                for table, rows in zip(tables, measure(data, x, labels, sites, target, seed), strict=True):
-                    pd.DataFrame(rows).round(5).to_csv(table, mode="a", header=not table.exists(), index=False)
+                for table, rows in zip(tables, measure(data, x, labels, sites, target, seed, fits), strict=True):
+                    pd.DataFrame(rows).round(4).to_csv(table, mode="a", header=not table.exists(), index=False)
                 print(data, seed, target, flush=True)
 
 

@@ -15,7 +15,7 @@ from tests.golden import check_golden
 
 VERSIONS = {"longshift": "1.0", "torch": "2.0"}
 
-ADAPTATION = SiteAdaptation(np.eye(3), np.ones(3), 0.5, gain=0.042)
+ADAPTATION = SiteAdaptation(np.eye(3), np.eye(3), np.ones(3), helps=True, gain=0.042)
 
 
 def test_the_words_of_the_card() -> None:

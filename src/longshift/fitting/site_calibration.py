@@ -21,6 +21,7 @@ from longshift.inference import (
     choose_adaptation,
     choose_sure,
     class_means,
+    class_precision,
     largest_shares,
     make_reference,
     read_signals,
@@ -54,7 +55,7 @@ def learn_new_sites(jobs: Sequence[FitJob], final: Path, data: DataSummary) -> S
     for (site, arrays), run in zip(found, runs, strict=True):
         # As at a new site: the predictions that are compared with the truth are adapted, if predictions there will be.
         logits = run.logits("target")
-        learned = replace(run.adaptation, strength=adaptation.strength, softness=adaptation.softness)
+        learned = replace(run.adaptation, helps=adaptation.helps)
         logits = logits + site_offset(learned, logits).values
         shares = probabilities(logits)
         right = shares.argmax(axis=1) == arrays["target_labels"]
@@ -83,8 +84,9 @@ class _Run:
         classes, sources = len(data.classes), np.unique(domains)
         names = [data.sites[int(d)] for d in domains]
         self.reference = make_reference(classes, labels, arrays["validation_features"], names)
-        means = class_means(self.logits("validation"), labels, domains, classes)
-        self.adaptation = SiteAdaptation(means, largest_shares(data.counts[sources]))
+        logits = self.logits("validation")
+        means, precision = class_means(logits, labels, domains, classes), class_precision(logits, labels, domains)
+        self.adaptation = SiteAdaptation(means, precision, largest_shares(data.counts[sources]))
 
     def logits(self, part: str) -> FloatArray:
         """Calibrated logits."""

@@ -50,6 +50,7 @@ from .site_adaptation import (
     SiteOffset as SiteOffset,
     choose_adaptation as choose_adaptation,
     class_means as class_means,
+    class_precision as class_precision,
     largest_shares as largest_shares,
     site_offset as site_offset,
 )

@@ -59,7 +59,7 @@ SHARE = 0.05  # of all predictions that must be above it
 LEAST = 0.5  # share of right predictions: with less, those above the threshold are wrong more often than right
 
 NUMBERS, FEATURES = "new_site.json", "new_site.safetensors"
-SCHEMAS = (2, 3, 4)  # of NUMBERS; 2 had more signals, 2 and 3 no adaptation
+SCHEMAS = (2, 3, 4, 5)  # of NUMBERS; 2 had more signals, 2 and 3 no adaptation, 4 another one, which is not read
 
 
 # Intervals
@@ -525,7 +525,7 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str)
     }
     adaptation = knowledge.adaptation
     if adaptation:
-        arrays |= {"class_logits": adaptation.class_logits, "shares": adaptation.shares}
+        arrays |= {name: getattr(adaptation, name) for name in ("class_logits", "precision", "shares")}
     write_memory(folder, reference.seen, reference.seen_labels, arrays)
     write_json(
         folder / NUMBERS,
@@ -537,9 +537,7 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str)
                 "sites": [{"site": name, "variance": s.variance, "n": s.n} for name, s in summaries.items()],
             },
             "sure": asdict(knowledge.sure) if knowledge.sure else None,
-            "adaptation": {name: getattr(adaptation, name) for name in ("strength", "softness", "gain")}
-            if adaptation
-            else None,
+            "adaptation": {"helps": adaptation.helps, "gain": adaptation.gain} if adaptation else None,
         },
     )  # fmt: skip
 
@@ -568,14 +566,19 @@ def read_knowledge(folder: Path, weights: str, classes: int) -> SiteKnowledge | 
         }
         prototypes = arrays["prototypes"].astype(np.float64)
         adaptation = None
-        if kept_adaptation := value.get("adaptation"):
-            adaptation = SiteAdaptation(arrays["class_logits"], arrays["shares"], **kept_adaptation)
+        if value["schema"] == SCHEMAS[-1] and (kept_adaptation := value["adaptation"]):
+            adaptation = SiteAdaptation(
+                arrays["class_logits"], arrays["precision"], arrays["shares"], **kept_adaptation
+            )
         if not (held and summaries and all(site.signals.n > 0 and site.signals.distances for site in held)):
             raise ValueError("expected held-out and training sites")
         if prototypes.shape != (classes, *means.shape[1:]) or means.shape[1:] != seen.shape[1:]:
             raise ValueError(f"expected features of one length and {classes} class means")
-        if adaptation and (adaptation.class_logits.shape, adaptation.shares.shape) != ((classes, classes), (classes,)):
-            raise ValueError(f"expected mean logits and shares of {classes} classes")
+        square = (classes, classes)
+        if adaptation and [adaptation.class_logits.shape, adaptation.precision.shape, adaptation.shares.shape] != [
+            square, square, (classes,)
+        ]:  # fmt: skip
+            raise ValueError(f"expected mean logits, precision and shares of {classes} classes")
     except (LongshiftError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise LongshiftError(
             f"{path} or {FEATURES} next to it is damaged: {error}. Run the same `longshift fit` command again to write "

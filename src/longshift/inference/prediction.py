@@ -295,9 +295,9 @@ def learn_offset(
     if learned is None:
         raise LongshiftError(f"{model.folder} cannot be adapted to a site: that needs a model of `longshift fit`.")
     shares = class_mix(model.classes, mix) if mix else None
-    if adapt == "on" and not learned.strength:
-        learned = replace(learned, strength=1.0)
-    if not (learned.strength or mix) or not len(outputs.names):
+    if adapt == "on":
+        learned = replace(learned, helps=True)
+    if not (learned.helps or mix) or not len(outputs.names):
         return None
     return site_offset(learned, outputs.logits.double().numpy() / model.temperature, shares)
 

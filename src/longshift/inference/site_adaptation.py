@@ -2,15 +2,16 @@
 
 A site moves all features in about the same way, and that adds a constant to the logits of each class. So the mean
 logits of a site differ from those of the training sites for two reasons: this offset, and other class frequencies (the
-mix). Both are estimated together:
+mix). Both are estimated together, by EM for a mixture of normal distributions with one covariance and known centers:
 
-    mix = mean softmax((logits + offset) / softness)
-    offset = n / (n + PRIOR) * (mix @ class_logits - mean logits)
+    likely = softmax(log mix + log density of logits + offset around the centers of the classes)
+    mix = mean likely + FLOOR, normalized
+    offset = STRENGTH * n / (n + PRIOR) * (mix @ centers - mean logits)
 
-The mix stays out of the predictions themselves. Feeding it back, inverting the confusion of held-out sites (Lipton et
-al., ICML 2018) and EM over class centers were tried and are less safe. Where classes are hard to tell apart, an unusual
-mix and an offset look the same. So the offset is multiplied by a strength, which `fit` chooses at its held-out sites,
-with the softness (`choose_adaptation`), and it vanishes as the mix leaves the range of the training sites.
+Because the offset is smaller than what would explain the mean, an unusual mix is found where the spread of the logits
+shows one. The mix stays out of the predictions themselves: predictions of an unusual class are not made more frequent.
+Nothing is adapted where that did not help at held-out sites (`choose_adaptation`), and the offset vanishes as the mix
+leaves the range of the training sites.
 """
 
 from __future__ import annotations
@@ -28,14 +29,13 @@ from longshift.metrics import Array
 
 PRIOR = 10.0  # samples with which half of the offset is used
 FEWEST = 20  # samples of a site; with fewer, nothing is estimated or adapted
-OUTSIDE = 4.0  # nothing is adapted if a fourth of the mix lies outside the shares at training sites
-STEPS, TOLERANCE = 200, 1e-6
+STRENGTH, FLOOR = 0.75, 0.05
+OUTSIDE = 3.0  # nothing is adapted if a third of the mix lies outside the shares at training sites
+STEPS, TOLERANCE = 100, 1e-4
 
-STRENGTHS, SOFTNESS = (0.25, 0.5, 0.75, 1.0), (1.0, 2.0, 4.0)
-SIZES = (20, 50, 200, 1000)  # samples of a site, in the choice of the strength
+SIZES = (20, 50, 200, 1000)  # samples of a held-out site
 DOMINANT, ENOUGH = 0.8, 5  # share of one class, each class with so many samples in turn
 DRAWS = 3
-LEAST_GAIN = 0.005  # mean of accuracy and accuracy over classes: below it, nothing is adapted
 WORST = -0.01  # accuracy lost at most at a held-out site with any kind of mix
 
 Adapt = Literal["auto", "on", "off"]
@@ -48,16 +48,16 @@ class SiteAdaptation:
     Attributes:
         class_logits: Mean calibrated logits of the samples of each class at an average training site, (classes,
             classes); NaN for a class without samples.
+        precision: Inverse covariance of the logits inside classes and sites, (classes, classes).
         shares: Largest share of each class at any training site.
-        strength: From 0 (never) to 1.
-        softness: The larger, the less the estimated mix follows the predictions.
-        gain: Accuracy gained at held-out sites, on average.
+        helps: Whether adapting helped at the held-out sites.
+        gain: Accuracy gained there, on average.
     """
 
     class_logits: FloatArray
+    precision: FloatArray
     shares: FloatArray
-    strength: float = 0.0
-    softness: float = 1.0
+    helps: bool = False
     gain: float = 0.0
 
 
@@ -82,13 +82,34 @@ def class_means(features: FloatArray, labels: IntArray, sites: Array, classes: i
     array([[6.],
            [8.]])
     """
-    there, kinds = np.unique(labels, return_inverse=True)
-    places, where = np.unique(np.asarray(sites), return_inverse=True)
-    rows = np.hstack([np.eye(len(there))[kinds], np.eye(len(places))[where]])
-    parts = np.linalg.pinv(rows.T @ rows) @ (rows.T @ features)
+    there = np.unique(labels)
+    _, parts = _class_and_site(features, labels, sites)
     found = np.full((classes, parts.shape[1]), np.nan)
     found[there] = parts[: len(there)] + parts[len(there) :].mean(axis=0)
     return found
+
+
+def class_precision(logits: FloatArray, labels: IntArray, sites: Array) -> FloatArray:
+    """Compute the inverse covariance of logits inside classes and sites, where each class weighs the same.
+
+    What is the same for all classes plays no part. With few samples, the variances are made more equal.
+    """
+    n, classes = logits.shape
+    logits = logits - logits.mean(axis=1, keepdims=True)
+    rows, parts = _class_and_site(logits, labels, sites)
+    rest, counts = logits - rows @ parts, np.bincount(labels)
+    covariance = (rest / counts[labels][:, None]).T @ rest / (counts > 0).sum()
+    covariance *= n / max(n - rows.shape[1] + 1, 1)
+    equal = max(np.trace(covariance), 1.0) / max(classes - 1, 1) * (np.eye(classes) - 1 / classes)
+    shrunk = (n * covariance + classes * equal) / (n + classes)
+    return np.asarray(np.linalg.pinv(shrunk, rcond=1e-10, hermitian=True), dtype=np.float64)
+
+
+def _class_and_site(features: FloatArray, labels: IntArray, sites: Array) -> tuple[FloatArray, FloatArray]:
+    """Explain features by a sum of a class and a site: indicators (N, classes + sites), and what each of them adds."""
+    kinds, where = (np.unique(np.asarray(part), return_inverse=True)[1] for part in (labels, sites))
+    rows = np.hstack([np.eye(kinds.max() + 1)[kinds], np.eye(where.max() + 1)[where]])
+    return rows, np.asarray(np.linalg.pinv(rows.T @ rows) @ (rows.T @ features), dtype=np.float64)
 
 
 def largest_shares(counts: Sequence[Sequence[int]] | IntArray) -> FloatArray:
@@ -106,27 +127,29 @@ def site_offset(learned: SiteAdaptation, logits: FloatArray, mix: FloatArray | N
         mix: Share of each class, if it is known. It makes the estimate much better, and all of the offset is used.
 
     Returns:
-        The offset, the mix and the strength, which is that of the fit or less.
+        The offset, the mix and the strength: 0 if the fit does not adapt, and less than 1 for an unusual mix.
     """
     known = ~np.isnan(learned.class_logits).any(axis=1)
     centers, mean = learned.class_logits[known], logits.mean(axis=0)
-    weight, offset = len(logits) / (len(logits) + PRIOR), np.zeros(logits.shape[1])
-
-    def change(shares: FloatArray) -> FloatArray:
-        part = shares[known] / max(float(shares[known].sum()), 1e-12)
-        return np.asarray(weight * (part @ centers - mean) - offset, dtype=np.float64)
-
-    enough = len(logits) >= FEWEST
+    weight, enough = len(logits) / (len(logits) + PRIOR), len(logits) >= FEWEST
     if mix is not None:
-        return SiteOffset(change(mix) * enough, mix, len(logits), float(enough), given=True)
+        part = mix[known] / max(float(mix[known].sum()), 1e-12)
+        offset = weight * (part @ centers - mean)
+        return SiteOffset(offset * enough, mix, len(logits), float(enough), given=True)
+    slopes = centers @ learned.precision
+    densities = logits @ slopes.T - (slopes * centers).sum(axis=1) / 2
+    offset, part = np.zeros(logits.shape[1]), np.full(len(centers), 1 / len(centers))
     for _ in range(STEPS):
-        found = softmax((logits + offset) / learned.softness, axis=1).mean(axis=0)
-        step = change(found)
+        part = softmax(densities + slopes @ offset + np.log(part), axis=1).mean(axis=0) + FLOOR
+        part /= part.sum()
+        step = STRENGTH * weight * (part @ centers - mean) - offset
         offset = offset + step / 2  # whole steps may go back and forth
         if np.abs(step).max() < TOLERANCE:
             break
+    found = np.zeros(logits.shape[1])
+    found[known] = part
     outside = float(np.maximum(found - learned.shares, 0).sum())
-    strength = learned.strength * max(1 - OUTSIDE * outside, 0.0) * enough
+    strength = max(1 - OUTSIDE * outside, 0.0) * (learned.helps and enough)
     return SiteOffset(strength * offset, found, len(logits), strength)
 
 
@@ -148,7 +171,7 @@ def class_mix(classes: Sequence[str], given: Mapping[str, float]) -> FloatArray:
     return np.asarray(np.maximum(found, 0) / np.maximum(found, 0).sum(), dtype=np.float64)
 
 
-# The strength, from held-out sites
+# Whether to adapt, from held-out sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,42 +184,37 @@ class HeldOutLogits:
 
 
 def choose_adaptation(sites: Sequence[HeldOutLogits], learned: SiteAdaptation) -> SiteAdaptation:
-    """Choose strength and softness as would have helped at held-out sites of different sizes and mixes.
+    """Decide whether to adapt, by what it gains at held-out sites with different sizes and mixes.
 
     Args:
         sites: The held-out sites.
         learned: What the final model knows.
 
     Returns:
-        The same with strength (0 if nothing is safe and helps), softness and gain.
+        The same; `helps` if accuracy and accuracy over classes rise on average, and no site with any kind of mix loses
+        more than `WORST`.
     """
     if len(sites) < 2:
         return learned
-    gains = np.stack([site_gains(site) for site in sites], axis=2)  # softness, strength, site, kind of mix, measure
-    value, accuracy = gains.mean(axis=(2, 3, 4)), gains[..., 0]
-    value = np.where(accuracy.min(axis=(2, 3)) >= WORST, value, -np.inf)
-    soft, strong = np.unravel_index(int(value.argmax()), value.shape)
-    if value[soft, strong] < LEAST_GAIN:
-        return learned
-    gain = float(accuracy[soft, strong, :, 0].mean())
-    return replace(learned, strength=STRENGTHS[strong], softness=SOFTNESS[soft], gain=gain)
+    gains = np.stack([site_gains(site) for site in sites])  # site, kind of mix, measure
+    helps = bool(gains.mean() > 0 and gains[..., 0].min() >= WORST)
+    return replace(learned, helps=helps, gain=float(gains[:, 0, 0].mean()) if helps else 0.0)
 
 
 def site_gains(site: HeldOutLogits) -> FloatArray:
-    """Gains for each softness, strength, kind of mix and measure, (3, 4, 3, 2).
+    """Gains for each kind of mix and measure, (3, 2).
 
     The kinds are the mix of the site, a balanced one, and mixes with one dominant class; the measures accuracy and
     accuracy over classes.
     """
-    rng, n = np.random.default_rng(0), len(site.labels)
-    found = np.zeros((len(SOFTNESS), len(STRENGTHS), 3, 2))
-    for kind, mixes in enumerate(_mixes(site.labels)):
-        draws = [rng.choice(n, size, p=weights) for weights in mixes for size in SIZES for _ in range(DRAWS)]
-        for k, softness in enumerate(SOFTNESS):
-            learned = replace(site.learned, strength=1.0, softness=softness)
-            gains = [_gains(learned, site.logits[rows], site.labels[rows]) for rows in draws]
-            found[k, :, kind] = np.mean(gains, axis=0)
-    return found
+    rng, learned = np.random.default_rng(0), replace(site.learned, helps=True)
+    found = []
+    for mixes in _mixes(site.labels):
+        draws = [
+            rng.choice(len(site.labels), size, p=weights) for weights in mixes for size in SIZES for _ in range(DRAWS)
+        ]
+        found.append(np.mean([_gains(learned, site.logits[rows], site.labels[rows]) for rows in draws], axis=0))
+    return np.asarray(found, dtype=np.float64)
 
 
 def _mixes(labels: IntArray) -> Iterator[list[FloatArray]]:
@@ -212,11 +230,7 @@ def _mixes(labels: IntArray) -> Iterator[list[FloatArray]]:
     yield [weights / weights.sum() for weights in dominant]
 
 
-def _gains(learned: SiteAdaptation, logits: FloatArray, labels: IntArray) -> list[tuple[float, float]]:
-    offset, before = site_offset(learned, logits).values, logits.argmax(axis=1) == labels
-    found = []
-    for strength in STRENGTHS:
-        after = (logits + strength * offset).argmax(axis=1) == labels
-        change = after.astype(np.float64) - before
-        found.append((float(change.mean()), float(np.mean([change[labels == k].mean() for k in np.unique(labels)]))))
-    return found
+def _gains(learned: SiteAdaptation, logits: FloatArray, labels: IntArray) -> tuple[float, float]:
+    after = (logits + site_offset(learned, logits).values).argmax(axis=1) == labels
+    change = after.astype(np.float64) - (logits.argmax(axis=1) == labels)
+    return float(change.mean()), float(np.mean([change[labels == k].mean() for k in np.unique(labels)]))
