@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ import longshift
 from longshift.data import images, load_dataset, open_source, open_store, verify
 from longshift.errors import LongshiftError, UsageError
 from longshift.fitting import FitRequest
+from longshift.fitting.adaptation import adapt
+from longshift.inference import evaluate_site, load_model, predict
+from longshift.inference.prediction import SeenInputs
 from longshift.sweep.sweep_file import DatasetTable
 from longshift.training import Runtime
 from tests.data.trees import encoded, picture
@@ -139,6 +143,82 @@ def test_each_format_can_be_fitted_and_evaluated(
     assert outcome("fit", given, *FIT, "--out", tmp_path / "fit") is None  # again: nothing changed
     assert outcome("evaluate", tmp_path / "fit", given, "--device", "cpu", "-q") is None
     assert outcome("evaluate", tmp_path / "fit", "--device", "cpu", "-q") is None
+
+
+def only_bytes(samples: Samples, tmp: Path) -> str:
+    parquet.write_table(pa.table({"scan": [file.read_bytes() for file, _, _ in samples]}), tmp / "new.parquet")
+    return str(tmp / "new.parquet")
+
+
+def only_paths(samples: Samples, tmp: Path) -> str:
+    (tmp / "new.csv").write_text("\n".join(["image", *(str(file) for file, _, _ in samples)]))
+    return str(tmp / "new.csv")
+
+
+def archive(samples: Samples, tmp: Path) -> str:
+    with zipfile.ZipFile(tmp / "new.zip", "w") as made:
+        for number, (file, _, _) in enumerate(samples):
+            made.write(file, f"new/{number}#{file.name}")
+    return str(tmp / "new.zip")
+
+
+def unlabeled(samples: Samples, tmp: Path) -> str:
+    return str(save_to_disk(hugging_face(samples).drop_columns(["label", "domain"]), tmp / "new"))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("model")
+    assert outcome("fit", tiny_sites(root / "sites"), *FIT, "--out", root / "fit", "--cache", root / "cache") is None
+    return root / "fit"
+
+
+@pytest.mark.parametrize(
+    "write", [saved, repository, structs, plain_bytes, absolute, only_bytes, only_paths, archive, unlabeled]
+)
+def test_each_format_can_be_predicted(
+    model: Path, sites: Samples, tmp_path: Path, write: Callable[[Samples, Path], str]
+) -> None:
+    found, expected = (predict(model, [given]) for given in (write(sites, tmp_path), sites[0][0].parents[2]))
+    assert not found.skipped
+    values = [sorted((row.label, round(row.probability, 4)) for row in each.rows) for each in (found, expected)]
+    assert values[0] == values[1]
+    again = predict(model, [row.path for row in found.rows])  # a sample has the name that it is given
+    assert again.rows == found.rows
+
+
+@pytest.mark.parametrize("write", [structs, only_bytes, archive])
+def test_suggested_rows_can_be_labeled(
+    model: Path, sites: Samples, tmp_path: Path, write: Callable[[Samples, Path], str]
+) -> None:
+    out, page = tmp_path / "labels.csv", tmp_path / "page.html"
+    given = write(sites, tmp_path)
+    assert outcome("suggest", model, given, "--n", "12", "--out", out, "--page", page, "--device", "cpu", "-q") is None
+    assert page.read_text().count("data:image/png") >= 12
+    rows = list(csv.reader(out.open()))
+    out.write_text("\n".join(["path;label", *(f"{row[0]};{row[2]}" for row in rows[1:])]))
+    assert outcome("adapt", model, out, "--out", tmp_path / "new", "--device", "cpu", "-q") is None
+    assert load_model(tmp_path / "new").info.adapted
+
+
+def test_a_table_adapts_and_measures_where_it_has_labels(model: Path, sites: Samples, tmp_path: Path) -> None:
+    rows = [{"scan": file.read_bytes(), "dx": label} for file, label, _ in sites]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "site.parquet")
+    (result,) = evaluate_site(model, f"{tmp_path / 'site.parquet'}#label=dx")
+    assert (result.site, result.found.n) == ("site", 12)
+    rows[0]["dx"] = ""
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "part.parquet")
+    done = adapt(model, f"{tmp_path / 'part.parquet'}#label=dx", tmp_path / "new")
+    assert done.labels == {"blue": 5, "red": 6}
+    assert outcome("evaluate", model, f"{tmp_path / 'part.parquet'}#label=dx") is not None
+
+
+def test_rows_of_the_training_table_are_known(sites: Samples, tmp_path: Path) -> None:
+    given = structs(sites, tmp_path)
+    assert outcome("fit", given, *FIT, "--out", tmp_path / "fit") is None
+    seen = predict(tmp_path / "fit", [given]).seen
+    assert seen == SeenInputs(("north", "south"), 12, 12)
+    assert predict(tmp_path / "fit", [only_bytes(sites, tmp_path)]).seen is None
 
 
 def test_a_name_on_the_hub(sites: Samples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from longshift.data import PACS_FEATURES, holds_vectors, load_dataset, open_store, ordered_vectors, read_vector_source
 from longshift.data.benchmarks import compare_counts
-from longshift.data.digits import vector_file
+from longshift.data.vectors import vector_file
 from longshift.errors import UsageError
 from longshift.settings import published, setting_for
 from longshift.training import RunConfig, resolve

@@ -16,20 +16,24 @@ from longshift.data import load_dataset, open_store
 from longshift.data.vectors import holds_vectors, read_vectors
 from longshift.data.verification import verify
 from longshift.errors import LongshiftError, UsageError
+from longshift.fitting.adaptation import adapt
+from longshift.inference import evaluate_site, predict
 from longshift.inference.loading import load_model
 from longshift.methods import all_methods
 from longshift.training.run_config import RunConfig
 from longshift.training.task import make_task
 from longshift.training.trainer import Trainer
+from tests.faults.tools import outcome
 from tests.training.runs import CPU
 
 N, D = 60, 6
+CLASSES = ("cat", "dog", "eel")
 
 
 def table(n: int = N, d: int = D, seed: int = 0) -> dict[str, Any]:
     """Shuffled samples of three classes on three sites; the first number of a vector is its row."""
     rng = np.random.default_rng(seed)
-    label, domain = np.array(["cat", "dog", "eel"])[np.arange(n) % 3], np.array(["a", "b", "c"])[np.arange(n) // 3 % 3]
+    label, domain = np.array(CLASSES)[np.arange(n) % 3], np.array(["a", "b", "c"])[np.arange(n) // 3 % 3]
     x = rng.normal(size=(n, d)) + 3 * (np.arange(n) % 3)[:, None] * (np.arange(d) % 3 == 1)
     x[:, 0] = np.arange(n)
     return {"x": x, "label": label, "domain": domain}
@@ -74,6 +78,40 @@ def test_every_form_gives_the_same_rows(tmp_path: Path, form: str, ids: bool) ->
     assert [manifest.domain_names[k] for k in manifest.domains] == raw["domain"][rows].tolist()
     if names is not None:
         assert list(manifest.paths) == names[rows].tolist()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_can_be_chosen(tmp_path: Path, form: str) -> None:
+    raw = table()
+    wrong = np.arange(N)  # has the usual name, but another was chosen
+    path = write(tmp_path / "e", form, label=wrong, domain=None, dx=raw["label"], lab=raw["domain"], name=wrong + 100)
+    chosen = f"{path}#label=dx,site=lab,path=name"
+    found, expected = load_dataset(chosen), load_dataset(write(tmp_path / "plain", form))
+    assert holds_vectors(chosen)
+    assert found.counts() == expected.counts()
+    assert sorted(found.paths) == [str(row + 100) for row in range(N)]
+    first = open_store(found, 0).inputs[:, 0]
+    assert [f"{row + 100:.0f}" for row in first] == list(found.paths)
+    with pytest.raises(LongshiftError, match="diagnosis"):
+        load_dataset(f"{path}#label=diagnosis,site=lab")
+
+
+@pytest.mark.slow
+def test_chosen_columns_from_fit_to_adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHIFT_CACHE", str(tmp_path / "cache"))
+    raw = table(180)
+    path = write(tmp_path / "e", "lists", **{**raw, "label": None, "domain": None}, dx=raw["label"], lab=raw["domain"])
+    data, fit = f"{path}#label=dx,site=lab", tmp_path / "fit"
+    for _ in range(2):  # the second time, it finds that all is done
+        assert outcome("fit", data, "--method", "logistic", "--device", "cpu", "-q", "--out", fit) is None
+    found = predict(fit, [path], device="cpu")
+    assert len(found.rows) == 180
+    assert found.seen is not None
+    assert [row.label for row in predict(fit, [data], device="cpu").rows] == [row.label for row in found.rows]
+    assert [site.found.n for site in evaluate_site(fit, data, device="cpu")] == [60, 60, 60]
+    (site,) = evaluate_site(fit, f"{path}#label=dx", device="cpu")
+    assert (site.site, site.found.n) == ("e", 180)
+    assert adapt(fit, f"{path}#label=dx", tmp_path / "adapted", device="cpu").labels == dict.fromkeys(CLASSES, 60)
 
 
 def test_forms_have_one_fingerprint(tmp_path: Path) -> None:

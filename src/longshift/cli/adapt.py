@@ -25,7 +25,7 @@ from longshift.cli.common import (
 def adapt(
     model: ModelArgument,
     labeled: Annotated[
-        Path, typer.Argument(metavar="LABELS", help="A .csv file with path and label, or a folder class/image.")
+        str, typer.Argument(metavar="LABELS", help="A .csv file with path and label, a folder class/image or a table.")
     ],
     out: Annotated[Path | None, typer.Option(help="Folder of the adapted model; default MODEL-adapted.")] = None,
     device: DeviceOption = "auto",

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from longshift.cli.common import JsonFlag, QuietFlag, caution, print_json, progress, say_lines, tell
 from longshift.cli.run_options import runtime_fields, with_options
-from longshift.errors import LongshiftError, UsageError
-
-if TYPE_CHECKING:
-    from longshift.data import Manifest
+from longshift.errors import UsageError
 
 
 @with_options(execution=runtime_fields(("device", "threads", "cache"), threads="Threads; default: one per processor."))
@@ -33,7 +30,7 @@ def embed(
         typer.Option(help="Resize and crop images as the network states, or resize whole images, as DomainBed."),
     ] = "network",
     unlabeled: Annotated[
-        bool, typer.Option("--unlabeled", help="Read all images in DATA, at any depth, as images without classes.")
+        bool, typer.Option("--unlabeled", help="Read all images in DATA, at any depth, without classes.")
     ] = False,
     quiet: QuietFlag = False,
     as_json: JsonFlag = False,
@@ -69,7 +66,7 @@ def embed(
     check_backbone(name, pretrained)
     made = make_backbone(name, pretrained=pretrained, weights=weights, size=image_size)
     network = FrozenNetwork(name, replace(made, preprocessing=PLAIN) if preprocessing == "resize" else made)
-    manifest = _images_below(Path(data)) if unlabeled else load_dataset(data)
+    manifest = load_dataset(data, needs=()) if unlabeled else load_dataset(data)
     if manifest.vectors:
         raise UsageError(f"Expected images, got vectors in {data}. Train on them: longshift train --data {data} ...")
     with (
@@ -96,15 +93,3 @@ def embed(
         )  # fmt: skip
     else:
         say_lines(render("longshift.inference", "embed.txt.j2", found=found, out=out, unlabeled=unlabeled))
-
-
-def _images_below(folder: Path) -> Manifest:
-    """Every image below a folder, in any layout; its class and site are placeholders that are not written."""
-    from longshift.data import Manifest, Row, list_folder
-
-    if not folder.is_dir():
-        raise UsageError(f"--unlabeled: expected a folder of images, got {folder}")
-    images = list_folder(folder).images
-    if not images:
-        raise LongshiftError(f"No images in {folder} or below")
-    return Manifest.from_rows(folder.resolve().name, folder, [Row("", "", path) for path in images])

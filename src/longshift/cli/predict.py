@@ -37,7 +37,7 @@ def predict(
     images: Annotated[
         list[str],
         typer.Argument(
-            help="Images or vectors: files, folders, patterns ('*.jpg'); - reads a list from standard input."
+            help="Images or vectors: files, folders, patterns ('*.jpg'), tables; - reads a list from standard input."
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="Write a .csv or .json file.")] = None,
@@ -75,7 +75,7 @@ def predict(
 
         find new_site -name '*.jpg' | longshift predict fits/mysites - --json
     """
-    from longshift.data import IMAGE_SUFFIXES
+    from longshift.data import IMAGE_SUFFIXES, sample_file
     from longshift.inference import VECTOR_SUFFIXES, expand_inputs, load_model, predict as run, require_inputs
     from longshift.io import refuse_overwrite, require_writable, write_json, write_text
     from longshift.text import some
@@ -98,7 +98,7 @@ def predict(
     require_inputs(items, loaded.info.vectors)
     files = expand_inputs(items, loaded.info.vectors)
     for file in filter(None, (out, page)):
-        refuse_overwrite(file, [model, *files])
+        refuse_overwrite(file, [model, *map(sample_file, items), *map(sample_file, files)])
     if not files:
         known = ", ".join(sorted(endings))
         raise LongshiftError(f"No {noun} (files that end with {known}) in {some(items, 3)} or below")

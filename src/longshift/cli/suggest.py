@@ -47,6 +47,7 @@ def suggest(
 
         longshift suggest fits/mysites new_site/ --n 50 --out labels.csv
     """
+    from longshift.data import sample_file
     from longshift.fitting import choose_samples, site_name, write_site_page
     from longshift.inference import expand_inputs, load_model, predict, require_inputs
     from longshift.io import refuse_overwrite, require_writable, write_text
@@ -63,7 +64,7 @@ def suggest(
     loaded = load_model(model, device=device)
     require_inputs(images, loaded.info.vectors)
     files = expand_inputs(images, loaded.info.vectors)
-    refuse_overwrite(shown, [model, *files])
+    refuse_overwrite(shown, [model, *map(sample_file, [*images, *files])])
     with progress("predicting", len(files), quiet) as tick:
         found = predict(loaded, files, threads=threads, cache=cache, tick=tick, keep_outputs=True)
     outputs = found.outputs

@@ -6,7 +6,7 @@ from .benchmarks import (
     get_benchmark as get_benchmark,
     register_benchmark as register_benchmark,
 )
-from .digits import DIGITS as DIGITS, EMBEDDED as EMBEDDED, PACS_FEATURES as PACS_FEATURES, vector_file as vector_file
+from .digits import DIGITS as DIGITS, EMBEDDED as EMBEDDED, PACS_FEATURES as PACS_FEATURES
 from .folder_layout import (
     IMAGE_SUFFIXES as IMAGE_SUFFIXES,
     is_hidden as is_hidden,
@@ -17,7 +17,7 @@ from .folder_layout import (
 )
 from .folders import list_folder as list_folder
 from .image_cache import Store as Store, open_store as open_store
-from .image_tables import ImageSamples as ImageSamples, keep_images as keep_images
+from .image_tables import HUB as HUB, ImageSamples as ImageSamples, keep_images as keep_images
 from .images import (
     MOST_BYTES as MOST_BYTES,
     PLAIN as PLAIN,
@@ -38,7 +38,15 @@ from .readers import (
     register_reader as register_reader,
     require_dataset as require_dataset,
 )
-from .tables import read_parquet as read_parquet
+from .samples import (
+    SampleReader as SampleReader,
+    is_dataset as is_dataset,
+    list_samples as list_samples,
+    sample_file as sample_file,
+    sample_names as sample_names,
+    split_sample as split_sample,
+)
+from .tables import find_values as find_values, read_parquet as read_parquet, split_choices as split_choices
 from .vectors import (
     SOURCE_ARRAY as SOURCE_ARRAY,
     SOURCE_METADATA as SOURCE_METADATA,
@@ -47,6 +55,7 @@ from .vectors import (
     ordered_vectors as ordered_vectors,
     read_unlabeled as read_unlabeled,
     read_vector_source as read_vector_source,
+    vector_file as vector_file,
 )
 from .verification import DataProblem as DataProblem, layout_problems as layout_problems, verify as verify
 from .version import (

@@ -21,7 +21,7 @@ DIGITS = "digits"
 PACS_FEATURES = "pacs-features"
 EMBEDDED = (DIGITS, PACS_FEATURES)
 
-_PACS_FEATURES_FILE = Path(__file__).with_name("pacs_features.npz")  # pacs_features.md tells where it comes from
+PACS_FEATURES_FILE = Path(__file__).with_name("pacs_features.npz")  # pacs_features.md tells where it comes from
 SIZE = 32
 MARGIN = 4
 Pixels = npt.NDArray[np.uint8]
@@ -183,8 +183,3 @@ def _originals() -> tuple[FloatArray, IntArray]:
 
     data = load_digits()
     return np.asarray(data.images, dtype=np.float64) / 16, np.asarray(data.target, dtype=np.int64)
-
-
-def vector_file(data: str | Path) -> Path:
-    """The file of vectors that a dataset is: that of an embedded one, else the given path."""
-    return _PACS_FEATURES_FILE if str(data) == PACS_FEATURES else Path(data).expanduser()

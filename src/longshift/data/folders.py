@@ -155,6 +155,14 @@ def read_tree(root: Path, name: str) -> Manifest:
     )
 
 
+def read_images(root: Path, name: str) -> Manifest:
+    """All images of a folder or .zip at any depth, without classes and domains."""
+    listing = list_folder(root) if root.is_dir() else list_zip(root)
+    if not (listing.images or listing.others):
+        raise LongshiftError(f"no images in {root}")
+    return Manifest.from_rows(name, root, [Row("", "", path) for path in (*listing.images, *listing.others)])
+
+
 def _tables_beside(root: Path, prefix: str) -> dict[str, bytes]:
     """The .csv files beside the domains, by name."""
     try:

@@ -73,27 +73,30 @@ def table_files(root: Path) -> list[str]:
     return [file.relative_to(root).as_posix() for file in files]
 
 
-def read_image_table(root: Path, files: Sequence[str], name: str, choices: Choices) -> Manifest:
+def read_image_table(
+    root: Path, files: Sequence[str], name: str, choices: Choices, needs: Sequence[str] = ("label", "domain")
+) -> Manifest:
     """The manifest of a Parquet file (`files` is [""]) or of a folder of files; the path of a sample is file/row."""
     files = _of_config(root, files, choices.get(CONFIG))
     rows: list[Row] = []
     column = ""
     for file in files:
-        column, found = _columns(root / file, choices)
+        column, count, found = _columns(root / file, choices, needs)
         part = _part(file)
-        splits = found.get("split") or [part] * len(found["label"])
-        domains = found.get("domain") or [part] * len(splits)
-        refuse_blank(root / file, found["label"], domains)
+        by_part = choices.get("domain") == "split" and "domain" not in found
+        splits, domains = found.get("split") or [part] * count, found.get("domain") or [part * by_part] * count
+        labels, groups = (found.get(name) or [""] * count for name in ("label", "group"))
+        refuse_blank(root / file, *({"label": labels, "domain": domains}[column] for column in needs))
         start = f"{file}/" if file else ""
-        paths = (f"{start}{row:06d}" for row in range(len(splits)))
-        rows += map(Row, domains, found["label"], paths, splits, found.get("group") or [""] * len(splits))
+        paths = (f"{start}{row:06d}" for row in range(count))
+        rows += map(Row, domains, labels, paths, splits, groups)
     if not rows:
         raise LongshiftError(f"{root} has no rows")
     return Manifest.from_rows(name, root, rows, image_column=column)
 
 
-def _columns(path: Path, choices: Choices) -> tuple[str, dict[str, list[str]]]:
-    """The name of the column of images, and the texts of the others."""
+def _columns(path: Path, choices: Choices, needs: Sequence[str]) -> tuple[str, int, dict[str, list[str]]]:
+    """The name of the column of images, the number of rows, and the texts of the other columns."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -114,16 +117,18 @@ def _columns(path: Path, choices: Choices) -> tuple[str, dict[str, list[str]]]:
     # A DatasetDict may have one part per site: then the domain is the name of the part.
     by_part = choices.get("domain") == "split" and "split" not in schema.names
     others = {key: value for key, value in choices.items() if not (by_part and key == "domain")}
-    place = find_columns(path, schema.names, others, ("label",) if by_part else ("label", "domain"))
+    needed = [column for column in needs if not (by_part and column == "domain")]
+    place = find_columns(path, schema.names, others, needed)
     names = {key: schema.names[index] for key, index in place.items() if key != "path"}
     try:
         chosen = list(names.values())
         table = stream.read_all().select(chosen) if stream else parquet.read_table(path, columns=chosen)
+        count = table.num_rows
         values = {key: table.column(column).to_pylist() for key, column in names.items()}
     except (OSError, ValueError) as error:
         raise LongshiftError(f"cannot read the table {path}: {error}") from error
     known = _class_names(schema)
-    return image, {key: list(_texts(column, known.get(names[key]))) for key, column in values.items()}
+    return image, count, {key: list(_texts(column, known.get(names[key]))) for key, column in values.items()}
 
 
 def _texts(values: Sequence[Any], names: Sequence[str] | None) -> Iterator[str]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from longshift.data import digits
-from longshift.data.digits import DIGITS, EMBEDDED, PACS_FEATURES, vector_file
+from longshift.data.digits import DIGITS, EMBEDDED, PACS_FEATURES
 from longshift.data.folder_layout import is_hidden
-from longshift.data.folders import read_tree
+from longshift.data.folders import read_images, read_tree
 from longshift.data.image_tables import (
     HUB,
     ImageSamples,
@@ -22,7 +22,7 @@ from longshift.data.image_tables import (
 )
 from longshift.data.manifest import Manifest
 from longshift.data.tables import Choices, read_table, split_choices
-from longshift.data.vectors import holds_vectors, read_embeddings
+from longshift.data.vectors import LABELED, is_vectors, read_embeddings, vector_file
 from longshift.data.version import cache_folder
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.io import require_regular
@@ -63,20 +63,25 @@ def register_reader(suffix: str) -> Callable[[Reader], Reader]:
     return add
 
 
-def _read_parquet(path: Path, name: str, choices: Choices | None = None) -> Manifest:
-    if holds_images(path, choices or {}):
-        return read_image_table(path, [""], name, choices or {})
-    return read_embeddings(path, name) if not choices and holds_vectors(path) else read_table(path, name, choices)
+def _read_parquet(path: Path, name: str, choices: Choices | None = None, needs: Sequence[str] = LABELED) -> Manifest:
+    choices = choices or {}
+    if holds_images(path, choices):
+        return read_image_table(path, [""], name, choices, needs)
+    return (read_embeddings if is_vectors(path, choices, needs) else read_table)(path, name, choices, needs)
 
 
-TABLES: dict[str, Callable[[Path, str, Choices], Manifest]] = {".csv": read_table, ".parquet": _read_parquet}
+TABLES: dict[str, Callable[[Path, str, Choices, Sequence[str]], Manifest]] = {
+    ".csv": read_table, ".parquet": _read_parquet, ".npz": read_embeddings,
+}  # fmt: skip
 register_reader(".zip")(read_tree)
 register_reader(".csv")(read_table)
 register_reader(".parquet")(_read_parquet)
 register_reader(".npz")(read_embeddings)
 
 
-def load_dataset(source: str | Path | ImageSamples, name: str | None = None) -> Manifest:
+def load_dataset(
+    source: str | Path | ImageSamples, name: str | None = None, needs: Sequence[str] = LABELED
+) -> Manifest:
     """List the samples of a dataset.
 
     Args:
@@ -86,6 +91,8 @@ def load_dataset(source: str | Path | ImageSamples, name: str | None = None) -> 
             "digits" or "pacs-features" for an embedded dataset. Tables take "#label=COLUMN,site=COLUMN" behind the
             path. Or a PyTorch `Dataset` of (image, label, domain); its images are kept in $LONGSHIFT_CACHE.
         name: Name of the dataset in reports; by default the name of the folder or file.
+        needs: Which of label and domain every sample must have. Without label, folders and archives are read at any
+            depth; what is missing is "".
 
     Returns:
         The manifest: path, class and domain of each sample.
@@ -107,8 +114,8 @@ def load_dataset(source: str | Path | ImageSamples, name: str | None = None) -> 
     if place.startswith(HUB):
         root = download(place)
         files = sorted(file.relative_to(root).as_posix() for file in root.rglob("*.parquet"))
-        return replace(read_image_table(root, files, name or Path(place).name, choices), given=str(source))
-    return replace(_read(Path(place).expanduser(), name, choices), given=str(source))
+        return replace(read_image_table(root, files, name or Path(place).name, choices, needs), given=str(source))
+    return replace(_read(Path(place).expanduser(), name, choices, needs), given=str(source))
 
 
 def require_dataset(source: str | Path) -> None:
@@ -118,27 +125,30 @@ def require_dataset(source: str | Path) -> None:
         raise UsageError(_nothing_at(path))
 
 
-def _read(path: Path, name: str | None, choices: Choices) -> Manifest:
+def _read(path: Path, name: str | None, choices: Choices, needs: Sequence[str]) -> Manifest:
     if not os.path.lexists(path):
         raise UsageError(_nothing_at(path))
     if path.is_dir() and (files := table_files(path)):
-        return read_image_table(path, files, name or path.resolve().name, choices)
-    if choices:
-        if path.suffix.lower() not in TABLES:
-            raise UsageError(f"{path} is not a table, so its columns cannot be chosen.")
-        return TABLES[path.suffix.lower()](path, name or path.stem, choices)
+        return read_image_table(path, files, name or path.resolve().name, choices, needs)
+    suffix = path.suffix.lower()
+    if choices and suffix not in TABLES:
+        raise UsageError(f"{path} is not a table, so its columns cannot be chosen.")
     if path.is_dir():
-        return read_tree(path, name or path.resolve().name)
+        return (read_tree if "label" in needs else read_images)(path, name or path.resolve().name)
     try:
         require_regular(path)
     except OSError as error:
         raise LongshiftError(f"Cannot read {path}: {error.strerror}.") from error
-    if path.suffix.lower() not in READERS:
+    if suffix in TABLES:
+        return TABLES[suffix](path, name or path.stem, choices, needs)
+    if suffix == ".zip" and "label" not in needs:
+        return read_images(path, name or path.stem)
+    if suffix not in READERS:
         raise LongshiftError(
             f"Expected a folder, {', '.join(READERS)} or the word {' or '.join(EMBEDDED)}, got {path}. If a plugin "
             "reads this format, name its file: longshift --plugin FILE.py ..."
         )
-    return READERS[path.suffix.lower()](path, name or path.stem)
+    return READERS[suffix](path, name or path.stem)
 
 
 def _nothing_at(path: Path) -> str:

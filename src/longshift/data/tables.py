@@ -73,6 +73,26 @@ def find_columns(source: Path, header: Sequence[str], choices: Choices, needed: 
     return found
 
 
+def find_values(source: Path, choices: Choices, needed: Sequence[str]) -> dict[str, list[str]]:
+    """The columns of a .csv or .parquet table as texts.
+
+    Args:
+        source: The table.
+        choices: Columns of other names.
+        needed: Columns that must be there; the others are left out where they are not.
+
+    Raises:
+        LongshiftError: The table cannot be read, or lacks a column.
+    """
+    try:
+        header, columns = _read_parquet(source) if source.suffix.lower() == ".parquet" else _read_csv(source)
+    except UnicodeDecodeError as error:
+        raise LongshiftError(f"{source} is not UTF-8 ({error}). Save it as UTF-8.") from error
+    except (OSError, ValueError, csv.Error) as error:  # a damaged Parquet file is a ValueError
+        raise LongshiftError(f"cannot read the table {source}: {error}") from error
+    return {column: columns[place] for column, place in find_columns(source, header, choices, needed).items()}
+
+
 def refuse_blank(source: Path, *columns: Sequence[str]) -> None:
     """Raise if a row of a table lacks a value."""
     blank = [row for row, cells in enumerate(zip(*columns, strict=True), start=1) if not all(cells)]
@@ -151,20 +171,16 @@ def _is_list_of_numbers(kind: Any) -> bool:
     return bool(lists and types.is_primitive(kind.value_type))
 
 
-def read_table(source: Path, name: str, choices: Choices | None = None) -> Manifest:
+def read_table(
+    source: Path, name: str, choices: Choices | None = None, needs: Sequence[str] = ("label", "domain")
+) -> Manifest:
     """The manifest of a table; relative paths start from its folder and stay inside it."""
-    try:
-        header, columns = _read_parquet(source) if source.suffix.lower() == ".parquet" else _read_csv(source)
-    except UnicodeDecodeError as error:
-        raise LongshiftError(f"{source} is not UTF-8 ({error}). Save it as UTF-8.") from error
-    except (OSError, ValueError, csv.Error) as error:  # a damaged Parquet file is a ValueError
-        raise LongshiftError(f"cannot read the table {source}: {error}") from error
-    found = find_columns(source, header, choices or {}, REQUIRED)
-    values = [columns[found[column]] if column in found else [""] * len(columns[0]) for column in COLUMNS]
-    paths, labels, domains, splits, groups = values
+    found = find_values(source, choices or {}, ("path", *needs))
+    paths = found["path"]
     if not paths:
         raise LongshiftError(f"{source} has no rows below its header")
-    refuse_blank(source, paths, labels, domains)
+    refuse_blank(source, *(found[column] for column in ("path", *needs)))
+    labels, domains, splits, groups = (found.get(column) or [""] * len(paths) for column in COLUMNS[1:])
     paths = _inside(source, paths)
     repeated = sorted(path for path, times in Counter(paths).items() if times > 1)
     if repeated:
@@ -186,7 +202,7 @@ def _read_csv(source: Path) -> tuple[list[str], list[list[str]]]:
         first = file.readline()
         file.seek(0)
         # Spreadsheets write semicolons where the comma is a decimal point.
-        mark = next((mark for mark in ",;\t" if first.count(mark) >= len(REQUIRED) - 1), ",")
+        mark = max(",;\t", key=first.count)
         reader = csv.reader(file, delimiter=mark, skipinitialspace=True, strict=True)
         header, rows = next(reader, []), []
         for row in reader:

@@ -4,6 +4,8 @@
           and `group` (N,)
 .parquet  columns `label`, `domain`, optionally `id` and `group`, and the vectors: one column of lists called
           `embedding`, or one column per number
+
+Columns of other names are chosen behind the path, as for tables of images; `path` is the id.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import os
 import zipfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from longshift.data.digits import vector_file
+from longshift.data.digits import PACS_FEATURES, PACS_FEATURES_FILE
 from longshift.data.manifest import Manifest, Row
-from longshift.data.tables import image_columns, read_parquet, refuse_bomb, text_of
+from longshift.data.tables import Choices, image_columns, read_parquet, refuse_bomb, split_choices, text_of
 from longshift.errors import LongshiftError
 from longshift.io import require_regular
 from longshift.text import agree, counted, some
@@ -31,6 +34,7 @@ from longshift.text import agree, counted, some
 FloatArray = npt.NDArray[np.float32]
 LISTS = "embedding"
 NAMES = ("label", "domain", "id", "group")
+LABELED = ("label", "domain")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +48,18 @@ class Vectors:
     groups: list[str]
 
 
-def holds_vectors(path: Path | str) -> bool:
+def vector_file(data: str | Path) -> Path:
+    """The file of a dataset, without the columns that are chosen behind it; also that of embedded vectors."""
+    return PACS_FEATURES_FILE if str(data) == PACS_FEATURES else Path(split_choices(data)[0]).expanduser()
+
+
+def holds_vectors(data: Path | str) -> bool:
     """Whether a dataset is a table of vectors and not of images; a file that does not exist is not."""
-    path = vector_file(path)
+    return is_vectors(vector_file(data), split_choices(data)[1])
+
+
+def is_vectors(path: Path, choices: Choices, needs: Sequence[str] = LABELED) -> bool:
+    """Whether a file holds vectors, with those of the columns label and domain that are needed."""
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return True
@@ -60,12 +73,15 @@ def holds_vectors(path: Path | str) -> bool:
         return False
     names = set(schema.names)
     lower = {name.strip().lower() for name in names}
-    return "path" not in lower and {"label", "domain"} <= names and not image_columns(schema)
+    if image_columns(schema) or "path" in lower - {name.lower() for name in choices.values()}:
+        return False
+    label = choices.get("label", "label")
+    return {choices.get(column, column) for column in needs} <= names and (bool(needs) or bool({LISTS, label} & names))
 
 
-def read_embeddings(path: Path, name: str) -> Manifest:
+def read_embeddings(path: Path, name: str, choices: Choices | None = None, needs: Sequence[str] = LABELED) -> Manifest:
     """The manifest of a file of vectors; the `path` of a sample is its id."""
-    found = read_vectors(path)
+    found = read_vectors(path, choices, needs)
     rows = [
         Row(*values)
         for values in zip(found.domains, found.labels, found.ids, [""] * len(found.ids), found.groups, strict=True)
@@ -85,7 +101,8 @@ def ordered_vectors(manifest: Manifest) -> tuple[FloatArray, str]:
 
 @functools.lru_cache(maxsize=1)  # a command asks for the version, the vectors and their copies
 def _ordered_vectors(manifest: Manifest, root: Path, stamps: tuple[int, ...]) -> tuple[FloatArray, str]:
-    found = read_vectors(root)
+    # The manifest may have been made by hand.
+    found = read_vectors(root, split_choices(manifest.given)[1] if manifest.given else None, ())
     place = {name: row for row, name in enumerate(found.ids)}
     absent = [name for name in manifest.paths if name not in place]
     if absent or len(place) != len(manifest):
@@ -100,25 +117,30 @@ def _ordered_vectors(manifest: Manifest, root: Path, stamps: tuple[int, ...]) ->
     return x, digest.hexdigest()
 
 
-def read_vectors(path: Path) -> Vectors:
-    """Read and check a file of vectors with their labels and domains."""
-    columns = _columns(path, ("label", "domain"))
+def read_vectors(path: Path, choices: Choices | None = None, needs: Sequence[str] = LABELED) -> Vectors:
+    """Read and check a file of vectors with their labels and domains, "" where those are not needed and not there."""
+    columns = _columns(path, needs, choices or {})
     x = _numbers(path, columns["x"])
-    labels, domains = (_texts(path, name, columns[name], len(x)) for name in ("label", "domain"))
+    labels, domains = (
+        _texts(path, name, columns[name], len(x), blank=name not in needs) if name in columns else [""] * len(x)
+        for name in LABELED
+    )
     groups = _texts(path, "group", columns["group"], len(x), blank=True) if "group" in columns else [""] * len(x)
     return Vectors(x, labels, domains, _ids(path, columns, len(x)), groups)
 
 
-def read_unlabeled(path: Path) -> tuple[FloatArray, list[str], list[str]]:
+def read_unlabeled(data: str | Path) -> tuple[FloatArray, list[str], list[str]]:
     """The vectors and ids of a file, which may have no labels and domains, and the ids of unusable vectors."""
-    columns = _columns(path, ())
+    path = vector_file(data)
+    columns = _columns(path, (), split_choices(data)[1])
     x, good = _finite(path, columns["x"])
     ids = _ids(path, columns, len(x))
     return x[good], [ids[row] for row in np.flatnonzero(good)], [ids[row] for row in np.flatnonzero(~good)]
 
 
-def _columns(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
-    return _from_npz(path, needed) if path.suffix.lower() == ".npz" else _from_parquet(path, needed)
+def _columns(path: Path, needed: Sequence[str], choices: Choices) -> dict[str, npt.NDArray[Any]]:
+    chosen = {"id" if column == "path" else column: name for column, name in choices.items()}
+    return (_from_npz if path.suffix.lower() == ".npz" else _from_parquet)(path, (*needed, *chosen), chosen)
 
 
 def _finite(path: Path, x: npt.NDArray[Any]) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
@@ -167,7 +189,7 @@ def _ids(path: Path, columns: dict[str, npt.NDArray[Any]], n: int) -> list[str]:
     return ids
 
 
-def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+def _from_npz(path: Path, needed: Sequence[str], chosen: Choices) -> dict[str, npt.NDArray[Any]]:
     try:
         require_regular(path)
         if not zipfile.is_zipfile(path):
@@ -177,8 +199,9 @@ def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]
         refuse_bomb(path, unpacked)
         with np.load(path, allow_pickle=False) as file:
             names = list(file.files)
-            _require(path, names, ("x", *needed), "array")
-            return {name: file[name] for name in ("x", *NAMES) if name in names}
+            _require(path, names, [chosen.get(name, name) for name in ("x", *needed)], "array")
+            found = {name: chosen.get(name, name) for name in ("x", *NAMES)}
+            return {name: file[called] for name, called in found.items() if called in names}
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise LongshiftError(f"cannot read {path}: {error}") from error
@@ -192,18 +215,21 @@ def _from_npz(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]
         raise LongshiftError(f"cannot read {path} as .npz: {error}") from error
 
 
-def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+def _from_parquet(path: Path, needed: Sequence[str], chosen: Choices) -> dict[str, npt.NDArray[Any]]:
     from pyarrow import compute
 
     try:
-        table = read_parquet(path, needed=(LISTS, *NAMES))
+        called = {name: chosen.get(name, name) for name in NAMES}
+        table = read_parquet(path, needed=(LISTS, *called.values()))
         names = list(table.column_names)
-        columns = {name: np.array(table.column(name).to_pylist(), dtype=object) for name in NAMES if name in names}
+        columns = {
+            name: np.array(table.column(own).to_pylist(), dtype=object) for name, own in called.items() if own in names
+        }
     except LongshiftError:
         raise
     except Exception as error:  # damaged files raise nearly anything
         raise LongshiftError(f"cannot read the table {path}: {error}") from error
-    _require(path, names, needed, "column")
+    _require(path, names, [chosen.get(name, name) for name in needed], "column")
     if LISTS in names:
         lists = table.column(LISTS).combine_chunks()
         if lists.null_count:
@@ -215,8 +241,9 @@ def _from_parquet(path: Path, needed: tuple[str, ...]) -> dict[str, npt.NDArray[
             raise LongshiftError(f"{path}: expected embeddings of one length, got lengths {found}")
         flat = lists.flatten().to_numpy(zero_copy_only=False)
         return {"x": flat.reshape(len(lists), -1), **columns}
-    numeric = [name for name in names if name not in NAMES and _is_number(table.schema.field(name).type)]
-    others = [name for name in names if name not in NAMES and name not in numeric]
+    about = {*NAMES, *called.values()}
+    numeric = [name for name in names if name not in about and _is_number(table.schema.field(name).type)]
+    others = [name for name in names if name not in about and name not in numeric]
     if others or not numeric:
         raise LongshiftError(
             f"{path}: expected a column `{LISTS}` of lists, or only numeric columns next to {', '.join(NAMES)}, got "
@@ -233,7 +260,7 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_floating(kind) or types.is_integer(kind))
 
 
-def _require(path: Path, found: list[str], needed: tuple[str, ...], noun: str) -> None:
+def _require(path: Path, found: list[str], needed: Sequence[str], noun: str) -> None:
     missing = [name for name in needed if name not in found]
     if missing:
         raise LongshiftError(

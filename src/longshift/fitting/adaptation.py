@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import shutil
 from collections import Counter
@@ -13,16 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from longshift.data import list_folder
+from longshift.data import find_values, is_dataset, list_folder, load_dataset, sample_names, split_choices
 from longshift.errors import LongshiftError, UsageError, unknown_name
 from longshift.fitting.data_summary import lines
 from longshift.fitting.head_refit import HeadComparison, Samples, compare_heads, refit_head
 from longshift.inference import LoadedModel, collect_outputs, load_model, read_memory, write_memory
 from longshift.io import (
-    MOST_TEXT,
     folder_exists,
     read_json,
-    read_limited,
     replacing_folder,
     require_writable,
     write_json,
@@ -67,8 +63,9 @@ def adapt(
 
     Args:
         model: The folder of a fit or run.
-        labeled: A CSV file with the columns path and label, or a folder class/image; of vectors, paths are
-            FILE.npz#ID. Rows without a label are left out; paths may be relative to the file.
+        labeled: A CSV file with the columns path and label, a folder class/image, or what `load_dataset` takes. Rows
+            without a label are left out. Paths may be relative to the CSV file; those of samples in archives, tables
+            and vectors are DATA#PATH, as `predict` and `suggest` write them.
         out: Folder of the adapted model; by default the name of the model's folder with "-adapted".
         device: "auto", "cpu", "cuda" or "cuda:1".
         tick: Function that is called once per file, for a progress bar.
@@ -94,7 +91,7 @@ def adapt(
     if loaded.info.predictor != "network" or memory is None:
         why = "no known samples are kept with it" if memory is None else "its last layer is not linear"
         raise UsageError(f"{model} cannot be adapted: {why}. Fit a model with `longshift fit`.")
-    rows = read_labels(Path(labeled), loaded.classes)
+    rows = read_labels(labeled, loaded.classes)
     files = list(dict.fromkeys(name.rpartition("#")[0] if loaded.info.vectors else name for name, _ in rows))
     outputs = collect_outputs(loaded, files, tick, Runtime(threads=threads, cache=cache))
     place = {name: i for i, name in enumerate(outputs.names)}
@@ -117,28 +114,27 @@ def adapt(
     return Adapted(target, comparison, dict(zip(loaded.classes, counts, strict=True)), outputs.skipped)
 
 
-def read_labels(path: Path, classes: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of a sample and its class, from a CSV file or a folder class/image."""
-    if path.is_dir():
+def read_labels(data: str | os.PathLike[str], classes: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of a sample and its class, from a CSV file, a folder class/image or a dataset."""
+    text, choices = split_choices(data)
+    path = Path(text).expanduser()
+    if path.is_dir() and not is_dataset(str(path)):
         rows = [(os.path.join(path, name), name.split("/", 1)[0]) for name in list_folder(path).images if "/" in name]
     elif path.suffix.lower() == ".csv" and path.exists():
-        try:
-            text = read_limited(path, MOST_TEXT).decode("utf-8-sig")
-            separator = max(",;\t", key=text.partition("\n")[0].count)  # some spreadsheets write semicolons
-            reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
-            if not {"path", "label"} <= set(reader.fieldnames or ()):
-                found = ", ".join(reader.fieldnames or ()) or "none"
-                raise LongshiftError(f"{path}: expected the columns path and label, got {found}")
-            rows = [(from_csv_cell(row["path"] or ""), from_csv_cell((row["label"] or "").strip())) for row in reader]
-        except UnicodeDecodeError as error:
-            raise LongshiftError(f"{path} is not UTF-8 ({error}). Save it as UTF-8.") from error
-        except (OSError, csv.Error) as error:
-            raise LongshiftError(f"cannot read {path}: {error}") from error
+        found = find_values(path, choices, ("path", "label"))
+        cells = zip(found["path"], found["label"], strict=True)
+        rows = [(from_csv_cell(name), from_csv_cell(label.strip())) for name, label in cells]
         if rows and not any(label for _, label in rows):
             raise LongshiftError(f"{path}: the column label is empty in all {len(rows)} rows. Fill it in.")
         rows = [(_beside(name, path.parent), label) for name, label in rows if name and label]
+    elif is_dataset(os.fspath(data)):
+        manifest = load_dataset(os.fspath(data), needs=() if path.suffix.lower() != ".zip" else ("label",))
+        named = zip(sample_names(os.fspath(data), manifest), manifest.labels.tolist(), strict=True)
+        rows = [(name, manifest.classes[k]) for name, k in named if manifest.classes[k]]
     else:
-        raise UsageError(f"Expected a .csv file with the columns path and label, or a folder class/image, got {path}")
+        raise UsageError(
+            f"Expected a .csv file with the columns path and label, a folder class/image or a dataset, got {path}"
+        )
     unknown = sorted({label for _, label in rows} - set(classes))
     if unknown:
         raise LongshiftError(f"{path}: {unknown_name('class', unknown[0], classes)} ({len(unknown)} unknown in all)")

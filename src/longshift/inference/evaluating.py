@@ -275,6 +275,11 @@ def _training_version(model: LoadedModel) -> str:
         return ""
 
 
+def _one_site_without(manifest: Manifest) -> Manifest:
+    """The dataset; samples without a site are of one that is called like it."""
+    return replace(manifest, domain_names=tuple(name or manifest.name for name in manifest.domain_names))
+
+
 def labeled_data(model: LoadedModel, data: str | Path) -> Manifest:
     """A dataset; a folder whose images all lie in class/ is one site, and one with images in no class is refused."""
     path = Path(data)
@@ -284,7 +289,7 @@ def labeled_data(model: LoadedModel, data: str | Path) -> Manifest:
         return Manifest.from_rows(site, path, [Row(site, name.split("/", 1)[0], name) for name in images])
     loose = sorted(name for name in images if "/" not in name)
     if not loose or any(name.count("/") > 1 for name in images):  # the latter is a dataset with misplaced images
-        return load_dataset(data)
+        return _one_site_without(load_dataset(data, needs=("label",)))
     of_fit = model.folder.name == FINAL_FOLDER and (model.folder.parent / PLAN_FILE).exists()
     called = shlex.quote(str(model.folder.parent if of_fit else model.folder))
     name = path.resolve().name

@@ -18,25 +18,29 @@ from torch import Tensor
 
 from longshift.array_types import IntArray
 from longshift.data import (
-    MOST_BYTES,
+    HUB,
     PACS_FEATURES,
     BadImage,
+    SampleReader,
     cores,
+    is_dataset,
     is_hidden,
     is_image,
     is_other_format,
     list_folder,
+    list_samples,
+    load_dataset,
     missing_path,
     ordered_map,
     read_pixels,
     read_unlabeled,
     read_vector_source,
     resize,
+    sample_file,
     vector_file,
 )
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.loading import LoadedModel, calibrated_probabilities
-from longshift.io import read_limited
 from longshift.progress import Tick, silent
 from longshift.text import counted, some
 from longshift.training import FrozenNetwork, ImageSet, Runtime, image_features, use_threads
@@ -48,24 +52,26 @@ Logits = tuple[Tensor, "Tensor | None"]  # with features, if they are wanted
 VECTOR_SUFFIXES = (".npz", ".parquet")
 AHEAD = 2  # batches per processor that wait in memory
 NOT_FINITE = "the model's outputs are NaN or infinite"
-TOLD = {  # common inputs that are not images
-    ".zip": "an archive: unpack it and give the folder",
-    ".csv": "a table: give the images themselves, or their paths, one per line, on standard input (-)",
-    ".txt": "a text: give the images themselves, or their paths, one per line, on standard input (-)",
-}
 
 
 # Which files
 
 
 def expand_inputs(items: Iterable[str | os.PathLike[str]], vectors: bool = False) -> list[str]:
-    """Files in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is.
+    """Samples in order: a folder gives all images below it, a pattern (* ? []) its matches, the rest is taken as is.
 
-    For a model of `vectors`, a folder gives its .npz and .parquet files, and `pacs-features` the embedded file.
+    An archive, a table or a Hugging Face dataset gives all its images, whether they have classes or not. For a model of
+    `vectors`, a folder gives its .npz and .parquet files, and `pacs-features` the embedded file.
     """
     found: list[str] = []
     for item in items:
         text = str(vector_file(item)) if vectors and item == PACS_FEATURES else os.fspath(item)
+        if not vectors and is_dataset(text):
+            try:
+                found.extend(list_samples(text) or [text])
+            except LongshiftError:  # `_read_image` says why
+                found.append(text)
+            continue
         if os.path.isdir(text) and vectors:
             below = (path for path in Path(text).rglob("*") if _is_vectors(path.name) and path.is_file())
             found.extend(sorted(map(str, below)))
@@ -83,7 +89,10 @@ def expand_inputs(items: Iterable[str | os.PathLike[str]], vectors: bool = False
 def require_inputs(items: Sequence[str | os.PathLike[str]], vectors: bool = False) -> None:
     """Raise if none of the given inputs exists; patterns that match nothing are left to `expand_inputs`."""
     if not items or any(
-        os.path.lexists(item) or glob.has_magic(os.fspath(item)) or (vectors and item == PACS_FEATURES)
+        os.path.lexists(sample_file(os.fspath(item)))
+        or str(item).startswith(HUB)
+        or glob.has_magic(os.fspath(item))
+        or (vectors and item == PACS_FEATURES)
         for item in items
     ):
         return
@@ -107,7 +116,7 @@ def listed_paths(inputs: Iterable[str | os.PathLike[str]]) -> list[str | os.Path
 
 
 def _is_vectors(path: str) -> bool:
-    return Path(path).suffix.lower() in VECTOR_SUFFIXES
+    return vector_file(path).suffix.lower() in VECTOR_SUFFIXES
 
 
 def _is_input(path: str) -> bool:
@@ -141,10 +150,12 @@ def collect_outputs(
 ) -> Outputs:
     """Logits and, if wanted, features of all inputs that can be used."""
     runtime = runtime or Runtime()
-    if model.network is not None:
-        return _join(model, [_frozen_part(model, model.network, files, runtime, features, tick)])
-    parts = (_vector_parts if model.info.vectors else _image_parts)(model, files, runtime, features)
-    return _join(model, parts, tick)
+    if model.info.vectors:
+        return _join(model, _vector_parts(model, files, runtime, features), tick)
+    with SampleReader() as reader:
+        if model.network is not None:
+            return _join(model, [_frozen_part(model, model.network, files, reader, runtime, features, tick)])
+        return _join(model, _image_parts(model, files, reader, runtime, features), tick)
 
 
 def array_outputs(model: LoadedModel, array: npt.NDArray[Any], runtime: Runtime, features: bool) -> Outputs:
@@ -251,18 +262,19 @@ def _map_batches(
 
 
 def _frozen_part(
-    model: LoadedModel, network: FrozenNetwork, files: Sequence[str], runtime: Runtime, features: bool, tick: Tick
-) -> Part:
+    model: LoadedModel, network: FrozenNetwork, files: Sequence[str], reader: SampleReader, runtime: Runtime,
+    features: bool, tick: Tick,
+) -> Part:  # fmt: skip
     """Inputs of a model with a frozen network, whose features are kept for whoever needs them next."""
 
     def read(index: int) -> bytes:
         try:
-            return read_limited(files[index], MOST_BYTES)
-        except OSError as error:
+            return reader.read(files[index])
+        except (OSError, LongshiftError) as error:
             raise BadImage("unreadable", str(error)) from error
 
     def hashed(index: int) -> str:
-        if _is_vectors(files[index]) or Path(files[index]).suffix.lower() in TOLD:
+        if is_dataset(files[index]):
             return ""
         try:
             return hashlib.sha256(read(index)).hexdigest()
@@ -273,17 +285,19 @@ def _frozen_part(
     hashes = list(ordered_map(hashed, range(len(files)), runtime.threads))
     rows = image_features(ImageSet(hashes, read), network, model.size, runtime=runtime, tick=tick)
     good = np.isfinite(rows).all(axis=1)
-    bad = {files[i]: _read_image(files[i], model.size) for i in np.flatnonzero(~good).tolist()}
+    bad = {files[i]: _read_image(reader, files[i], model) for i in np.flatnonzero(~good).tolist()}
     names = [files[i] for i in np.flatnonzero(good).tolist()]
     found = row_outputs(model.head, rows, np.flatnonzero(good), features, runtime) if names else None
     return Part(names, [(path, why if isinstance(why, str) else NOT_FINITE) for path, why in bad.items()], found)
 
 
-def _image_parts(model: LoadedModel, files: Sequence[str], runtime: Runtime, features: bool) -> Iterator[Part]:
+def _image_parts(
+    model: LoadedModel, files: Sequence[str], reader: SampleReader, runtime: Runtime, features: bool
+) -> Iterator[Part]:
     size = _image_batch(model, runtime)
 
     def read(batch: Sequence[str]) -> tuple[Part, Tensor | None]:
-        found = [(path, _read_image(path, model.size)) for path in batch]
+        found = [(path, _read_image(reader, path, model)) for path in batch]
         pixels = [image for _, image in found if isinstance(image, Tensor)]
         names = [path for path, image in found if isinstance(image, Tensor)]
         skipped = [(path, reason) for path, reason in found if isinstance(reason, str)]
@@ -294,14 +308,19 @@ def _image_parts(model: LoadedModel, files: Sequence[str], runtime: Runtime, fea
         yield replace(part, found=logits)
 
 
-def _read_image(path: str, size: int) -> Tensor | str:
+def _read_image(reader: SampleReader, path: str, model: LoadedModel) -> Tensor | str:
     """Pixels, or why there are none."""
-    if _is_vectors(path):
-        return "a file of vectors or a table, but the model takes image files"
-    if os.path.isfile(path) and (told := TOLD.get(Path(path).suffix.lower())):
-        return told
+    if is_dataset(path):  # otherwise its samples were listed
+        try:
+            return f"expected images, got {len(load_dataset(path, needs=()))} vectors"
+        except LongshiftError as error:
+            return str(error)
+    if os.path.isfile(path) and Path(path).suffix.lower() == ".txt":
+        return "a text: give the images themselves, or their paths, one per line, on standard input (-)"
     try:
-        return torch.from_numpy(read_pixels(read_limited(path, MOST_BYTES), size).copy())
+        return torch.from_numpy(read_pixels(reader.read(path), model.size, model.info.preprocessing).copy())
+    except LongshiftError as error:
+        return str(error)
     except BadImage as bad:
         if is_other_format(path):  # the decoder knows some of them after all
             return "a format that is not read: convert it to JPEG or PNG"
@@ -319,7 +338,7 @@ def _vector_parts(model: LoadedModel, files: Sequence[str], runtime: Runtime, fe
             yield Part([], [(file, f"the model takes vectors: expected a file that ends with {expected}")], file=file)
             continue
         try:
-            x, ids, unusable = read_unlabeled(Path(file))
+            x, ids, unusable = read_unlabeled(file)
             if x.shape[1] != model.info.input_dim:
                 raise LongshiftError(f"expected vectors of length {model.info.input_dim}, got {x.shape[1]}")
         except LongshiftError as error:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from longshift.data import DIGITS, vector_file
+from longshift.data import DIGITS, sample_file, split_sample, vector_file
 from longshift.errors import LongshiftError, UsageError
 from longshift.inference.expected_accuracy import (
     LEAST,
@@ -199,7 +199,8 @@ def predict(
 
     Args:
         model: A loaded model, or the folder of a run or fit.
-        inputs: Files, folders or patterns ("new_site/**/*.png"); or an array: vectors (N, length), or images
+        inputs: Files, folders, patterns ("new_site/**/*.png"), or what `load_dataset` takes, without classes if it has
+            none; or an array: vectors (N, length), or images
             (N, height, width, 3) of type uint8.
         top_k: Number of classes per prediction.
         unsure: A prediction is unsure if its calibrated probability is below this. By default, it is the lowest one
@@ -363,13 +364,17 @@ def seen_inputs(model: LoadedModel, files: Sequence[str]) -> SeenInputs | None:
         return None
     root, sources = os.path.realpath(vector_file(data)), set(model.info.sources)
     if model.info.vectors:
-        found = [sources for file in files if os.path.realpath(file) == root]
+        found = [sources for file in files if os.path.realpath(vector_file(file)) == root]
     else:
         below: dict[str, set[str]] = {}
-        for place in {os.path.dirname(file) for file in files}:
+        places = [os.path.dirname(os.path.join(sample_file(file), split_sample(file)[1])) for file in files]
+        for place in set(places):
             real = Path(os.path.realpath(place))
-            below[place] = sources.intersection(real.relative_to(root).parts) if real.is_relative_to(root) else set()
-        found = [own for file in files if (own := below[os.path.dirname(file)])]
+            inside = real.relative_to(root).parts if real.is_relative_to(root) else ()
+            # The rows of a table do not tell their site.
+            table = root.endswith(".parquet") and str(real) == root
+            below[place] = sources if table else sources.intersection(inside)
+        found = [own for place in places if (own := below[place])]
     if not found:
         return None
     sites = set().union(*found)

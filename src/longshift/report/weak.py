@@ -15,10 +15,9 @@ from markupsafe import Markup
 from PIL import Image
 from scipy import stats
 
-from longshift.data import MOST_BYTES, BadImage, Manifest, decode, load_dataset, open_source, open_store
+from longshift.data import BadImage, Manifest, SampleReader, decode, load_dataset, open_source, open_store
 from longshift.errors import LongshiftError
 from longshift.inference import LEVEL
-from longshift.io import read_limited
 from longshift.metrics import probabilities
 from longshift.report.html_page import Section, fragment
 from longshift.report.runs import Record, class_accuracy, sum_confusion
@@ -292,13 +291,15 @@ class Captioned:
 def gallery(samples: Sequence[Captioned]) -> Markup:
     """Pictures side by side; a file that cannot be read has its texts only."""
 
-    def uri(file: str) -> str:
-        try:
-            return thumbnail(decode(read_limited(file, MOST_BYTES))) if file else ""
-        except (BadImage, OSError):
-            return ""
+    with SampleReader() as reader:
 
-    return fragment("gallery.html.j2", pictures=[(uri(sample.file), sample) for sample in samples])
+        def uri(file: str) -> str:
+            try:
+                return thumbnail(decode(reader.read(file))) if file else ""
+            except (BadImage, OSError, LongshiftError):
+                return ""
+
+        return fragment("gallery.html.j2", pictures=[(uri(sample.file), sample) for sample in samples])
 
 
 def thumbnail(image: Image.Image) -> str:
