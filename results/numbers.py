@@ -21,7 +21,7 @@ CONFIRM, OTHERS, EFFICIENT = f"{TUNED}/style-confirm", f"{TUNED}/style-for-other
 TAIL, DUALITY, GINIDG = SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
 BOTH = (TAIL, DUALITY)
 UNSTYLED = "NDCL-plus, no style"  # what NDCL-plus was before style mixing
-TARGET, FEW = "target_accuracy", "target_few"
+TARGET, FEW, BALANCED = "target_accuracy", "target_few", "target_balanced"
 PAIR = ["setting", "target", "trial"]
 
 
@@ -73,16 +73,23 @@ def plain_mean(folder: str, method: str, setting: str, measure: str = TARGET) ->
 
 
 @functools.cache
-def _by_method(folder: str, measure: str) -> pd.DataFrame:
-    """Percent: a row per setting, target and trial, a column per method."""
-    return 100 * chosen(folder).set_index([*PAIR, "method"])[measure].unstack("method")
+def by_method(folder: str, measure: str, dataset: str = "") -> pd.DataFrame:
+    """Percent: a row per setting, target and trial (of one dataset, if it is named), a column per method."""
+    frame = chosen(folder)
+    frame = frame[frame["dataset"] == dataset] if dataset else frame
+    return 100 * frame.set_index([*PAIR, "method"])[measure].unstack("method")
+
+
+def site_mean(folder: str, dataset: str, method: str, measure: str) -> float:
+    """Percent: the mean over the targets and trials of one dataset."""
+    return float(by_method(folder, measure, dataset)[method].mean())
 
 
 def gaps(
     one: tuple[str, str], other: tuple[str, str], measure: str = TARGET, settings: Iterable[str] = BOTH
 ) -> pd.Series[float]:
     """Points that a method is ahead of another in each setting, target and trial; both come with their folder."""
-    first, second = (_by_method(folder, measure)[method] for folder, method in (one, other))
+    first, second = (by_method(folder, measure)[method] for folder, method in (one, other))
     found = (first - second).dropna()
     return found[found.index.get_level_values("setting").isin(list(settings))]
 
