@@ -10,7 +10,7 @@ PLACES = (("PACS, TotalHeavyTail", "pacs-resnet50"), ("HAM10000", "natural-sites
 
 
 def table() -> str:
-    """Points over classes at the unseen domain and on validation: means over methods at each target, then over targets."""
+    """Points over classes, on validation and at the unseen domain: means over methods, then over targets."""
     rows, every = [], []
     for title, folder in PLACES:
         found = []
