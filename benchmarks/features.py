@@ -16,6 +16,7 @@ import io
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.common import machine, update_rows, write_rows
-from longshift.data import Manifest, cores, load_dataset, open_source, ordered_map, read_pixels
+from longshift.data import PLAIN, Manifest, cores, load_dataset, open_source, ordered_map, read_pixels
 from longshift.fitting.network_choice import NETWORKS, usual_size
 from longshift.nn import make_backbone
 from longshift.training import FeatureRequest, FrozenNetwork, Runtime, open_features, use_threads
@@ -100,7 +101,8 @@ def part_of(manifest: Manifest, count: int, folder: Path) -> tuple[Path, list[by
 
 def compare(args: argparse.Namespace) -> dict[str, object]:
     """One row: images per second of each way."""
-    network = FrozenNetwork(args.backbone, make_backbone(args.backbone, weights=args.weights, size=args.size))
+    backbone = make_backbone(args.backbone, weights=args.weights, size=args.size)
+    network = FrozenNetwork(args.backbone, replace(backbone, preprocessing=PLAIN))  # as the other ways
     with tempfile.TemporaryDirectory() as temporary:
         folder, blobs = part_of(load_dataset(args.data), args.images, Path(temporary) / "images")
         manifest = load_dataset(folder)
