@@ -15,5 +15,5 @@ def table() -> str:
         counts = [f"{own['fingerprint'].nunique():,}", *(str(own[name].nunique()) for name in ("method", "trial"))]
         made = [", ".join(sorted(set(own[name]))) for name in ("commit", "device")]
         steps = ", ".join(f"{number:,}" for number in sorted(set(own["steps"])))
-        rows.append([f"[{folder}](../../results/{folder})", *counts, steps, *made])
+        rows.append([f"[{folder}]({folder})", *counts, steps, *made])
     return n.markdown(["folder", "runs", "methods", "trials", "steps", "commits", "device"], rows)
