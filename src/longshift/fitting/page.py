@@ -40,11 +40,10 @@ from longshift.report import (
     paragraphs,
     run_section,
     site_dots,
-    split_section,
+    split_bars,
     warning_list,
     write_page,
 )
-from longshift.text import counted
 
 BINS, POINTS = 10, 20
 FEWEST = 10  # predictions in a bin
@@ -158,9 +157,8 @@ def comparison_table(summary: FitSummary) -> Markup:
 def data_body(summary: FitSummary) -> Markup:
     """Warnings; counts, folded."""
     look = summary.data
-    counts = split_section([SplitCounts("All sites", look.classes, look.sites, look.counts)])
-    about = f"{look.total} {look.noun}, {counted(len(look.sites), 'site')}, {len(look.classes)} classes"
-    return join_html(warning_list(look.warnings()), fold(about, join_html(paragraphs(*look.statements()), counts.body)))
+    counts = figure(split_bars(SplitCounts("", look.classes, look.sites, look.counts)))
+    return join_html(warning_list(look.warnings()), fold("Counts", join_html(paragraphs(*look.statements()), counts)))
 
 
 def details(path: Path, summary: FitSummary, records: Sequence[Record]) -> Markup:

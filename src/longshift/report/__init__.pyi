@@ -14,6 +14,7 @@ from .figures import (
     line_chart as line_chart,
     rank_diagram as rank_diagram,
     site_dots as site_dots,
+    split_bars as split_bars,
     split_panels as split_panels,
 )
 from .formats import (
@@ -79,7 +80,6 @@ from .sections import (
     class_section as class_section,
     confusion_section as confusion_section,
     report_page as report_page,
-    split_section as split_section,
 )
 from .summary_facts import findings as findings, report_facts as report_facts
 from .table import (
