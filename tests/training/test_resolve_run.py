@@ -16,7 +16,6 @@ from longshift.data.images import fitting_size, typical_side
 from longshift.errors import ConfigError, LongshiftError, UsageError
 from longshift.fitting.network_choice import choose_network
 from longshift.io import lock_folder
-from longshift.settings import default_validation
 from longshift.training import Runtime, resolve_run, task, train
 from longshift.training.resolve_run import Request, describe_network, resolve
 from longshift.training.run_config import RunConfig, parse_run_config
@@ -179,13 +178,9 @@ def test_a_folder_that_is_taken_is_refused_before_anything_is_decoded(
         train(resume=folder.path)
 
 
-def test_a_natural_run_of_the_time_before_shares_keeps_its_split(small: str) -> None:
-    """Its folder says nothing about validation: as many samples of each class as a third of the smallest."""
-    before = RunConfig(data=small, target="west", setting="Natural", method="erm")
-    old = make_task(before)
-    assert old.split.share is None
-    assert np.unique(old.split.held).tolist() == [default_validation(old.manifest, "west")]
-    assert make_task(resolve(before)).split.share == resolve(before).config.validation == 0.2
+def test_a_natural_run_validates_on_a_share(small: str) -> None:
+    natural = resolve({"data": small, "target": "west", "setting": "Natural", "method": "erm"})
+    assert make_task(natural).split.share == natural.config.validation == 0.2
     whole, exact = (parse_run_config({"target": "", "validation": number}) for number in (5, 5.0))
     assert whole.fingerprint() == exact.fingerprint()
     for wrong in (0, -1, 2.5):

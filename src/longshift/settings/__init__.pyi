@@ -15,7 +15,6 @@ from .generators import (
     setting_names as setting_names,
 )
 from .lookup import (
-    default_validation as default_validation,
     find_target as find_target,
     recognize as recognize,
     samples_kept_together as samples_kept_together,

@@ -13,7 +13,7 @@ from longshift.errors import ConfigError, LongshiftError
 from longshift.io import split_paths
 from longshift.nn import SMALL_CONV, check_backbone, network_of
 from longshift.progress import Bar, no_bar
-from longshift.settings import NATURAL_SHARE, Setting, default_validation, find_target, recognize, setting_for
+from longshift.settings import NATURAL_SHARE, Setting, find_target, recognize, setting_for
 from longshift.training.run_config import PROTOCOL_SIZE, SMALL_IMAGE, RunConfig, read_keys
 
 Request = RunConfig | Mapping[str, Any]
@@ -160,12 +160,9 @@ class OpenDataset:
 
 def find_setting(manifest: Manifest, config: RunConfig) -> Setting:
     """The counts of a run."""
-    validation = config.validation
-    if unstated_share(config):  # only in the folder of a run that was made before there were shares
-        validation = default_validation(manifest, config.target)
     return setting_for(
         manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio,
-        validation=validation, third=config.validation is not None,
+        validation=config.validation, third=config.validation is not None,
     )  # fmt: skip
 
 
