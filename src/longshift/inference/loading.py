@@ -256,8 +256,8 @@ def _frozen(info: ModelFile, folder: RunFolder, backbone: Backbone) -> FrozenNet
     checkpoint.load_weights(folder.network, backbone.module, expected=info.network_weights)
     red, green, blue = info.mean
     first, second, third = info.std
-    inputs = replace(backbone, mean=(red, green, blue), std=(first, second, third), preprocessing=info.preprocessing)
-    return FrozenNetwork(info.backbone, replace(inputs, pad_type=info.pad_type))
+    mean, std = (red, green, blue), (first, second, third)
+    return FrozenNetwork(info.backbone, replace(backbone, mean=mean, std=std, preprocessing=info.preprocessing))
 
 
 def _why_none(path: Path) -> str:

@@ -111,7 +111,8 @@ class OpenDataset:
                     require_version(config.data_version, self.version, what, self.cache)
                 # The version is a part of the run unless a benchmark names the data.
                 config = config.model_copy(update={"data_version": "" if config.benchmark else self.version})
-                if "validation" not in wrong and unstated_share(config):
+                own_natural = config.setting.casefold() == "natural" and not config.benchmark  # others: as published
+                if own_natural and config.validation is None and "validation" not in wrong:
                     config = config.model_copy(update={"validation": NATURAL_SHARE})
             if "target" not in wrong:
                 target = find_target(self.manifest, config.target, config.benchmark)
@@ -164,11 +165,6 @@ def find_setting(manifest: Manifest, config: RunConfig) -> Setting:
         manifest, config.setting, config.target, benchmark=config.benchmark, ratio=config.ratio,
         validation=config.validation, third=config.validation is not None,
     )  # fmt: skip
-
-
-def unstated_share(config: RunConfig) -> bool:
-    """Whether a run on natural data says nothing about validation; a benchmark's runs are as they were published."""
-    return config.setting.casefold() == "natural" and config.benchmark is None and config.validation is None
 
 
 def combination_mistakes(config: RunConfig) -> dict[str, list[str]]:
