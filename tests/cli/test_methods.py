@@ -59,8 +59,10 @@ def test_one_method_shows_every_hyper_parameter() -> None:
 
 
 def test_costs_are_read_by_method_and_hardware() -> None:
-    table = "method,ratio,hardware,steps\nerm,1.0,CPU,50\nirm,1.25,CPU,50\nirm,1.5,GPU,50\n"
-    costs = step_costs(table)
-    assert costs == {"erm": {"CPU": 1.0}, "irm": {"CPU": 1.25, "GPU": 1.5}}
-    assert cost_cell(costs["irm"], ["CPU", "GPU"]).split(" / ") == ["1.25", "1.50"]
+    costs = step_costs()
+    gpu, cpu = costs["erm"]
+    assert costs["erm"] == {gpu: 1.0, cpu: 1.0}
+    assert costs["ndcl"][gpu] != costs["ndcl"][cpu]
+    assert cost_cell({cpu: 1.25, gpu: 1.5}).split(" / ") == ["1.50", "1.25"]
+    assert cost_cell({gpu: 1.5}).split(" / ") == ["1.50", "-"]
     assert cost_cell({}) == "-"

@@ -82,7 +82,6 @@ def export(
     format: Format = "onnx",
     out: Path | str | None = None,
     weights: Weights = "selected",
-    tolerance: float = TOLERANCE,
     reference: Iterable[str | os.PathLike[str]] | None = None,
     mix: Mapping[str, float] | None = None,
 ) -> Exported:
@@ -93,7 +92,6 @@ def export(
         format: "onnx" or "torch".
         out: The file to write; by default next to the model.
         weights: "selected" or "averaged".
-        tolerance: Largest accepted difference of the outputs from PyTorch's.
         reference: Images of a site: the model is adapted to it, without labels, as `predict` would.
         mix: Known share of each class there.
 
@@ -101,7 +99,7 @@ def export(
         What was written, and the measured difference.
 
     Raises:
-        LongshiftError: If the outputs differ by more than `tolerance` (no file is written), or a package is missing.
+        LongshiftError: If the outputs differ from PyTorch's (no file is written), or a package is missing.
 
     Example:
         >>> longshift.export("fits/hospitals", "onnx", "model.onnx").difference  # doctest: +SKIP
@@ -127,11 +125,11 @@ def export(
     payload, run = (_onnx if format == "onnx" else _torch)(deployed, made[:2])
     real = real_inputs(model)
     given = [made] + ([real] if real is not None else [])
-    found = [compare(deployed, run, inputs, tolerance) for inputs in given]
+    found = [compare(deployed, run, inputs) for inputs in given]
     difference = max(difference for difference, _ in found)
-    if not all(difference <= max(tolerance, min(2 * own, MOST_NOISE)) for difference, own in found):
+    if not all(difference <= max(TOLERANCE, min(2 * own, MOST_NOISE)) for difference, own in found):
         raise LongshiftError(
-            f"the exported model differs from PyTorch by {difference:.2g}, at most {tolerance:g} is allowed; "
+            f"the exported model differs from PyTorch by {difference:.2g}, at most {TOLERANCE:g} is allowed; "
             f"{file} was not written. Try the other format, or use the model with longshift predict"
         )
     with replacing(file) as temporary:
@@ -145,7 +143,7 @@ def export(
     return exported
 
 
-def compare(deployed: Deployed, run: Runner, inputs: Tensor, tolerance: float = TOLERANCE) -> tuple[float, float]:
+def compare(deployed: Deployed, run: Runner, inputs: Tensor) -> tuple[float, float]:
     """The largest difference to PyTorch, and what PyTorch's own float32 is off by where that was measured.
 
     Both are relative to the largest logit where that is above one.
@@ -155,7 +153,7 @@ def compare(deployed: Deployed, run: Runner, inputs: Tensor, tolerance: float = 
     """
     found = run(inputs)
     difference = _gap(deployed, found, inputs)
-    if difference <= tolerance:
+    if difference <= TOLERANCE:
         return difference, 0.0
     exact, same = copy.deepcopy(deployed).double(), inputs.double() if deployed.vectors else inputs
     with torch.no_grad():
@@ -180,11 +178,11 @@ def random_inputs(model: LoadedModel, count: int = CHECKED) -> Tensor:
     return torch.randint(0, 256, shape, dtype=torch.uint8, generator=generator)
 
 
-def real_inputs(model: LoadedModel, count: int = CHECKED) -> Tensor | None:
+def real_inputs(model: LoadedModel) -> Tensor | None:
     """Samples of the run's own data, evenly spread; None where the data cannot be read any more."""
     try:
         manifest = load_dataset(read_config(RunFolder(model.folder)).data)
-        chosen = np.unique(np.linspace(0, len(manifest) - 1, min(count, len(manifest))).astype(int))
+        chosen = np.unique(np.linspace(0, len(manifest) - 1, min(CHECKED, len(manifest))).astype(int))
         if manifest.vectors:
             return torch.from_numpy(ordered_vectors(manifest)[0][chosen])
         with open_source(manifest) as source:

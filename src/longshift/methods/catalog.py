@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -68,21 +68,20 @@ def method_summary(info: MethodInfo) -> dict[str, Any]:
     }
 
 
-def step_costs(text: str | None = None) -> dict[str, dict[str, float]]:
-    """{method: {hardware: step time relative to ERM}}, from `text` or cost.csv, which benchmarks/methods.py writes."""
-    if text is None:
-        text = (files("longshift.methods") / "cost.csv").read_text(encoding="utf-8")
+def step_costs() -> dict[str, dict[str, float]]:
+    """{method: {hardware: step time relative to ERM}} from cost.csv, which benchmarks/methods.py writes."""
+    text = (files("longshift.methods") / "cost.csv").read_text(encoding="utf-8")
     costs: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(text.splitlines()):
         costs.setdefault(row["method"], {})[row["hardware"]] = float(row["ratio"])
     return costs
 
 
-def cost_cell(costs: Mapping[str, float], hardware: Sequence[str] | None = None) -> str:
-    """Relative step costs in a cell, one for each hardware (by default all in cost.csv), "-" where there is none."""
+def cost_cell(costs: Mapping[str, float]) -> str:
+    """Relative step costs in a cell, one for each hardware in cost.csv, "-" where there is none."""
     if not costs:
         return "-"
-    return " / ".join(f"{costs[name]:.2f}" if name in costs else "-" for name in hardware or _hardware())
+    return " / ".join(f"{costs[name]:.2f}" if name in costs else "-" for name in _hardware())
 
 
 def _hardware() -> list[str]:

@@ -123,16 +123,16 @@ def shifted_weights(weights: Sequence[Tensor], by: Sequence[Tensor]) -> Iterator
 
 @torch.no_grad()
 def first_adam_step(
-    weights: Sequence[Tensor], grads: Sequence[Tensor], lr: float, weight_decay: float = 0.0, eps: float = 1e-8
+    weights: Sequence[Tensor], grads: Sequence[Tensor], lr: float, weight_decay: float = 0.0
 ) -> list[Tensor]:
     """Compute the change of the weights in the first step of a new Adam optimizer.
 
     After bias correction, the moments of the first step are g and g^2, whatever the betas. The step is
-    -lr g / (|g| + eps), with weight decay included in g.
+    -lr g / (|g| + 1e-8), with weight decay included in g.
     """
     decayed = list(torch._foreach_add(list(grads), list(weights), alpha=weight_decay)) if weight_decay else list(grads)
     scale = torch._foreach_abs(decayed)
-    torch._foreach_add_(scale, eps)
+    torch._foreach_add_(scale, 1e-8)
     step = torch._foreach_div(decayed, scale)
     torch._foreach_mul_(step, -lr)
     return list(step)

@@ -107,7 +107,7 @@ def crop_box(area: Tensor, aspect: Tensor, left: Tensor, top: Tensor) -> tuple[T
     return left * (1 - width), top * (1 - height), width, height
 
 
-def area_quantiles(points: int = 33) -> tuple[float, ...]:
+def area_quantiles() -> tuple[float, ...]:
     """Quantiles of the area of a crop, at equal steps of probability.
 
     The usual random resized crop draws area and aspect until the box fits. What it accepts has the density of the
@@ -119,7 +119,7 @@ def area_quantiles(points: int = 33) -> tuple[float, ...]:
     fitting = -np.log(areas)
     share = np.clip(np.minimum(high, fitting) - np.maximum(low, -fitting), 0, None) + 1e-9
     steps = np.concatenate([[0.0], np.cumsum((share[1:] + share[:-1]) / 2)])
-    return tuple(np.interp(np.linspace(0, 1, points), steps / steps[-1], areas).tolist())
+    return tuple(np.interp(np.linspace(0, 1, 33), steps / steps[-1], areas).tolist())
 
 
 def _interpolate(u: Tensor, table: tuple[float, ...]) -> Tensor:

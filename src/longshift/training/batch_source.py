@@ -182,11 +182,11 @@ class StreamedSource(Source):
             self._thread.join(timeout=10)
 
 
-def fits(pool: Tensor, device: torch.device, share: float = 0.4) -> bool:
-    """Whether the samples may live on the device: always on the CPU, on a GPU up to a share of its free memory."""
+def fits(pool: Tensor, device: torch.device) -> bool:
+    """Whether the samples may live on the device: always on the CPU, on a GPU up to 0.4 of its free memory."""
     if device.type != "cuda":
         return True
     if any(where == device and kept.shape == pool.shape for (_, where), kept in _RESIDENT.items()):
         return True  # it is there already
     free, _ = torch.cuda.mem_get_info(device)
-    return pool.numel() * pool.element_size() <= share * free
+    return pool.numel() * pool.element_size() <= 0.4 * free
