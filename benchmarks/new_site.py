@@ -2,13 +2,13 @@
 
     python -m benchmarks.new_site PACS.npz WEIGHTS.safetensors OUT.csv [--workers 16] [--keep FOLDER]
 
-PACS.npz: `longshift embed PACS.zip --backbone mobilenetv2_100 --weights WEIGHTS.safetensors --image-size 160 --out
-PACS.npz`. For each dataset, seed, new site and choice of other sites, models are trained as `longshift fit` trains
-them, without the new site. One row per site of each case: what predictions alone say there, and the true accuracy. The
-new site also appears with other class frequencies (`mix`): samples are left out until classes have long tails, until
-one of them dominates, or until few are left.
+PACS.npz: `longshift embed PACS.zip --backbone mobilenetv2_100 --weights WEIGHTS.safetensors --image-size 160
+--preprocessing resize --out PACS.npz`. For each dataset, seed, new site and choice of other sites, models are trained
+as `longshift fit` trains them, without the new site. One row per site of each case: what predictions alone say there,
+and the true accuracy. The new site also appears with other class frequencies (`mix`): samples are left out until
+classes have long tails, until one of them dominates, or until few are left.
 With --keep, the outputs of the models are kept, and another run with the same folder computes only the rows again.
-`python -m results.docs_tables` makes the tables of docs/results/measured.md from it.
+`make tables` makes the tables of docs/results/new-site.md from it.
 """
 
 from __future__ import annotations

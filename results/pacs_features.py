@@ -1,6 +1,6 @@
 """Make the embedded dataset `pacs-features` from features of all images of PACS.
 
-    longshift embed PACS.zip --backbone mobilenetv2_100 --weights mobilenetv2_100_in1k.safetensors --out pacs.npz
+    longshift embed PACS.zip --backbone mobilenetv2_100 --weights FILE --preprocessing resize --out pacs.npz
     python -m results.pacs_features pacs.npz
 
 The features are centered, projected on their first principal components, which are found without labels, and rotated
