@@ -1,23 +1,25 @@
-"""HAM10000 and white blood cells, ResNet-50 v1, weights averaged by EMA."""
+"""HAM10000 and white blood cells: the whole ResNet-50 v1 with averaged weights, and heads on its frozen features."""
 
 from __future__ import annotations
 
 from longshift.report import method_title
 from results import numbers as n
 
-FOLDER = "natural-sites"
-MEASURES = {"over classes": n.BALANCED, "over samples": n.TARGET, "rare classes": n.FEW}
+WHOLE, FROZEN = "natural-sites", "natural-sites/frozen"
+MEASURES = {"over classes": n.BALANCED, "over samples": n.TARGET, "rare": n.FEW}
 
 
 def table() -> str:
-    """Means over the four sites of each dataset, with EMA; the first also without it."""
-    datasets, rows = ("HAM10000", "WBC"), []
-    for name in n.methods(FOLDER):
-        cells = [
-            n.text(n.site_mean(FOLDER, data, column, measure))
-            for data in datasets
-            for column, measure in ((name, n.BALANCED), *((f"{name}+ema", m) for m in MEASURES.values()))
-        ]
+    """Means over the four sites of each dataset: the whole network with EMA, then heads, over classes."""
+    rows = []
+    for name in sorted({*n.methods(WHOLE), *n.methods(FROZEN)}, key=method_title):
+        cells = []
+        for data in ("HAM10000", "WBC"):
+            for measure in MEASURES.values():
+                known = name in n.methods(WHOLE)
+                cells.append(n.text(n.site_mean(WHOLE, data, f"{name}+ema", measure)) if known else "-")
+            trials = n.by_method(FROZEN, n.BALANCED, data.lower())[name].groupby("trial").mean()
+            cells.append(n.text(trials.mean(), trials.std()))
         rows.append([method_title(name), *cells])
-    heads = [f"{data}: {head}" for data in datasets for head in ("over classes, not averaged", *MEASURES)]
+    heads = [f"{data}: {head}" for data in ("HAM10000", "WBC") for head in (*MEASURES, "frozen, over classes")]
     return n.markdown(["", *heads], rows)
