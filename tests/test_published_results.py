@@ -43,7 +43,8 @@ def test_published_runs_are_of_their_sweep(file: Path) -> None:
     assert set(frame.setting) <= set(sweep["settings"])
     trials = sweep["trials"]
     assert set(frame.trial) <= set(trials if isinstance(trials, list) else range(trials))
-    assert set(frame.steps) == {sweep["run"]["steps"]}
+    by_steps = ~frame.method.str.startswith("logistic")  # which is solved in one
+    assert set(frame.steps[by_steps]) == {sweep["run"]["steps"]}
     assert (frame.status == "done").all()
     assert (frame.selected_step > 0).all()
     assert frame.commit.notna().all()
