@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -79,10 +78,15 @@ def test_threads_share_a_model(digits_run: Path, digits_task: Task) -> None:
     parts = [torch.from_numpy(np.array(digits_task.store.inputs[i : i + 3])) for i in range(0, 60, 3)]
     network = next(part for part in model.predictor.modules() if isinstance(part, Network))
     expected = [model.outputs(part)[1] for part in parts]
-    slow = network.featurizer.register_forward_hook(lambda *_: time.sleep(0.001))  # so that calls overlap
-    with ThreadPoolExecutor(4) as pool:
+    both = threading.Barrier(2, timeout=60)
+
+    def meet(module: torch.nn.Module, args: object) -> None:
+        both.wait()  # so that calls overlap
+
+    hook = network.featurizer.register_forward_pre_hook(meet)
+    with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda part: model.outputs(part)[1], parts))
-    slow.remove()
+    hook.remove()
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
 
