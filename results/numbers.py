@@ -16,7 +16,7 @@ from longshift.sweep import averages, choose, read_runs
 from longshift.text import decimal
 
 RESULTS = Path(__file__).parent
-TUNED, LARGE, FROZEN = "pacs-mobilenetv2", "pacs-mobilenetv2/five-at-224px", "pacs-frozen"
+TUNED, FROZEN = "pacs-mobilenetv2", "pacs-frozen"
 CONFIRM, OTHERS, EFFICIENT = f"{TUNED}/style-confirm", f"{TUNED}/style-for-others", "pacs-efficientnet"
 TAIL, DUALITY, GINIDG = SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
 BOTH = (TAIL, DUALITY)

@@ -1,4 +1,4 @@
-"""NDCL's options, one change at a time, fine-tuned and on frozen features."""
+"""NDCL's options, one change at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from results import numbers as n
 CHANGES = (
     "domain prior", "domain prior, no con", "global prior", "no con", "no weight", "no const", "no aug",
     "equal weights in a class", "beta 1", "class means", "infonce", "supcon_nd", "released preset", "alpha 1",
-    "sum over anchors",
 )  # fmt: skip
 ROWS = ("bsoftmax", n.UNSTYLED, *(f"NDCL, {change}" for change in CHANGES))
 
@@ -17,11 +16,6 @@ def table() -> str:
     """Points over NDCL with 95 % intervals, 12 pairs; validation decides, the target is shown."""
     rows = []
     for name in ROWS:
-        cells = [
-            n.gap(f"{folder}/study", name, "ndcl", measure) if name in n.methods(f"{folder}/study") else "-"
-            for folder in (n.TUNED, n.FROZEN)
-            for measure in ("validation_accuracy", n.TARGET)
-        ]
+        cells = [n.gap(f"{n.TUNED}/study", name, "ndcl", measure) for measure in ("validation_accuracy", n.TARGET)]
         rows.append([method_title(name).removeprefix("NDCL, "), *cells])
-    heads = [f"{series}: {part}" for series in ("fine-tuned", "frozen") for part in ("validation", "target")]
-    return n.markdown(["minus NDCL", *heads], rows)
+    return n.markdown(["minus NDCL", "validation", "target"], rows)

@@ -9,7 +9,7 @@ QUANTITIES = {
     "posterior_target": ("posterior discrepancy, sources to target", "-0.89"),
     "posterior_sources": ("posterior discrepancy among sources", "-"),
 }  # fmt: skip
-SERIES = {"fine-tuned": n.TUNED, "224 px": n.LARGE, "frozen": n.FROZEN}
+SERIES = {"fine-tuned": n.TUNED, "frozen": n.FROZEN}
 
 
 def table() -> str:
