@@ -95,9 +95,7 @@ def gaps(
 
 
 def interval(values: pd.Series[float], digits: int = 1) -> str:
-    """`+4.7 (+2.6 to +6.7)`: the mean of differences with its 95 % interval (Student's t); `-` if there are none."""
-    if values.empty:
-        return "-"
+    """`+4.7 (+2.6 to +6.7)`: the mean of differences with its 95 % interval (Student's t)."""
     low, high = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
     mean, lower, upper = (decimal(float(value), digits, True) for value in (values.mean(), low, high))
     return f"{mean} ({lower} to {upper})"
