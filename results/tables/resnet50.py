@@ -30,5 +30,5 @@ def table() -> str:
         means = [n.text(mean(name)), n.text(mean(name, "")), n.text(mean(name, measure=n.FEW))]
         rows.append([method_title(name), *cells, *means, *lead(name)])
     targets = [target for _, target, _ in frame.index]
-    heads = ["", *targets, "mean", "not averaged", "rare classes", "minus ERM", "paper"]
+    heads = ["", *targets, "mean", "not averaged", "rare classes", "gain over ERM", "gain in the paper"]
     return n.markdown(heads, rows)

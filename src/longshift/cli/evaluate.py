@@ -140,9 +140,10 @@ def _evaluate_data(
         print_json([result.to_json() for result in results])
         return
     say_lines(seen)
+    adapted = any(r.adapted and r.adapted.strength for r in results)
     rows = [
         [r.site, r.found.n, percent(r.found.accuracy), percent(r.found.balanced_accuracy),
-         percent(r.ece), _expected(r), percent(r.plain_accuracy) if r.adapted and r.adapted.strength else "-"]
+         percent(r.ece), _expected(r), *([percent(r.plain_accuracy)] if adapted else [])]
         for r in sorted(results, key=lambda r: r.found.accuracy)
     ]  # fmt: skip
     columns = [
@@ -151,8 +152,8 @@ def _evaluate_data(
         "accuracy",
         "over classes",
         "ECE",
-        "expected, no labels",
-        "not adapted",
+        "expected without labels",
+        *(["before adapting"] if adapted else []),
     ]
     print_table("", columns, rows[:SITES])
     classes = list(results[0].found.per_class)
