@@ -1,6 +1,7 @@
 """Fits on real sites, each left out in turn: what adapting to the left-out site gains, and what was expected there.
 
-    longshift embed WBC.zip --backbone mobilenetv2_100 --weights FILE --image-size 160 --out wbc.npz
+    longshift embed WBC.zip --backbone mobilenetv2_100 --weights FILE --image-size 160 \\
+        --preprocessing resize --out wbc.npz
     python -m benchmarks.real_sites 0,1,2 mobilenetv2 FITS wbc.npz ham10000.npz pacs.npz
 
 A seed draws the sites of other sizes and class mixes and splits the samples of the fit. The folder FITS keeps the fits:
