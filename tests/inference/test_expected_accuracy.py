@@ -406,19 +406,6 @@ def test_features_of_another_model_are_refused(tmp_path: Path) -> None:
             read_knowledge(tmp_path, "w", 3)
 
 
-def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    """They had more signals, and a checksum."""
-    write_knowledge(tmp_path, known(), "w")
-    value = read_json(tmp_path / "new_site.json")
-    value |= {"schema": 2, "checksum": "0"}
-    value["held_out"][0]["signals"] |= {"thresholded": 0.5, "difference": 0.5, "unlike": 0.0}
-    value["reference"] |= {"accuracy": 0.9, "confidence": 0.8, "threshold": None}
-    write_json(tmp_path / "new_site.json", value)
-    found = read_knowledge(tmp_path, "w", 3)
-    assert found is not None
-    assert found.held_out == known().held_out
-
-
 def test_the_reference_keeps_the_rare_samples_of_many() -> None:
     labels = np.repeat([0, 1], [2 * KEPT, 7])
     rows = np.random.default_rng(0).normal(size=(len(labels), 3))

@@ -59,7 +59,7 @@ SHARE = 0.05  # of all predictions that must be above it
 LEAST = 0.5  # share of right predictions: with less, those above the threshold are wrong more often than right
 
 NUMBERS, FEATURES = "new_site.json", "new_site.safetensors"
-SCHEMAS = (2, 3, 4, 5)  # of NUMBERS; 2 had more signals, 2 and 3 no adaptation, 4 another one, which is not read
+SCHEMA = 5  # of NUMBERS
 
 
 # Intervals
@@ -530,7 +530,7 @@ def write_knowledge(folder: Path, knowledge: SiteKnowledge | None, weights: str)
     write_json(
         folder / NUMBERS,
         {
-            "schema": SCHEMAS[-1], "weights": weights, "features": file_hash(folder / FEATURES),
+            "schema": SCHEMA, "weights": weights, "features": file_hash(folder / FEATURES),
             "held_out": [asdict(site) for site in knowledge.held_out],
             "reference": {
                 "usual": reference.usual,
@@ -549,8 +549,8 @@ def read_knowledge(folder: Path, weights: str, classes: int) -> SiteKnowledge | 
         return None
     try:
         value = read_json(path)
-        if value["schema"] not in SCHEMAS:
-            raise ValueError(f"expected schema {SCHEMAS[-1]}, got {value['schema']!r}")
+        if value["schema"] != SCHEMA:
+            raise ValueError(f"expected schema {SCHEMA}, got {value['schema']!r}")
         if value["weights"] != weights:
             raise ValueError("it belongs to another model")
         if value["features"] != file_hash(folder / FEATURES):
@@ -566,7 +566,7 @@ def read_knowledge(folder: Path, weights: str, classes: int) -> SiteKnowledge | 
         }
         prototypes = arrays["prototypes"].astype(np.float64)
         adaptation = None
-        if value["schema"] == SCHEMAS[-1] and (kept_adaptation := value["adaptation"]):
+        if kept_adaptation := value["adaptation"]:
             adaptation = SiteAdaptation(
                 arrays["class_logits"], arrays["precision"], arrays["shares"], **kept_adaptation
             )
