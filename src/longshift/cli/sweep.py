@@ -165,7 +165,8 @@ def run(
         _show_methods(sweeps.status_facts(made), most=SHOWN)
         say(f"finished  {job_queue.done} of {counted(job_queue.total, 'job')}, {here} by this command")
         say(f"runs      {made.folder.store.path}")
-        say(f"next      longshift report {directory}")
+        if job_queue.done:
+            say(f"next      longshift report {directory}")
     if job_queue.failed:
         raise LongshiftError(
             f"{counted(job_queue.failed, 'job')} failed. Reasons: longshift sweep status {directory}; "
