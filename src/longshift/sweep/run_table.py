@@ -90,7 +90,7 @@ def write_runs(frame: pd.DataFrame, path: Path | str) -> None:
 
 
 def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
-    import pyarrow as pa  # a sweep runs without it: only files of Parquet need it
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     types = {column.name: pa.type_for_alias(_ARROW[column.type]) for column in run_columns()}
