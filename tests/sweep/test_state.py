@@ -128,8 +128,9 @@ def test_states_follow_the_folders(plan: Plan) -> None:
     assert states(folder) == ["waiting", "done"]
     with hold_lease(store.job(first)):
         assert states(folder) == ["running", "done"]
-    write_failure(store, first, "out of luck")
+    write_failure(store, first, "two are wrong:\n- one\n- another\nShrink.")
     assert states(folder) == ["failed", "done"]
+    assert state.read_failure(store, first) == "two are wrong: Shrink."
 
 
 def test_each_result_is_read_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,7 +232,8 @@ def read_failure(store: StoreFolder, fingerprint: str) -> str:
         text = str(read_json(store.failure(fingerprint))["error"]).strip()
     except (LongshiftError, KeyError, TypeError):
         return "its failure.json cannot be read"
-    return text.splitlines()[0] if text else "no message"
+    lines = text.splitlines() or ["no message"]
+    return " ".join(dict.fromkeys((lines[0], lines[-1])))  # what is wrong and what to do; a list stands between them
 
 
 def clear_failures(store: StoreFolder, fingerprints: Iterable[str]) -> int:
