@@ -34,7 +34,7 @@ def test_a_method_learns_within_150_steps(name: str, balanced_digits: Task, tmp_
     for index in range(150):
         trainer.step(index)
         if index % 10 == 9:
-            logits = trainer.evaluator.predict("test")
+            logits = trainer.evaluator.complete({}, ["test"])["test"].logits
             reached = float((logits.argmax(1).numpy() == balanced_digits.labels(trainer.evaluator.sets["test"])).mean())
             if reached > 3 * CHANCE:
                 return

@@ -130,7 +130,7 @@ def evaluate(
                 why = ": the model was trained on all sites" if split.target == NO_TARGET else ""
                 raise LongshiftError(f"the {name} set of {folder.path} is empty{why}")
             continue
-        logits = evaluator.predict(name)
+        logits = evaluator.complete({}, [name])[name].logits
         found[name] = evaluate_set(task, name, logits, folder.path.name).to_dict()
         found["calibrated"][name] = calibration_scores(logits, task.labels(indices), temperature)
         if name in recorded:

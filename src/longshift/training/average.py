@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from longshift.methods import Method
-from longshift.training.evaluate import Evaluator
+from longshift.training.evaluate import SETS, Evaluator, Outputs
 
 Weights = dict[str, Tensor]
 EMA_DECAY = 0.999
@@ -25,14 +25,15 @@ class BestWeights:
         self.step = 0
         self.accuracy = -math.inf
         self.weights: Weights = {}
+        self.outputs: Outputs = {}  # of these weights, as far as they are known; not in checkpoints
 
     def __bool__(self) -> bool:
         return bool(self.weights)
 
-    def offer(self, step: int, accuracy: float, copy: Callable[[], Weights]) -> None:
+    def offer(self, step: int, accuracy: float, outputs: Outputs, copy: Callable[[], Weights]) -> None:
         """Keep a copy of the weights if they are better than all before; the first of equals stays."""
         if accuracy > self.accuracy:
-            self.step, self.accuracy, self.weights = step, accuracy, copy()
+            self.step, self.accuracy, self.weights, self.outputs = step, accuracy, copy(), outputs
 
     def state(self) -> dict[str, Any]:
         """Everything a checkpoint needs."""
@@ -41,7 +42,7 @@ class BestWeights:
     def load_state(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
         self.step, self.accuracy = int(state["step"]), float(state["accuracy"])
-        self.weights = dict(state["weights"])
+        self.weights, self.outputs = dict(state["weights"]), {}
 
 
 def ema_decay(updates: int) -> float:
@@ -92,9 +93,9 @@ class Averager:
             with torch.no_grad():
                 torch._foreach_copy_(live, kept)
 
-    def offer(self, step: int, accuracy: float) -> None:
+    def offer(self, step: int, accuracy: float, outputs: Outputs) -> None:
         """Keep the current average if it is the best so far."""
-        self.best.offer(step, accuracy, lambda: {name: tensor.clone() for name, tensor in self.average.items()})
+        self.best.offer(step, accuracy, outputs, lambda: {name: x.clone() for name, x in self.average.items()})
 
     def state(self) -> dict[str, Any]:
         """Everything a checkpoint needs."""
@@ -117,21 +118,21 @@ class FinalWeights:
     diverged: bool
     best: BestWeights
     averager: Averager | None
-    average_only: bool = False
+    last_outputs: Outputs  # of the last weights, as far as they are known; the best ones' if those are the last
 
     def measure(self, evaluator: Evaluator) -> dict[str, Any]:
         """The parts "last", "selected" and "averaged" of a result; the method has the selected weights afterwards."""
+
+        def part(step: int, outputs: Outputs) -> dict[str, Any]:
+            return {"step": step, **evaluator.measure_all(evaluator.complete(outputs, SETS))}
+
         found: dict[str, Any] = {"last": None, "selected": None, "averaged": None}
         if not self.diverged:
-            found["last"] = {"step": self.step, **evaluator.measure_all()}
+            found["last"] = part(self.step, self.last_outputs)
         if self.best:
-            if self.best.step == self.step and found["last"] and not self.average_only:
-                found["selected"] = found["last"]
-            else:
-                evaluator.method.load_state_dict(self.best.weights)
-                evaluator.forget()
-                found["selected"] = {"step": self.best.step, **evaluator.measure_all()}
+            evaluator.method.load_state_dict(self.best.weights)
+            found["selected"] = part(self.best.step, self.best.outputs)
             if self.averager and self.averager.best:
                 with self.averager.swapped(self.averager.best.weights):
-                    found["averaged"] = {"step": self.averager.best.step, **evaluator.measure_all(remember=False)}
+                    found["averaged"] = part(self.averager.best.step, self.averager.best.outputs)
         return found

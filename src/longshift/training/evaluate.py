@@ -107,10 +107,11 @@ class SetOutputs(NamedTuple):
     features: Tensor | None  # (N, feature_dim), where they are kept
 
 
+Outputs = dict[str, SetOutputs]  # by the name of the set
+
+
 class Evaluator:
     """Predicts and measures the sets of a task with the current weights of a method.
-
-    Each set is predicted once: the outputs are remembered until `forget`, which whoever changes the weights calls.
 
     Args:
         task: The data.
@@ -129,39 +130,28 @@ class Evaluator:
         self.task, self.method, self.source, self.inputs, self.name = task, method, source, inputs, name
         self.batch, self.keep_features = batch, keep_features
         self.sets: dict[str, IntArray] = {name: task.split.part(name) for name in SETS}
-        self._known: dict[str, SetOutputs] = {}
 
-    def forget(self) -> None:
-        """Forget the outputs: the weights have changed."""
-        self._known.clear()
-
-    def outputs(self, names: Sequence[str], remember: bool = True) -> dict[str, SetOutputs]:
-        """Logits and features of each of the sets that has samples; without `remember`, of weights for the moment."""
-        known = self._known if remember else {}
+    def complete(self, outputs: Outputs, names: Sequence[str]) -> Outputs:
+        """Predict those of the sets that have samples and are not in `outputs`, which is of the present weights."""
         for name in names:
-            if name not in known and len(self.sets[name]):
+            if name not in outputs and len(self.sets[name]):
                 logits, *features = (values.cpu() for values in self._over_chunks(self._both, self.sets[name]))
-                known[name] = SetOutputs(logits, features[0] if features else None)
-        return {name: known[name] for name in names if name in known}
-
-    def predict(self, name: str) -> Tensor:
-        """Logits (N, classes) of one of the sets with the weights of this moment; nothing is remembered."""
-        return self.outputs([name], remember=False)[name].logits
+                outputs[name] = SetOutputs(logits, features[0] if features else None)
+        return outputs
 
     def features(self, indices: IntArray) -> Tensor:
         """Features (N, feature_dim) of samples, on the device of the method."""
         return self._over_chunks(lambda x: (self.method.network.features(x),), indices)[0]
 
-    def measure(self, names: Sequence[str], remember: bool = True) -> dict[str, Evaluation]:
-        """Metrics of each of the sets that has samples; none at all if a prediction is not finite."""
-        logits = {name: found.logits for name, found in self.outputs(names, remember).items()}
-        if not all(torch.isfinite(values).all() for values in logits.values()):
+    def measure(self, outputs: Outputs) -> dict[str, Evaluation]:
+        """Metrics of each set; none at all if a prediction is not finite."""
+        if not all(torch.isfinite(found.logits).all() for found in outputs.values()):
             return {}
-        return {name: evaluate_set(self.task, name, values, self.name) for name, values in logits.items()}
+        return {name: evaluate_set(self.task, name, found.logits, self.name) for name, found in outputs.items()}
 
-    def measure_all(self, remember: bool = True) -> dict[str, Any]:
+    def measure_all(self, outputs: Outputs) -> dict[str, Any]:
         """Metrics of all sets and the posterior gaps, as they are in result.json."""
-        logits = {name: found.logits for name, found in self.outputs(SETS, remember).items()}
+        logits = {name: outputs[name].logits for name in SETS if name in outputs}
         found = {name: evaluate_set(self.task, name, values, self.name) for name, values in logits.items()}
         return {
             **{name: evaluation.to_dict() for name, evaluation in found.items()},
@@ -169,10 +159,10 @@ class Evaluator:
             "calibrated": calibration(self.task, logits),
         }
 
-    def prediction_arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def prediction_arrays(self, outputs: Outputs) -> dict[str, npt.NDArray[Any]]:
         """The arrays of predictions.npz, e.g. "target_logits"; domains are manifest indices. Empty sets have none."""
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for name, found in self.outputs(SETS).items():
+        for name, found in outputs.items():
             indices = self.sets[name]
             assert found.features is not None  # as `keep_features` asks
             arrays[f"{name}_logits"] = found.logits.numpy()

@@ -19,7 +19,7 @@ from longshift.training.average import Averager, BestWeights, FinalWeights
 from longshift.training.build_parts import build_method, build_source, build_stepper
 from longshift.training.checkpoint import RunWriter, copy_weights, damaged_resume, describe_model, save_model
 from longshift.training.device import Stopwatch, compiles, describe_environment, deterministic_kernels, resolve_device
-from longshift.training.evaluate import SETS, Evaluator, brief, selection_accuracy
+from longshift.training.evaluate import SETS, Evaluator, Outputs, brief, selection_accuracy
 from longshift.training.interrupt import Interrupted
 from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.run_folder import new_result, write_predictions
@@ -92,6 +92,7 @@ class Trainer:
         self.model_file = describe_model(config, task, self.method, self.inputs)
         self.progress, self.best = Progress(), BestWeights()
         self.first_step_seconds = 0.0
+        self.last_outputs: Outputs = {}
         kind = config.average
         self.averager = None if kind == "none" else Averager(self.method, kind, config.average_start)
 
@@ -140,7 +141,6 @@ class Trainer:
         if self.method.wants_features(index):
             self.hand_over_features()
         self.stepper.run(index)
-        self.evaluator.forget()
         if self.averager:
             self.averager.update(index)
 
@@ -178,18 +178,20 @@ class Trainer:
         only = averaging if self.config.average_only else None
         score = functools.partial(selection_accuracy, self.task.split)
         with only.swapped() if only else contextlib.nullcontext():
-            finite = all(map(math.isfinite, terms.values()))
-            found = self.evaluator.measure(names, remember=not only) if finite else {}
+            outputs = self.evaluator.complete({}, names) if all(map(math.isfinite, terms.values())) else {}
+            found = self.evaluator.measure(outputs)
             if not found:
                 self.progress.diverged_at = step
                 return
-            self.best.offer(step, score(found["validation"]), lambda: copy_weights(self.method))
+            self.best.offer(step, score(found["validation"]), outputs, lambda: copy_weights(self.method))
+        self.last_outputs = outputs if not only and self._last_step() else {}
         row = {"step": step, "seconds": round(self.progress.seconds, 3), "terms": terms, **brief(found)}
         if averaging and not only:
             with averaging.swapped():
-                averaged = self.evaluator.measure(names, remember=False)
+                outputs = self.evaluator.complete({}, names)
+            averaged = self.evaluator.measure(outputs)
             if averaged:
-                averaging.offer(step, score(averaged["validation"]))
+                averaging.offer(step, score(averaged["validation"]), outputs)
             row |= {f"averaged_{name}": values for name, values in brief(averaged).items()}
         self.progress.rows.append(row)
         self.on_row(row)
@@ -210,9 +212,7 @@ class Trainer:
     def _finish(self, started: float, tick: Tick) -> dict[str, Any]:
         """Measure the final weights and write what is kept."""
         progress, folder = self.progress, self.writer.folder
-        weights = FinalWeights(
-            progress.step, bool(progress.diverged_at), self.best, self.averager, self.config.average_only
-        )
+        weights = FinalWeights(progress.step, bool(progress.diverged_at), self.best, self.averager, self.last_outputs)
         samples = counted(sum(map(len, self.evaluator.sets.values())), "sample")
         tick(0, Stage(f"measuring the final weights on {samples}"))  # of many images, it takes minutes
         result = new_result(self.config, self.method.config.to_dict(), self.task.split)
@@ -221,7 +221,7 @@ class Trainer:
         if self.best and self.runtime.keep_model:
             save_model(folder, self.model_file, self.task, weights, self.method, result)
         if self.best and self.runtime.save_predictions:
-            write_predictions(folder, self.evaluator.prediction_arrays())
+            write_predictions(folder, self.evaluator.prediction_arrays(self.best.outputs))
         result["seconds"] = progress.times(time.perf_counter() - started, self.first_step_seconds)
         on_gpu = self.device.type == "cuda"
         result["memory_gib"] = torch.cuda.max_memory_allocated(self.device) / 2**30 if on_gpu else None
