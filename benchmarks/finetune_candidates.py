@@ -155,9 +155,9 @@ def candidates(trainer: Trainer, parts: Parts, start: str) -> Iterator[tuple[str
             found = logits(parts.selection)
             losses.append(parts.selection.loss(found))
             segments.append(segment.average)
-            best.offer(step, parts.selection.accuracy(found), lambda: copy_weights(method))
+            best.offer(step, parts.selection.accuracy(found), {}, lambda: copy_weights(method))
             with ema.swapped():
-                ema.offer(step, parts.selection.accuracy(logits(parts.selection)))
+                ema.offer(step, parts.selection.accuracy(logits(parts.selection)), {})
     yield "selected", best.step, best.accuracy, best.weights, False
     yield "cRT", best.step, best.accuracy, best.weights, True
     yield "EMA", ema.best.step, ema.best.accuracy, ema.best.weights, False
