@@ -81,8 +81,8 @@ def by_method(folder: str, measure: str, dataset: str = "") -> pd.DataFrame:
 
 
 def site_mean(folder: str, dataset: str, method: str, measure: str) -> float:
-    """Percent: the mean over the targets and trials of one dataset."""
-    return float(by_method(folder, measure, dataset)[method].mean())
+    """Percent: the mean over the targets of one dataset, of each over its trials."""
+    return float(by_method(folder, measure, dataset)[method].groupby("target").mean().mean())
 
 
 def gaps(

@@ -6,7 +6,16 @@ from longshift.report import method_title
 from results import numbers as n
 
 FOLDER = f"{n.FROZEN}/ndcl-released"
-CHANGES = ("domain factors", "global factors", "lambda <= 1/2", "share as released", "released preset with factors")
+CHANGES = (
+    "lambda <= 1/2",
+    "share as released",
+    "global factors",
+    "domain factors",
+    "domain factors, lambda <= 1/2",
+    "domain factors, share as released",
+    "released preset without factors",
+    "released preset with factors",
+)
 
 
 def table() -> str:
