@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from longshift.report import method_title
 from longshift.sweep import choose
 from results import numbers as n
 
@@ -24,7 +25,7 @@ def table() -> str:
         rows.append([n.pair_title(one, other), *(n.interval(gap.loc[setting]) for setting in n.BOTH for gap in gaps)])
     for name in n.methods(FOLDER):
         gain = after[name] - before[name]
-        rows.append([f"{n.method_title(name)}: search - defaults", *(
+        rows.append([f"{method_title(name)}: search - defaults", *(
             cell for setting in n.BOTH for cell in ("", n.interval(gain.loc[setting]))
         )])  # fmt: skip
     heads = [f"{setting}, {how}" for setting in n.BOTH for how in ("defaults", "ten draws")]
