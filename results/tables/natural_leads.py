@@ -20,17 +20,16 @@ PAIRS = (
 def by_site(data: str, measure: str = n.BALANCED) -> pd.DataFrame:
     """Percent of each method at each site and trial, with the NDCL-plus whose style the other sites choose."""
     found = n.by_method(WHOLE, measure, data).droplevel("setting")
-    gain = (found["ndcl_plus+ema"] - found[f"{n.UNSTYLED}+ema"]).dropna()
+    gain = found["ndcl_plus+ema"] - found[f"{n.UNSTYLED}+ema"]
     elsewhere = gain.groupby("trial").transform("sum") - gain
     found["chosen+ema"] = found[f"{n.UNSTYLED}+ema"] + gain.where(elsewhere > 0, 0.0)
     return found
 
 
 def lead(data: str, method: str, other: str, measure: str = n.BALANCED) -> str:
-    """The difference with its interval over pairs of site and trial, and how many pairs there are."""
+    """The difference with its interval over pairs of site and trial."""
     found = by_site(data, measure)
-    gaps = (found[f"{method}+ema"] - found[f"{other}+ema"]).dropna()
-    return f"{n.interval(gaps)}, {len(gaps)}"
+    return n.interval(found[f"{method}+ema"] - found[f"{other}+ema"])
 
 
 def table() -> str:
@@ -43,4 +42,4 @@ def table() -> str:
     )  # fmt: skip
     for title, measure in (("unseen site", n.BALANCED), ("validation", "validation_balanced")):
         rows.append([f"{plus}: style on - off, {title}", *(lead(d, "ndcl_plus", n.UNSTYLED, measure) for d in DATA)])
-    return n.markdown(["points over classes, pairs", *DATA], rows)
+    return n.markdown(["points over classes", *DATA], rows)

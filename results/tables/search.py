@@ -1,4 +1,4 @@
-"""What the published search gains: ten draws against the defaults, on the embedded features of PACS."""
+"""What the published search gains over the defaults on PACS: heads on embedded features and whole networks."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from longshift.report import method_title
 from longshift.sweep import choose
 from results import numbers as n
 
-FOLDER = f"{n.FROZEN}/search"
+SERIES = {"frozen features": f"{n.FROZEN}/search", "whole network": f"{n.TUNED}/search"}
 PAIRS = (("ndcl", "erm"), ("ndcl", "bsoftmax"))
 
 
-def searched() -> pd.DataFrame:
+def searched(folder: str) -> pd.DataFrame:
     """Percent on the target in the draw with the best validation accuracy, as `n.by_method` has it for the defaults."""
-    return 100 * choose(n.table(FOLDER)).set_index([*n.PAIR, "method"])[n.TARGET].unstack("method")
+    return 100 * choose(n.table(folder)).set_index([*n.PAIR, "method"])[n.TARGET].unstack("method")
 
 
 def table() -> str:
-    """A row per lead of NDCL, then what each method gains by the search."""
-    before, after, rows = n.by_method(FOLDER, n.TARGET), searched(), []
-    for one, other in PAIRS:
-        gaps = [frame[one] - frame[other] for frame in (before, after)]
-        rows.append([n.pair_title(one, other), *(n.interval(gap.loc[setting]) for setting in n.BOTH for gap in gaps)])
-    for name in n.methods(FOLDER):
-        gain = after[name] - before[name]
-        rows.append([f"{method_title(name)}: search - defaults", *(
-            cell for setting in n.BOTH for cell in ("", n.interval(gain.loc[setting]))
-        )])  # fmt: skip
-    heads = [f"{setting}, {how}" for setting in n.BOTH for how in ("defaults", "ten draws")]
+    """A row per lead of NDCL and setting, then what each method gains by the search in both settings."""
+    series = [(n.by_method(folder, n.TARGET), searched(folder)) for folder in SERIES.values()]
+    rows = [
+        [f"{n.pair_title(one, other)}: {setting}", *(
+            n.interval((frame[one] - frame[other]).loc[setting]) for both in series for frame in both
+        )]
+        for one, other in PAIRS for setting in n.BOTH
+    ]  # fmt: skip
+    for name in ("erm", "bsoftmax", "ndcl"):
+        gains = [cell for before, after in series for cell in ("", n.interval(after[name] - before[name]))]
+        rows.append([f"{method_title(name)}: search - defaults", *gains])
+    heads = [
+        f"{title}, {how}"
+        for title, folder in SERIES.items() for how in ("defaults", f"{n.table(folder)['draw'].nunique()} draws")
+    ]  # fmt: skip
     return n.markdown(["points", *heads], rows)
