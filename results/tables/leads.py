@@ -9,8 +9,10 @@ from results.tables import resnet50
 
 PAIRS = (("ndcl", "erm"), ("bsoftmax", "erm"), ("ndcl", "bsoftmax"), ("ndcl_plus", "bsoftmax"))
 SERIES = {  # both folders of MobileNetV2 have the same protocol: seeds 0 to 2 and 3 to 5
-    "ResNet-50": ((resnet50.FOLDER,), "+ema"), "MobileNetV2": ((n.TUNED, n.CONFIRM), ""), "frozen features": ((n.FROZEN,), ""),
-}  # fmt: skip
+    "ResNet-50": ((resnet50.FOLDER,), "+ema"),
+    "MobileNetV2": ((n.TUNED, n.CONFIRM), ""),
+    "frozen features": ((n.FROZEN,), ""),
+}
 
 
 def table() -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from longshift.report import method_title
 from results import numbers as n
 
@@ -15,7 +17,7 @@ def mean(method: str, *settings: str, average: str = "+ema", measure: str = n.TA
 
 def lead(method: str) -> tuple[str, str]:
     """Points over ERM, here and in the paper, means over the settings."""
-    paper = sum(n.published_means(setting) for setting in n.SETTINGS) / len(n.SETTINGS)
+    paper = pd.concat([n.published_means(setting) for setting in n.SETTINGS], axis=1).mean(axis=1)
     known = method != "erm" and method in paper.index
     here = "" if method == "erm" else n.text(mean(method) - mean("erm"), sign=True)
     return here, n.text(paper[method] - paper["erm"], sign=True) if known else ""
