@@ -67,7 +67,7 @@ def test_two_sweeps_may_share_a_store(tmp_path: Path) -> None:
 
 def test_a_plan_is_made_anew_when_the_vectors_change(tmp_path: Path) -> None:
     def write(value: float) -> None:
-        x = np.full((80, 3), value, dtype=np.float32)
+        x = np.arange(240, dtype=np.float32).reshape(80, 3) + value
         np.savez(tmp_path / "table.npz", x=x, label=np.array(["a", "b"] * 40), domain=np.repeat(["s", "t"], 40))
 
     write(1.0)

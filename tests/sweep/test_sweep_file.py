@@ -47,6 +47,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         ({"draws": 1001}, "draws"),
         ({"settings": ["GINIDG"]}, "GINIDG"),
         ({"targets": ["inc"]}, "ink"),
+        ({"targets": ["ink"], "run": {"validation": 400}}, "setting TotalHeavyTail"),  # more than there are
         ({"settings": ["Balanced"], "run": {"ratio": 10}}, "Balanced"),
         ({"settings": ["Balanced"], "overrides": {"erm": {"ratio": 10.0}}}, "Balanced"),
         ({"settings": ["Balanced"], "variants": [{"name": "steep", "method": "erm", "ratio": 10}]}, "Balanced"),

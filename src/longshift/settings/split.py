@@ -22,6 +22,7 @@ from longshift.errors import ConfigError, LongshiftError, UsageError, unknown_na
 from longshift.settings.lookup import samples_kept_together
 from longshift.settings.setting import NO_TARGET, Setting, held_for_validation, reserved_for_test, usable_table
 from longshift.settings.split_file import SplitRecipe, read_recipe, write_recipe
+from longshift.text import some
 
 PARTS = ("train", "validation", "test", "target")
 
@@ -100,7 +101,7 @@ def make_split(
         The split.
 
     Raises:
-        LongshiftError: If the data has too few samples; the message lists all shortages.
+        LongshiftError: If the data has too few samples; the message names the first shortages.
 
     Example:
         >>> from longshift.data import load_dataset
@@ -355,18 +356,16 @@ def refuse_shortages(recipe: SplitRecipe) -> None:
     asked = recipe.counts + recipe.held
     one = "" if recipe.target == NO_TARGET else " + 1 test"
     asked = asked + (asked > 0) if one else asked
-    lines = [
-        f"  - {recipe.sources[d]}, {recipe.classes[k]}: {recipe.counts[d, k]} training + {recipe.held[d, k]} "
-        f"validation{one} = {asked[d, k]}, but there are {recipe.available[d, k]}: "
-        f"{asked[d, k] - recipe.available[d, k]} too few"
+    short = [
+        f"{recipe.sources[d]}/{recipe.classes[k]} (has {recipe.available[d, k]}, needs {asked[d, k]} = "
+        f"{recipe.counts[d, k]} training + {recipe.held[d, k]} validation{one})"
         for d, k in zip(*np.nonzero(asked > recipe.available), strict=True)
     ]
-    if lines:
+    if short:
         raise LongshiftError(
-            f"{recipe.dataset} has too few samples for {len(lines)} of the {recipe.counts.size} counts of "
-            f"{recipe.setting} with target {recipe.target}:\n"
-            + "\n".join(lines)
-            + "\nAdd --shrink (shrink=True) to use fewer samples, or request fewer."
+            f"{recipe.dataset} has too few samples for {len(short)} of the {recipe.counts.size} counts of "
+            f"{recipe.setting} with target {recipe.target}: {some(short, limit=3)}. "
+            "Add --shrink (shrink = true) to use fewer samples, or request fewer."
         )
 
 

@@ -32,7 +32,7 @@ from longshift.progress import Bar, no_bar
 from longshift.settings import canonical_setting, find_target
 from longshift.sweep.jobs import PER_TRIAL
 from longshift.sweep.sweep_folder import SweepFolder, absolute, store_of
-from longshift.training import OpenDataset, RunConfig, Runtime
+from longshift.training import OpenDataset, RunConfig, Runtime, split_of
 
 MOST_TRIALS = 1000
 ALL = "all"
@@ -299,10 +299,16 @@ def read_sweep(directory: Path, bar: Bar = no_bar, cache: Path | None = None) ->
         if dataset.name in [other.name for other in datasets]:
             mistakes.append(f"{where}: two datasets have the name {dataset.name!r}; give one another `name`")
         datasets.append(dataset)
+        splits: set[tuple[object, ...]] = set()  # that the data have enough samples for
         for setting, target, (name, values) in product(table.settings, dataset.targets, rows.items()):
             place = {"benchmark": entry.benchmark, "setting": setting, "target": target}
             try:
-                cases.append(Case(dataset.name, name, opened.resolve({**values, **place}).config))
+                run = opened.resolve({**values, **place})
+                cases.append(Case(dataset.name, name, run.config))
+                split = (setting, target, run.config.ratio, run.config.shrink, run.config.validation)
+                if split not in splits:
+                    split_of(run, runtime.cache)
+                    splits.add(split)
             except ConfigError as error:
                 mistakes += [f"{name}: {text}" for text in error.mistakes]
             except LongshiftError as error:

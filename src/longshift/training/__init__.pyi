@@ -58,6 +58,7 @@ from .task import (
     inputs_key as inputs_key,
     make_task as make_task,
     open_inputs as open_inputs,
+    split_of as split_of,
 )
 from .trackers import TrackerKind as TrackerKind, open_tracker as open_tracker, tracker_kind as tracker_kind
 from .train_run import TrainedRun as TrainedRun, train as train

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,16 @@ class Task:
         return rows[kept], samples[kept]
 
 
+def split_of(run: ResolvedRun, cache: Path | None = None) -> Split:
+    """The split of a run; raise where the data have too few samples for it."""
+    config, manifest = run.config, run.manifest
+    setting, third = run.setting or find_setting(manifest, config), config.validation is not None
+    groups = samples_kept_together(manifest, cache)
+    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third, groups=groups)
+    _check_trainable(split)
+    return split
+
+
 def make_task(
     run: RunConfig | ResolvedRun, runtime: Runtime | None = None, bar: Bar | None = None, known: Task | None = None
 ) -> Task:
@@ -74,21 +85,13 @@ def make_task(
     """
     if isinstance(run, RunConfig):
         run = ResolvedRun(run, known.manifest if known else load_dataset(run.data))
-    config, manifest = run.config, run.manifest
-    setting, third = run.setting or find_setting(manifest, config), config.validation is not None
-    groups = samples_kept_together(manifest, runtime.cache if runtime else None)
-    split = make_split(manifest, setting, config.split_seed, shrink=config.shrink, third=third, groups=groups)
-    _check_trainable(split)
+    config, manifest, cache = run.config, run.manifest, runtime.cache if runtime else None
+    split = split_of(run, cache)
     if known:
         return Task(manifest, split, known.store, known.network)
     network = FrozenNetwork.of(config) if config.frozen else None
     store = open_inputs(config, manifest, network, runtime, bar)
-    require_version(
-        config.data_version,
-        store.version,
-        f"the data of this run, {config.data}, have changed",
-        runtime.cache if runtime else None,
-    )
+    require_version(config.data_version, store.version, f"the data of this run, {config.data}, have changed", cache)
     return Task(manifest, split, store, network)
 
 
