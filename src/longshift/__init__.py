@@ -1,4 +1,4 @@
-"""longshift: classifiers for an unseen domain, trained on domains that differ in look and in class frequencies.
+"""longshift: classifiers for an unseen domain, trained on domains that differ in appearance and in class frequencies.
 
 Names are loaded when they are first used, so that `import longshift` is quick:
 

@@ -73,7 +73,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Train and compare classifiers for an unseen domain, when the training domains differ in look "
+    help="Train and compare classifiers for an unseen domain, when the training domains differ in appearance "
     "*and* in class frequencies.\n\nWith your own images in folders site/class/: `longshift fit FOLDER`, then "
     "`longshift predict`.\n\nTo try it without data: `longshift demo`.\n\nTo compare methods: `longshift "
     "data inspect digits`, then `longshift split show digits --setting TotalHeavyTail --target ink`, then `longshift "

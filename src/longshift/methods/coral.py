@@ -25,7 +25,7 @@ class CORALConfig(MethodConfig):
     idea="align feature means and covariances between all pairs of domains",
     formula=r"\frac{1}{B} \sum_i \ell_i + \gamma \, \frac{2}{D (D - 1)} \sum_{d < e} \left( \overline{(\mu_d - "
     r"\mu_e)^2} + \overline{(C_d - C_e)^2} \right)",
-    use="If domains differ in look and have nearly the same class frequencies.",
+    use="If domains differ in appearance and have nearly the same class frequencies.",
 )
 class CORAL(Method):
     """Cross-entropy plus `gamma` times the mean distance of first and second feature moments over domain pairs.

@@ -27,7 +27,7 @@ class FishrConfig(MethodConfig):
     idea="match the variance of the classifier's gradients per sample between domains",
     formula=r"\frac{1}{B} \sum_i \ell_i + \lambda \, \frac{1}{D} \sum_d \left\| v_d - \bar v \right\|^2 , \qquad "
     r"v_d = \mathrm{Var}_{i \in d} \, \nabla_w \ell_i",
-    use="If domains differ in look: it matches gradients and costs hardly more than ERM.",
+    use="If domains differ in appearance: it matches gradients and costs hardly more than ERM.",
 )
 class Fishr(AnnealedMethod):
     """Cross-entropy plus the squared distance of each domain's gradient variance from the average domain's.
