@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,11 +41,8 @@ def made_up_task(classes: int, size: int, domains: int = 4, per_cell: int = 40) 
     return Task(manifest, split, Store(manifest, pixels, size, f"made-up {pixels.shape}"))
 
 
-def step_parser(description: str | None, *, several: bool = False, **defaults: object) -> argparse.ArgumentParser:
-    """The options of benchmarks that time training steps; by default ResNet-50 on a GPU, a small network elsewhere.
-
-    With `several`, `--compile` is a list.
-    """
+def step_parser(description: str | None, **defaults: object) -> argparse.ArgumentParser:
+    """The options of benchmarks that time training steps; by default ResNet-50 on a GPU, a small network elsewhere."""
     cuda = torch.cuda.is_available()
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backbone", default="resnet50" if cuda else "small_conv")
@@ -54,10 +50,7 @@ def step_parser(description: str | None, *, several: bool = False, **defaults: o
     parser.add_argument("--batch", type=int, default=32, help="images per domain; three source domains")
     parser.add_argument("--warm", type=int, default=10 if cuda else 3, help="steps before the timed ones")
     parser.add_argument("--steps", type=int, default=50 if cuda else 10, help="timed steps")
-    if several:
-        parser.add_argument("--compile", type=listed("on", "off"), default=["off"], help="on, off, or on,off")
-    else:
-        parser.add_argument("--compile", default="off", choices=("on", "off"))
+    parser.add_argument("--compile", default="off", choices=("on", "off"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, help="CSV file to write")
     parser.set_defaults(**defaults)
@@ -86,14 +79,13 @@ class StepTimer:
 
 
 def warm_timer(
-    method: str, task: Task, args: argparse.Namespace, steps: int, hparams: Mapping[str, Any], out: str | Path,
-    style: Mapping[str, Any] | None = None,
+    method: str, task: Task, args: argparse.Namespace, steps: int, hparams: Mapping[str, Any], out: str | Path
 ) -> StepTimer:  # fmt: skip
-    """A run of `steps` steps after those of `--warm`, which are done."""
+    """A run of `steps` steps without style mixing after those of `--warm`, which are done."""
     config = RunConfig(
         data="made-up", target=task.split.target, method=method, backbone=args.backbone, image_size=task.store.size,
         steps=args.warm + steps, augment="on" if args.augment else "off",
-        hparams={"batch_size": args.batch, **hparams}, style=StyleConfig(**style) if style else None,
+        hparams={"batch_size": args.batch, **hparams}, style=StyleConfig(mix="none"),
     )  # fmt: skip
     found = StepTimer(Trainer(config, task, Path(out), Runtime(device=args.device, compile=args.compile)))
     found.seconds(args.warm)
@@ -106,18 +98,6 @@ def seconds_per_step(trainer: Trainer, warm: int, steps: int) -> tuple[float, fl
     first, then = timer.seconds(warm), timer.seconds(steps)
     timer.close()
     return then / steps, first
-
-
-def median_time(function: Callable[[], object], repeats: int, device: torch.device) -> float:
-    """Median seconds of a call."""
-    times = []
-    for _ in range(repeats):
-        synchronize(device)
-        start = time.perf_counter()
-        function()
-        synchronize(device)
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
 
 
 def write_rows(path: Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -165,21 +145,3 @@ def machine(device: torch.device) -> dict[str, str]:
     """Hardware, versions and commit, for a column each."""
     found = describe_environment(device)
     return {key: found[key] for key in ("device", "cpu", "torch", "python", "commit")}
-
-
-__all__ = [
-    "RunConfig",
-    "Runtime",
-    "StepTimer",
-    "Trainer",
-    "listed",
-    "machine",
-    "made_up_task",
-    "median_time",
-    "seconds_per_step",
-    "step_parser",
-    "synchronize",
-    "update_rows",
-    "warm_timer",
-    "write_rows",
-]

@@ -17,11 +17,13 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from benchmarks.common import Runtime, Trainer, machine, write_rows
+from benchmarks.common import machine, write_rows
 from longshift.training.device import resolve_device
 from longshift.training.resolve_run import resolve
+from longshift.training.run_config import Runtime
 from longshift.training.run_folder import RunFolder
 from longshift.training.task import make_task
+from longshift.training.trainer import Trainer
 
 
 def main() -> None:

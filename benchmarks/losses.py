@@ -1,6 +1,6 @@
 """Time of the NDCL loss (mining, mixing, all terms, backward; no backbone) against a loop over classes.
 
-    python benchmarks/losses.py [--json] [--batch 96] [--classes 7 65 345] [--repeats 50] [--threads 1] [--device cpu]
+    python benchmarks/losses.py [--batch 96] [--classes 7 65 345] [--repeats 50] [--threads 1] [--device cpu]
 
 Both versions compute the same number from the same logits, which is checked before anything is timed. They are
 timed in turns, and medians are compared, so that a busy machine disturbs both alike.
@@ -9,8 +9,6 @@ timed in turns, and medians are compared, so that a busy machine disturbs both a
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -188,7 +186,6 @@ def measure(batch: int, class_numbers: list[int], repeats: int, device: str) -> 
 def main() -> None:
     """Print a table, or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--batch", type=int, default=96)
     parser.add_argument("--classes", type=int, nargs="+", default=[7, 65, 345])
     parser.add_argument("--repeats", type=int, default=50)
@@ -197,11 +194,6 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     rows = measure(args.batch, args.classes, args.repeats, args.device)
-    if args.json:
-        machine = {"device": args.device, "threads": args.threads, "processor": platform.machine()}
-        versions = {"python": platform.python_version(), "torch": torch.__version__}
-        print(json.dumps({"batch": args.batch, **machine, **versions, "rows": rows}, indent=1))
-        return
     print(f"batch {args.batch}, {args.device}, {args.threads} thread(s), torch {torch.__version__}, medians")
     print(f"{'classes':>8} {'loss ms':>9} {'loop ms':>9} {'speedup':>8} {'growth':>7}")
     for row in rows:

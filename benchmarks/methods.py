@@ -12,7 +12,6 @@ which takes half a minute more for every new batch shape.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,6 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="replace their rows on this hardware in the package's cost.csv"
     )
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     names = list(all_methods()) if args.methods == "all" else args.methods.split(",")
     task = made_up_task(args.classes, args.size)
@@ -87,10 +85,7 @@ def main() -> None:
         }
         before = after
         rows.append(row)
-        print(
-            json.dumps(row) if args.json else f"{name:10s} {row['ratio']:6.2f}  (paper {row['paper_ratio']})",
-            flush=True,
-        )
+        print(f"{name:10s} {row['ratio']:6.2f}  (paper {row['paper_ratio']})", flush=True)
     erm.close()
     scratch.cleanup()
     write_rows(args.out, rows)

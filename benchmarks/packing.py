@@ -17,8 +17,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import RunConfig, Runtime, StepTimer, Trainer, machine, made_up_task, step_parser, write_rows
+from benchmarks.common import StepTimer, machine, made_up_task, step_parser, write_rows
 from longshift.training.device import resolve_device
+from longshift.training.run_config import RunConfig, Runtime
+from longshift.training.trainer import Trainer
 
 
 def work(number: int, counts: list[int], args: argparse.Namespace, barrier: Barrier, results: Any) -> None:

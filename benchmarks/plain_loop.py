@@ -23,10 +23,12 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, RandomSampler
 from torchvision import transforms
 
-from benchmarks.common import RunConfig, Runtime, Trainer, machine, made_up_task, seconds_per_step, synchronize
+from benchmarks.common import machine, made_up_task, seconds_per_step
 from longshift.nn.backbones import make_backbone
-from longshift.training.device import resolve_device
+from longshift.training.device import resolve_device, synchronize
+from longshift.training.run_config import RunConfig, Runtime
 from longshift.training.task import Task
+from longshift.training.trainer import Trainer
 
 
 class Files(Dataset[tuple[Tensor, int]]):

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Runtime, Trainer, machine, write_rows
+from benchmarks.common import machine, write_rows
 from longshift.training.device import resolve_device
-from longshift.training.run_config import parse_run_config
+from longshift.training.run_config import Runtime, parse_run_config
 from longshift.training.task import make_task
+from longshift.training.trainer import Trainer
 
 
 def paths(device: str) -> dict[str, Runtime]:

@@ -11,7 +11,6 @@ import argparse
 import gc
 import itertools
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,20 +19,13 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
-from benchmarks.common import (
-    RunConfig,
-    Runtime,
-    Trainer,
-    machine,
-    made_up_task,
-    seconds_per_step,
-    synchronize,
-    write_rows,
-)
+from benchmarks.common import machine, made_up_task, seconds_per_step, write_rows
 from longshift.nn import optim
 from longshift.nn.backbones import make_backbone, make_network
 from longshift.nn.batch_norm_folding import fold_frozen_norms
-from longshift.training.device import resolve_device
+from longshift.training.device import resolve_device, synchronize
+from longshift.training.run_config import RunConfig, Runtime
+from longshift.training.trainer import Trainer
 
 
 def floor(backbone: str, size: int, batch: int, classes: int, device: torch.device, steps: int) -> float:
@@ -106,7 +98,6 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--paths", default="graphs", help="plain, graphs, compile, stream; comma-separated")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     device = resolve_device(args.device)
     rows = []
@@ -128,7 +119,7 @@ def main() -> None:
                 row |= measure(args, method, int(classes), backbone, runtime)
             row |= machine(device)
             rows.append(row)
-            print(json.dumps(row), file=sys.stdout if args.json else sys.stderr, flush=True)
+            print(json.dumps(row), flush=True)
             gc.collect()
             if device.type == "cuda":
                 torch.cuda.empty_cache()

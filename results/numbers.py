@@ -56,20 +56,13 @@ def text(value: float, error: float = float("nan"), digits: int = 1, sign: bool 
 
 @functools.cache
 def _averages(folder: str) -> pd.DataFrame:
-    return averages(chosen(folder), [TARGET, FEW]).set_index(["setting", "method"])
+    return 100 * averages(chosen(folder), [TARGET]).set_index(["setting", "method"])
 
 
-def mean(folder: str, method: str, setting: str, measure: str = TARGET) -> str:
-    """Percent: averaged over targets in each trial, then mean and standard error over trials; `-` if not run."""
+def mean(folder: str, method: str, setting: str) -> str:
+    """Percent: averaged over targets in each trial, then mean and standard error over trials."""
     found = _averages(folder)
-    if (setting, method) not in found.index:
-        return "-"
-    return text(100 * found[measure][setting, method], 100 * found[f"{measure}_stderr"][setting, method])
-
-
-def plain_mean(folder: str, method: str, setting: str, measure: str = TARGET) -> str:
-    """`mean` without the standard error."""
-    return mean(folder, method, setting, measure).split(" ")[0]
+    return text(found[TARGET][setting, method], found[f"{TARGET}_stderr"][setting, method])
 
 
 @functools.cache
@@ -83,6 +76,11 @@ def by_method(folder: str, measure: str, dataset: str = "") -> pd.DataFrame:
 def site_mean(folder: str, dataset: str, method: str, measure: str) -> float:
     """Percent: the mean over the targets of one dataset, of each over its trials."""
     return float(by_method(folder, measure, dataset)[method].groupby("target").mean().mean())
+
+
+def elsewhere(gain: pd.Series[float]) -> pd.Series[float]:
+    """What a change gains at each target, where it is made only if the other targets of the trial gain by it."""
+    return gain.where(gain.groupby("trial").transform("sum") - gain > 0, 0.0)
 
 
 def gaps(

@@ -13,7 +13,6 @@ def table() -> str:
     for title, (on, off) in DATA.items():
         folder = f"no-style-difference/{title}"
         gain = n.gaps((folder, on), (folder, off), settings=(n.TAIL,))
-        elsewhere = gain.groupby("trial").transform("sum") - gain
-        means = [n.plain_mean(folder, name, n.TAIL) for name in (off, on)]
-        rows.append([title, *means, n.interval(gain), n.interval(gain.where(elsewhere > 0, 0.0))])
+        means = [n.text(n.by_method(folder, n.TARGET)[name].mean()) for name in (off, on)]
+        rows.append([title, *means, n.interval(gain), n.interval(n.elsewhere(gain))])
     return n.markdown(["domains alike", "off", "on", "on - off", "as the other sites choose - off"], rows)

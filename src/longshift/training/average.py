@@ -1,18 +1,17 @@
-"""Which weights count: the best by balanced validation accuracy, their averages, and those measured at the end."""
+"""Which weights count: the best by balanced validation accuracy, and averages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from longshift.methods import Method
-from longshift.training.evaluate import SETS, Evaluator, Outputs
+from longshift.training.evaluate import Outputs
 
 Weights = dict[str, Tensor]
 EMA_DECAY = 0.999
@@ -108,31 +107,3 @@ class Averager:
         self.best.load_state(state["best"])
         for name, tensor in self.average.items():
             tensor.copy_(state["average"][name])
-
-
-@dataclass(frozen=True, eq=False)
-class FinalWeights:
-    """The last weights (which the method has), the selected ones and the best average."""
-
-    step: int
-    diverged: bool
-    best: BestWeights
-    averager: Averager | None
-    last_outputs: Outputs  # of the last weights, as far as they are known; the best ones' if those are the last
-
-    def measure(self, evaluator: Evaluator) -> dict[str, Any]:
-        """The parts "last", "selected" and "averaged" of a result; the method has the selected weights afterwards."""
-
-        def part(step: int, outputs: Outputs) -> dict[str, Any]:
-            return {"step": step, **evaluator.measure_all(evaluator.complete(outputs, SETS))}
-
-        found: dict[str, Any] = {"last": None, "selected": None, "averaged": None}
-        if not self.diverged:
-            found["last"] = part(self.step, self.last_outputs)
-        if self.best:
-            evaluator.method.load_state_dict(self.best.weights)
-            found["selected"] = part(self.best.step, self.best.outputs)
-            if self.averager and self.averager.best:
-                with self.averager.swapped(self.averager.best.weights):
-                    found["averaged"] = part(self.averager.best.step, self.averager.best.outputs)
-        return found

@@ -33,7 +33,7 @@ from longshift.training.resolve_run import require_version
 from longshift.training.run_folder import RunFolder, refuse_finished, write_config, write_metrics
 
 if TYPE_CHECKING:
-    from longshift.training.average import FinalWeights
+    from longshift.training.average import Averager, BestWeights
     from longshift.training.inputs import Inputs
     from longshift.training.run_config import RunConfig
     from longshift.training.task import Task
@@ -242,7 +242,8 @@ def save_model(
     folder: RunFolder,
     described: ModelFile,
     task: Task,
-    weights: FinalWeights,
+    best: BestWeights,
+    averager: Averager | None,
     method: Method,
     measured: Mapping[str, Any],
 ) -> None:
@@ -253,8 +254,7 @@ def save_model(
     if task.network is not None:
         below = save_weights(folder.network, task.network.backbone.module.state_dict())
         described = replace(described, network_weights=below)
-    described = replace(described, weights=save_weights(folder.model, weights.best.weights))
-    averager = weights.averager
+    described = replace(described, weights=save_weights(folder.model, best.weights))
     if averager and averager.best:
         with averager.swapped(averager.best.weights):
             described = replace(described, averaged_weights=save_weights(folder.averaged, method.state_dict()))

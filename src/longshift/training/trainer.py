@@ -15,7 +15,7 @@ import torch
 
 from longshift.progress import Stage, Tick, silent
 from longshift.text import counted
-from longshift.training.average import Averager, BestWeights, FinalWeights
+from longshift.training.average import Averager, BestWeights
 from longshift.training.build_parts import build_method, build_source, build_stepper
 from longshift.training.checkpoint import RunWriter, copy_weights, damaged_resume, describe_model, save_model
 from longshift.training.device import Stopwatch, compiles, describe_environment, deterministic_kernels, resolve_device
@@ -92,7 +92,7 @@ class Trainer:
         self.model_file = describe_model(config, task, self.method, self.inputs)
         self.progress, self.best = Progress(), BestWeights()
         self.first_step_seconds = 0.0
-        self.last_outputs: Outputs = {}
+        self.last_outputs: Outputs = {}  # of the last weights; the same object as the best ones' if those are the last
         kind = config.average
         self.averager = None if kind == "none" else Averager(self.method, kind, config.average_start)
 
@@ -212,14 +212,13 @@ class Trainer:
     def _finish(self, started: float, tick: Tick) -> dict[str, Any]:
         """Measure the final weights and write what is kept."""
         progress, folder = self.progress, self.writer.folder
-        weights = FinalWeights(progress.step, bool(progress.diverged_at), self.best, self.averager, self.last_outputs)
         samples = counted(sum(map(len, self.evaluator.sets.values())), "sample")
         tick(0, Stage(f"measuring the final weights on {samples}"))  # of many images, it takes minutes
         result = new_result(self.config, self.method.config.to_dict(), self.task.split)
         result["data_version"] = self.task.store.version
-        result |= {**progress.outcome(), **weights.measure(self.evaluator)}
+        result |= {**progress.outcome(), **self._measure_final()}
         if self.best and self.runtime.keep_model:
-            save_model(folder, self.model_file, self.task, weights, self.method, result)
+            save_model(folder, self.model_file, self.task, self.best, self.averager, self.method, result)
         if self.best and self.runtime.save_predictions:
             write_predictions(folder, self.evaluator.prediction_arrays(self.best.outputs))
         result["seconds"] = progress.times(time.perf_counter() - started, self.first_step_seconds)
@@ -227,3 +226,20 @@ class Trainer:
         result["memory_gib"] = torch.cuda.max_memory_allocated(self.device) / 2**30 if on_gpu else None
         result["environment"] = describe_environment(self.device)
         return self.writer.finish(progress.rows, result)
+
+    def _measure_final(self) -> dict[str, Any]:
+        """The parts "last", "selected" and "averaged" of a result; the method has the selected weights afterwards."""
+
+        def part(step: int, outputs: Outputs) -> dict[str, Any]:
+            return {"step": step, **self.evaluator.measure_all(self.evaluator.complete(outputs, SETS))}
+
+        found: dict[str, Any] = {"last": None, "selected": None, "averaged": None}
+        if not self.progress.diverged_at:
+            found["last"] = part(self.progress.step, self.last_outputs)
+        if self.best:
+            self.method.load_state_dict(self.best.weights)
+            found["selected"] = part(self.best.step, self.best.outputs)
+            if self.averager and self.averager.best:
+                with self.averager.swapped(self.averager.best.weights):
+                    found["averaged"] = part(self.averager.best.step, self.averager.best.outputs)
+        return found
