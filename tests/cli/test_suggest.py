@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from longshift.cli.main import app
 from longshift.errors import LongshiftError, UsageError
 from longshift.fitting.adaptation import Adapted, adapt, read_labels
 from longshift.fitting.head_refit import HeadComparison
-from longshift.inference import load_model, predict
+from longshift.inference import evaluate_site, load_model, predict
 from longshift.templates import render
 from tests.golden import check_golden
 from tests.report.chromium import needs_browser, open_page
@@ -88,6 +89,20 @@ def test_suggest_then_adapt(fitted: Path, tmp_path: Path) -> None:
     assert predict(out, [site], device="cpu").no_estimate == "adapted"
     with pytest.raises(LongshiftError, match="adapted"):
         adapt(fitted / "fit", labels, out)
+    with labels.open() as file:
+        copied = [Path(row["path"]) for row in csv.DictReader(file)]
+    for name in COLORS:
+        (tmp_path / "labeled" / name).mkdir(parents=True)
+    for path in copied:  # the same content at another place
+        shutil.copy(path, tmp_path / "labeled" / path.name.rsplit("-", 1)[0])
+    with pytest.raises(LongshiftError, match="labeled"):
+        evaluate_site(out, tmp_path / "labeled", device="cpu")
+    for path in site.iterdir():
+        shutil.copy(path, tmp_path / "labeled" / path.name.rsplit("-", 1)[0])
+    (found,) = evaluate_site(out, tmp_path / "labeled", device="cpu")
+    assert (found.used, found.found.n) == (24, 90 - 24)
+    (found,) = evaluate_site(fitted / "fit", tmp_path / "labeled", device="cpu")
+    assert (found.used, found.found.n) == (0, 90)
     again = adapt(out, labels, tmp_path / "twice", device="cpu")  # known samples stay with the model
     assert (tmp_path / "twice" / "new_site.safetensors").exists()
     assert again.comparison.n == 24

@@ -109,7 +109,7 @@ def adapt(
     temperature = fit_temperature(comparison.logits, labels)
     with replacing_folder(target) as made:
         _write(loaded, head, temperature, made)
-        write_memory(made, known.features, known.labels)
+        write_memory(made, known.features, known.labels, {"labeled": new.features.astype(np.float32)})
     counts = np.bincount(labels, minlength=len(loaded.classes)).tolist()
     return Adapted(target, comparison, dict(zip(loaded.classes, counts, strict=True)), outputs.skipped)
 

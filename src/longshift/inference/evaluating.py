@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import warnings
@@ -16,7 +17,7 @@ import numpy as np
 from longshift.array_types import IntArray
 from longshift.data import DataChanged, Manifest, Row, list_folder, load_dataset, open_store
 from longshift.errors import LongshiftError, UsageError, unknown_name
-from longshift.inference.expected_accuracy import SiteEstimate
+from longshift.inference.expected_accuracy import SiteEstimate, adapted_with
 from longshift.inference.loading import (
     FINAL_FOLDER,
     PLAN_FILE,
@@ -154,6 +155,7 @@ class SiteResult:
     unknown: Mapping[str, int] = field(default_factory=dict)  # samples of classes that the model lacks, left out
     adapted: SiteOffset | None = None  # to this site, without labels
     plain_accuracy: float | None = None  # without adapting, if it was adapted
+    used: int = 0  # samples that `longshift adapt` was given, left out
 
     @property
     def inside(self) -> bool | None:
@@ -169,7 +171,7 @@ class SiteResult:
         return {
             "site": self.site, **self.found.to_dict(), "balanced_accuracy": self.found.balanced_accuracy,
             "calibrated_ece": self.ece, "expected": expected, "inside_interval": self.inside,
-            "seen_in_training": self.seen, "unknown_classes": dict(self.unknown),
+            "seen_in_training": self.seen, "unknown_classes": dict(self.unknown), "used_to_adapt": self.used,
             **({"adapted_with": self.adapted.n, "strength": self.adapted.strength} if self.adapted else {}),
             **({"accuracy_without_adapting": self.plain_accuracy} if self.adapted else {}),
         }  # fmt: skip
@@ -188,7 +190,8 @@ def evaluate_site(
 ) -> list[SiteResult]:
     """Measure a model on labeled data: accuracy, classes, confusion, calibration, and promised against found.
 
-    Samples of classes that the model does not know are left out and counted (`SiteResult.unknown`).
+    Samples of classes that the model does not know are left out and counted (`SiteResult.unknown`), and so are those
+    that `longshift adapt` was given (`SiteResult.used`).
 
     Args:
         model: A loaded model, or the folder of a run or fit.
@@ -239,12 +242,17 @@ def evaluate_site(
     for d, site in enumerate(manifest.domain_names):
         rows = np.flatnonzero((manifest.domains == d) & (labels >= 0))
         names = tuple(manifest.paths[i] for i in rows.tolist())
-        outputs = Outputs(names, *row_outputs(loaded, store.inputs, rows, True, runtime), ())
+        logits, features = row_outputs(loaded, store.inputs, rows, True, runtime)
+        assert features is not None
+        new = ~adapted_with(loaded.folder, features)
+        if not new.any():
+            raise LongshiftError(f"Expected samples that the model was not adapted with, got none at {site}.")
+        outputs = Outputs(tuple(itertools.compress(names, new)), logits[new], features[new], ())
         left_out = manifest.labels[(manifest.domains == d) & (labels < 0)]
         unknown = Counter(manifest.classes[k] for k in left_out.tolist())
         known_site: Seen = seen if site in loaded.info.sources else ""
-        found = _result(loaded, site, outputs, labels[rows], known_site, adapt, mix)
-        results.append(replace(found, unknown=unknown))
+        found = _result(loaded, site, outputs, labels[rows[new]], known_site, adapt, mix)
+        results.append(replace(found, unknown=unknown, used=int((~new).sum())))
     return results
 
 

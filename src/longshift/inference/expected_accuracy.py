@@ -51,6 +51,7 @@ FEW = 100  # samples; fewer make the interval wider
 
 NEIGHBORS = 5
 USUAL = 0.99  # of the known samples are nearer to the others than this quantile: beyond it, a sample is unlike them
+SAME = 1e-2  # of their length: features that are nearer are of one sample
 KEPT = 1024  # features of known samples, for the nearest of them and for `longshift adapt`
 HALF = 5.0  # samples of a class with which it counts half as much, for the shift of a site, as one with very many
 
@@ -590,6 +591,16 @@ def read_knowledge(folder: Path, weights: str, classes: int) -> SiteKnowledge | 
 def read_memory(folder: Path) -> tuple[FloatArray, IntArray] | None:
     """Features and labels of known samples that are kept with the model in a folder; None if there are none."""
     return _read_arrays(folder)[:2] if (folder / FEATURES).exists() else None
+
+
+def adapted_with(folder: Path, features: Array) -> npt.NDArray[np.bool_]:
+    """Which rows (N, D) are samples that the model in a folder was adapted with, up to rounding errors."""
+    rows = np.asarray(features, dtype=np.float64)
+    labeled = _read_arrays(folder)[2].get("labeled") if (folder / FEATURES).exists() else None
+    if labeled is None or not len(rows):
+        return np.zeros(len(rows), dtype=bool)
+    parts = [_distances(rows[i : i + 1024], labeled.astype(np.float64)).min(axis=1) for i in range(0, len(rows), 1024)]
+    return np.asarray(np.concatenate(parts) < SAME * np.linalg.norm(rows, axis=1), dtype=bool)
 
 
 def _read_arrays(folder: Path) -> tuple[FloatArray, IntArray, dict[str, npt.NDArray[Any]]]:
