@@ -20,7 +20,7 @@ from longshift.report import share_interval, weak_below, weak_indices
 from longshift.settings import NO_TARGET
 from longshift.training import RunConfig
 
-LEARNED = 0.6  # accuracy at known sites; below it, a network without pretrained weights is blamed before the data
+LEARNED = 0.6  # accuracy at unseen sites; below it, a network without pretrained weights is blamed before the data
 WORTH = 0.005  # half a point: a smaller difference between methods does not count
 EQUAL = 1e-9  # differences of accuracies that differ by less are rounding errors
 TIE = 1e-6  # of accuracy: rounding errors of means are smaller, and four digits of percent show all that is larger
@@ -102,6 +102,7 @@ class ClassScore:
     name: str
     n: int
     recall: float
+    precision: float | None  # share of the predictions of this class that are correct; None if it is never predicted
     taken_for: str  # the class it is most often mistaken for; "" if never
     alone: str = ""  # the only site that has it: the class cannot be learned while that site is held out
     unsure: bool = False  # so few samples cannot show that it is weak
@@ -124,7 +125,9 @@ def class_scores(
             wrong = confusion[k].copy()
             wrong[k] = 0
             taken = classes[int(wrong.argmax())] if wrong.any() else ""
-            found.append(ClassScore(name, n, float(confusion[k, k]) / n, taken, (alone or {}).get(name, "")))
+            right, predicted = float(confusion[k, k]), int(confusion[:, k].sum())
+            precision = right / predicted if predicted else None
+            found.append(ClassScore(name, n, right / n, precision, taken, (alone or {}).get(name, "")))
     return sorted(found, key=lambda score: (score.recall, score.name))
 
 
@@ -404,17 +407,17 @@ class FitSummary:
 
     @property
     def low_from_scratch(self) -> float | None:
-        """The accuracy at known sites, where it is low and the network had no starting weights; else None."""
-        config, seen = self.training.config, known_and_unseen(self.own)[0]
+        """The accuracy at unseen sites, where it is low and the network had no starting weights; else None."""
+        config, unseen = self.training.config, known_and_unseen(self.own)[1]
         scratch = not (config.vectors or config.weights or config.pretrained)
-        return seen if scratch and seen < LEARNED else None
+        return unseen if scratch and unseen < LEARNED else None
 
     @property
     def findings(self) -> list[str]:
         """The verdict in one line, then what to do about it; at most six."""
-        gap = known_and_unseen(self.own)
-        wide = gap if gap[0] - gap[1] > NOTEWORTHY else None
-        return lines("findings.txt.j2", summary=self, data=self.data, gap=wide)[:6]
+        known, unseen = known_and_unseen(self.own)
+        wide = known - unseen > NOTEWORTHY
+        return lines("findings.txt.j2", summary=self, data=self.data, known=known, unseen=unseen, wide=wide)[:6]
 
     @property
     def notes(self) -> list[tuple[str, str]]:

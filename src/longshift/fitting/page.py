@@ -130,11 +130,12 @@ def class_table(summary: FitSummary) -> Markup:
             score.name,
             score.n,
             None if score.alone else score.recall,
+            score.precision,
             f"(only {score.alone})" if score.alone else score.taken_for,
         ]
         for score in summary.classes
     ]
-    return bar_table(["Class", "samples", "correct", "most often misclassified as"], rows)
+    return bar_table(["Class", "samples", "correct", "predictions correct", "most often misclassified as"], rows)
 
 
 def alternatives(summary: FitSummary, comparison: str) -> Section:
