@@ -1,7 +1,7 @@
 """Heads on frozen features against logistic regression, and `adapt` against it; see results/head-vs-logistic.
 
     python -m benchmarks.head_vs_logistic heads pacs-features WBC.npz HAM10000.npz
-    python -m benchmarks.head_vs_logistic labels WBC.npz HAM10000.npz
+    python -m benchmarks.head_vs_logistic labels WBC.npz HAM10000.npz PACS.npz
 
 Files hold vectors as `longshift fit` takes them (x, label, domain).
 """
@@ -20,11 +20,12 @@ import torch
 
 from longshift import fit
 from longshift.data import load_dataset, ordered_vectors
+from longshift.fitting import choose_samples
 from longshift.fitting.adaptation import adapt
 from longshift.fitting.baselines import STRENGTHS, baseline_scores
 from longshift.fitting.facts import site_score
 from longshift.fitting.plan import usual_steps
-from longshift.inference import predict
+from longshift.inference import load_model, predict
 from longshift.methods import LinearHead, cell_weights, fit_logistic
 from longshift.training import OpenDataset, Runtime, Trainer, make_task
 
@@ -57,7 +58,7 @@ def heads(data: str) -> Iterator[Row]:
 
 
 def labels(data: str) -> Iterator[Row]:
-    """Accuracy at each site of a model of the others, with 50 random labels of the site, on the rest of it."""
+    """Accuracy on a half of each site of a model of the others, with 50 labels of the other half."""
     manifest, name = load_dataset(data), Path(data).stem
     x, y = ordered_vectors(manifest)[0], manifest.labels
     classes, sites = np.array(manifest.classes), np.array(manifest.domain_names)
@@ -72,20 +73,33 @@ def labels(data: str) -> Iterator[Row]:
             )  # fmt: skip
             for seed in SEEDS:
                 order = np.random.default_rng(seed).permutation([i for i in own if classes[y[i]] in known])
-                chosen, rest = order[:LABELS], order[LABELS:]
-                np.savez(base / f"{seed}.npz", x=x[chosen], id=np.arange(LABELS).astype(str))
-                with (base / f"{seed}.csv").open("w", newline="") as file:
-                    pairs = [(f"{seed}.npz#{i}", classes[y[row]]) for i, row in enumerate(chosen)]
-                    csv.writer(file).writerows([("path", "label"), *pairs])
-                adapt(base / "fit", base / f"{seed}.csv", base / f"adapted-{seed}", device="cpu")
-                truth = classes[y[rest]]
-                for model, where in (("fit", base / "fit"), ("adapt", base / f"adapted-{seed}")):
-                    rows = predict(where, x[rest], device="cpu", adapt="off").rows
-                    yield name, site, seed, model, *shares(np.array([row.label for row in rows]), truth)
+                pool, rest = np.split(order, [len(order) // 2])
+                chosen, truth = pool[:LABELS], classes[y[rest]]
+                outputs = predict(base / "fit", x[pool], device="cpu", adapt="off", keep_outputs=True).outputs
+                assert outputs is not None
+                assert outputs.features is not None
+                certain = outputs.probabilities(load_model(base / "fit", device="cpu").temperature).numpy()
+                suggested = pool[choose_samples(certain, outputs.features.numpy(), LABELS)]
+                made = {"fit": base / "fit"}
+                for model, rows in (("adapt", chosen), ("adapt, suggested", suggested)):
+                    made[model] = base / f"{model}-{seed}"
+                    write_labels(base / f"{seed}-{len(made)}", x[rows], classes[y[rows]])
+                    adapt(base / "fit", base / f"{seed}-{len(made)}.csv", made[model], device="cpu")
+                for model, folder_of in made.items():
+                    found = predict(folder_of, x[rest], device="cpu", adapt="off").rows
+                    yield name, site, seed, model, *shares(np.array([row.label for row in found]), truth)
                 for model, balanced in (("LogisticRegression", True), ("LogisticRegression, unweighted", False)):
                     head = plain_way(x, y, np.concatenate([others, chosen]), len(classes), balanced, seed)
                     predicted = classes[head.logits(torch.from_numpy(x[rest])).argmax(1).numpy()]
                     yield name, site, seed, model, *shares(predicted, truth)
+
+
+def write_labels(place: Path, vectors: np.ndarray, named: np.ndarray) -> None:
+    """Write PLACE.npz and PLACE.csv, as `adapt` reads them."""
+    np.savez(place.with_suffix(".npz"), x=vectors, id=np.arange(len(vectors)).astype(str))
+    with place.with_suffix(".csv").open("w", newline="") as file:
+        pairs = [(f"{place.name}.npz#{i}", label) for i, label in enumerate(named)]
+        csv.writer(file).writerows([("path", "label"), *pairs])
 
 
 def plain_way(x: np.ndarray, y: np.ndarray, rows: np.ndarray, classes: int, balanced: bool, seed: int) -> LinearHead:
