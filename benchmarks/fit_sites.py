@@ -43,22 +43,24 @@ def main() -> None:
     parser.add_argument("site", help="the site that is left out")
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--size", type=int, default=160, help="side of the images in pixels")
+    parser.add_argument("--trainable", default="all", choices=("all", "head"))
     args = parser.parse_args()
-    archive, out = args.folder / f"{args.data}.zip", FITS / f"{args.data}-{args.site}"
+    archive, out = args.folder / f"{args.data}.zip", FITS / f"{args.data}-{args.site}-{args.trainable}"
     known = copy_sites(archive, out / "known.zip", lambda site: site != args.site)
     new = copy_sites(archive, out / "new.zip", lambda site: site == args.site)
     begun = time.perf_counter()
     done = longshift.fit(
         known, out=out / "fit", network="resnet50_v1", weights=str(args.folder / "resnet50_v1_in1k.safetensors"),
-        image_size=args.size, steps=args.steps, trainable="all", runtime=Runtime(), say=print,
+        image_size=args.size, steps=args.steps if args.trainable == "all" else None,
+        trainable=args.trainable, runtime=Runtime(), say=print,
     )  # fmt: skip
     seconds, style = time.perf_counter() - begun, done.summary.style
-    assert style is not None
     model = done.model()
     plain, adapted = (evaluate_site(model, new, adapt=adapt)[0] for adapt in ("off", "auto"))
     held_out = done.summary.balanced
     row = {
-        "data": args.data, "site": args.site, "mixes": int(style.mixes), "on": style.on, "off": style.off,
+        "data": args.data, "site": args.site, "trainable": args.trainable, "method": done.summary.title,
+        "mixes": int(style.mixes) if style else 0, "on": style.on if style else "", "off": style.off if style else "",
         "held_out": held_out.mean, "over_classes": plain.found.balanced_accuracy,
         "over_samples": plain.found.accuracy, "expected": plain.expected.accuracy.mean if plain.expected else "",
         "adapted": adapted.adapted.strength if adapted.adapted else 0.0,
