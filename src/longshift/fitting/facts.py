@@ -406,11 +406,11 @@ class FitSummary:
         return [score for score in self.classes if score.alone]
 
     @property
-    def low_from_scratch(self) -> float | None:
-        """The accuracy at unseen sites, where it is low and the network had no starting weights; else None."""
-        config, unseen = self.training.config, known_and_unseen(self.own)[1]
+    def low_from_scratch(self) -> bool:
+        """Whether the accuracy at unseen sites is low and the network had no starting weights."""
+        config = self.training.config
         scratch = not (config.vectors or config.weights or config.pretrained)
-        return unseen if scratch and unseen < LEARNED else None
+        return scratch and known_and_unseen(self.own)[1] < LEARNED
 
     @property
     def findings(self) -> list[str]:
