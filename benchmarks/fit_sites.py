@@ -44,23 +44,25 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--size", type=int, default=160, help="side of the images in pixels")
     parser.add_argument("--trainable", default="all", choices=("all", "head"))
+    parser.add_argument("--seed", type=int, default=0, help="of the split and of the training")
     args = parser.parse_args()
-    archive, out = args.folder / f"{args.data}.zip", FITS / f"{args.data}-{args.site}-{args.trainable}"
+    archive, out = args.folder / f"{args.data}.zip", FITS / f"{args.data}-{args.site}-{args.trainable}-{args.seed}"
     known = copy_sites(archive, out / "known.zip", lambda site: site != args.site)
     new = copy_sites(archive, out / "new.zip", lambda site: site == args.site)
     begun = time.perf_counter()
     done = longshift.fit(
         known, out=out / "fit", network="resnet50_v1", weights=str(args.folder / "resnet50_v1_in1k.safetensors"),
         image_size=args.size, steps=args.steps if args.trainable == "all" else None,
-        trainable=args.trainable, runtime=Runtime(), say=print,
+        trainable=args.trainable, split_seed=args.seed, train_seed=args.seed, runtime=Runtime(), say=print,
     )  # fmt: skip
     seconds, style = time.perf_counter() - begun, done.summary.style
     model = done.model()
     plain, adapted = (evaluate_site(model, new, adapt=adapt)[0] for adapt in ("off", "auto"))
     held_out = done.summary.balanced
     row = {
-        "data": args.data, "site": args.site, "trainable": args.trainable, "method": done.summary.title,
-        "mixes": int(style.mixes) if style else 0, "on": style.on if style else "", "off": style.off if style else "",
+        "data": args.data, "site": args.site, "trainable": args.trainable, "seed": args.seed,
+        "method": done.summary.title, "mixes": int(style.mixes) if style else 0,
+        "on": style.on if style else "", "off": style.off if style else "",
         "held_out": held_out.mean, "over_classes": plain.found.balanced_accuracy,
         "over_samples": plain.found.accuracy, "expected": plain.expected.accuracy.mean if plain.expected else "",
         "adapted": adapted.adapted.strength if adapted.adapted else 0.0,

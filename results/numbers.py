@@ -22,6 +22,7 @@ TAIL, DUALITY, GINIDG = SETTINGS = ("TotalHeavyTail", "Duality", "GINIDG")
 BOTH = (TAIL, DUALITY)
 UNSTYLED = "NDCL-plus, no style"  # what NDCL-plus was before style mixing
 TARGET, FEW, BALANCED = "target_accuracy", "target_few", "target_balanced"
+VALIDATION = "validation_accuracy"
 PAIR = ["setting", "target", "trial"]
 
 
@@ -78,9 +79,13 @@ def site_mean(folder: str, dataset: str, method: str, measure: str) -> float:
     return float(by_method(folder, measure, dataset)[method].groupby("target").mean().mean())
 
 
-def elsewhere(gain: pd.Series[float]) -> pd.Series[float]:
-    """What a change gains at each target, where it is made only if the other targets of the trial gain by it."""
-    return gain.where(gain.groupby("trial").transform("sum") - gain > 0, 0.0)
+def as_fit_chooses(gain: pd.Series[float], validation: pd.Series[float]) -> pd.Series[float]:
+    """What a change gains at each target, where it is made only if the runs for the other targets gain by it.
+
+    Their gain, as in `fit`, is that at their targets and that on their validation samples.
+    """
+    both = gain + validation
+    return gain.where(both.groupby("trial").transform("sum") - both > 0, 0.0)
 
 
 def gaps(

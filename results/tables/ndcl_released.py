@@ -23,7 +23,7 @@ def table() -> str:
     rows = []
     for name in ("erm", "bsoftmax", "ndcl", *(f"NDCL, {change}" for change in CHANGES)):
         means = [n.mean(FOLDER, name, setting) for setting in n.BOTH]
-        parts = ("validation_accuracy", n.TARGET)
+        parts = (n.VALIDATION, n.TARGET)
         gaps = ["0", "0"] if name == "ndcl" else [n.gap(FOLDER, name, "ndcl", part) for part in parts]
         rows.append([method_title(name), *means, *gaps])
     return n.markdown(["", *n.BOTH, "validation, minus NDCL", "target, minus NDCL"], rows)

@@ -16,6 +16,6 @@ def table() -> str:
     """Points over NDCL with 95 % intervals, 12 pairs; validation decides, the target is shown."""
     rows = []
     for name in ROWS:
-        cells = [n.gap(f"{n.TUNED}/study", name, "ndcl", measure) for measure in ("validation_accuracy", n.TARGET)]
+        cells = [n.gap(f"{n.TUNED}/study", name, "ndcl", measure) for measure in (n.VALIDATION, n.TARGET)]
         rows.append([method_title(name).removeprefix("NDCL, "), *cells])
     return n.markdown(["minus NDCL", "validation", "target"], rows)

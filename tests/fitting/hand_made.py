@@ -54,7 +54,7 @@ def score(site: str, confusion: list[list[int]], seen: float = 0.9, **seen_at: f
     shares = {CLASSES[k]: float(table[k, k] / n[k]) if n[k] else None for k in range(len(n))}
     balanced = float(np.mean([share for share in shares.values() if share is not None]))
     accuracy = float(np.trace(table) / n.sum())
-    return SiteScore(site, int(n.sum()), accuracy, balanced, seen, shares, tuple(map(tuple, confusion)), seen_at)
+    return SiteScore(site, int(n.sum()), accuracy, balanced, seen, seen, shares, tuple(map(tuple, confusion)), seen_at)
 
 
 def training(**values: Any) -> Training:

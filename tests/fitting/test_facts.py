@@ -30,7 +30,7 @@ from tests.golden import check_golden
 
 
 def score(site: str, accuracy: float, balanced: float, confusion: list[list[int]] | None = None) -> SiteScore:
-    return SiteScore(site, 50, accuracy, balanced, accuracy, {}, tuple(map(tuple, confusion or [[1]])))
+    return SiteScore(site, 50, accuracy, balanced, accuracy, 0.5, {}, tuple(map(tuple, confusion or [[1]])))
 
 
 def test_what_the_terminal_says() -> None:
@@ -53,9 +53,9 @@ def test_few_sites_give_no_number() -> None:
 
 def test_seen_and_unseen_accuracy_are_those_of_the_same_sites() -> None:
     rows = [
-        SiteScore("a", 50, 0.6, 0, 0.9, {}, ((1,),), {"b": 0.8, "c": 1.0}),
-        SiteScore("b", 50, 0.7, 0, 0.9, {}, ((1,),), {"a": 0.9, "c": None}),
-        SiteScore("c", 50, 0.8, 0, 0.9, {}, ((1,),), {"a": 0.7, "b": 0.9}),
+        SiteScore("a", 50, 0.6, 0, 0.9, 0.5, {}, ((1,),), {"b": 0.8, "c": 1.0}),
+        SiteScore("b", 50, 0.7, 0, 0.9, 0.5, {}, ((1,),), {"a": 0.9, "c": None}),
+        SiteScore("c", 50, 0.8, 0, 0.9, 0.5, {}, ((1,),), {"a": 0.7, "b": 0.9}),
     ]
     assert same_site_gaps(rows) == {"a": (0.8, 0.6), "b": (pytest.approx(0.85), 0.7), "c": (1.0, 0.8)}
     assert known_and_unseen(rows) == pytest.approx((0.8833, 0.7), abs=1e-4)
@@ -146,6 +146,10 @@ def test_the_better_style_is_chosen_and_off_in_a_tie(
     scores = {"none": [score("s", 0, v) for v in off], "both": [score("s", 0, v) for v in on]}
     found = better_style(scores, {})
     assert (found.style, found.tie, found.sites) == (style, tie, len(on))
+    known = {
+        name: [replace(row, validation=0.9 if name == "none" else 0.6) for row in rows] for name, rows in scores.items()
+    }
+    assert better_style(known, {}).style == "none"  # what is gained unseen is lost on validation samples
     lost = better_style({"none": scores["none"]}, {"both": ["south"], "none": []})
     assert (lost.style, lost.why, lost.diverged) == ("none", "diverged", ("south",))
 

@@ -38,6 +38,7 @@ class SiteScore:
     accuracy: float
     balanced: float  # mean over the classes that the site has
     seen: float  # accuracy on held-out samples of the sites it was trained on
+    validation: float  # accuracy that selected its weights: each class of each of these sites counts equally
     per_class: Mapping[str, float | None]
     confusion: tuple[tuple[int, ...], ...]
     seen_at: Mapping[str, float | None] = field(default_factory=dict)  # as `seen`, at each of these sites
@@ -54,6 +55,7 @@ def site_score(site: str, evaluations: Mapping[str, Any]) -> SiteScore:
         float(target["accuracy"]),
         mean_class_accuracy(target["per_class"].values()),
         float(table.trace() / table.sum()),  # of the samples, as at the site; cells do not count equally here
+        float(evaluations["validation"]["accuracy"]),
         dict(target["per_class"]),
         tuple(tuple(row) for row in target["confusion"]),
         dict(seen["per_domain"]),
@@ -253,7 +255,7 @@ class StyleChoice:
     style: str
     why: Literal["requested", "vectors", "head", "small images", "measured", "diverged"]
     diverged: tuple[str, ...] = ()  # held-out sites at which the other choice diverged
-    on: float = 0.0  # accuracy averaged over classes at the held-out sites, with styles mixed
+    on: float = 0.0  # accuracy over classes with styles mixed: mean of held-out sites and validation samples
     off: float = 0.0
     better: int = 0  # sites at which the chosen one is better
     worse: int = 0
@@ -286,7 +288,9 @@ def untried_style(config: RunConfig, asked: bool) -> StyleChoice | None:
 def better_style(
     scores: Mapping[str, Sequence[SiteScore]], diverged: Mapping[str, Sequence[str]], one_source: bool = False
 ) -> StyleChoice:
-    """The style with the best accuracy averaged over classes at held-out sites; off in a tie.
+    """The style with the best accuracy over classes, at held-out sites and on validation samples; off in a tie.
+
+    A few held-out sites vary much between runs; the validation samples of the other sites vary less.
 
     Args:
         scores: Scores of each style that can be chosen.
@@ -297,7 +301,9 @@ def better_style(
         lost = tuple(site for sites in diverged.values() for site in sites)
         return StyleChoice(next(iter(scores)), "diverged", lost)
     (style,) = scores.keys() - {NO_STYLE}
-    on, off = (np.array([score.balanced for score in scores[name]]) for name in (style, NO_STYLE))
+    on, off = (
+        np.array([(score.balanced + score.validation) / 2 for score in scores[name]]) for name in (style, NO_STYLE)
+    )
     chosen = style if float(on.mean() - off.mean()) >= TIE else NO_STYLE
     gains = off - on if chosen == NO_STYLE else on - off
     return StyleChoice(
