@@ -5,10 +5,9 @@
     python -m benchmarks.real_sites 0,1,2 mobilenetv2 FITS wbc.npz ham10000.npz pacs.npz
 
 A seed draws the sites of other sizes and class mixes and splits the samples of the fit. The folder FITS keeps the fits:
-another rule is measured without training again. Adds rows to
-results/new-site/adaptation.csv (one per site, class mix and size: accuracy of the plain model, of the adapted one, and
-of the adapted one that knows the class mix) and real-signals.csv (the columns of signals.csv, and what was expected
-without adapting), as they come; what is there is not computed again.
+another rule is measured without training again. Adds rows to results/new-site/adaptation.csv (one per site, class mix
+and size: accuracy of the plain model, of the adapted one, and of the adapted one that knows the class mix) and
+real-signals.csv (the columns of signals.csv), as they come; what is there is not computed again.
 """
 
 from __future__ import annotations
@@ -16,18 +15,15 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 
 import longshift
 from longshift.array_types import FloatArray, IntArray
-from longshift.fitting import run, site_calibration
-from longshift.inference import Predictions, SiteKnowledge
+from longshift.inference import Predictions
 from longshift.training import Runtime
 
 OUT = Path("results/new-site")
@@ -63,36 +59,15 @@ def signal_row(found: Predictions, accuracy: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def plain_row(found: Predictions, accuracy: float) -> dict[str, Any]:
-    """Truth and expectation without adapting."""
-    assert found.estimate is not None
-    reach = found.estimate.accuracy
-    return {"plain_accuracy": accuracy, "plain_said": reach.mean, "plain_low": reach.low, "plain_high": reach.high}
-
-
 def measure(
     data: str, x: Any, labels: Any, sites: Any, target: str, seed: int, fits: Path
 ) -> tuple[list[Any], list[Any]]:
     """Fit without a site; adapt to it in many forms. Returns the rows of both tables."""
     new = sites == target
-    unadapted: list[SiteKnowledge | None] = []
-    learn = site_calibration.learn_new_sites
-
-    def learn_both(*known: Any) -> SiteKnowledge | None:
-        with mock.patch.object(site_calibration, "choose_adaptation", lambda held, learned: learned):
-            unadapted.append(learn(*known))
-        return learn(*known)
-
-    with mock.patch.object(run, "learn_new_sites", learn_both):
-        done = longshift.fit(
-            x[~new],
-            labels[~new],
-            sites[~new],
-            out=fits / f"{data}-{seed}-{target}",
-            method="logistic",
-            split_seed=seed,
-            runtime=Runtime(device="cpu", threads=1),
-        )
+    done = longshift.fit(
+        x[~new], labels[~new], sites[~new], out=fits / f"{data}-{seed}-{target}", method="logistic", split_seed=seed,
+        runtime=Runtime(device="cpu", threads=1),
+    )  # fmt: skip
     model, rng, truth = done.model("cpu"), np.random.default_rng([seed, 1]), labels[new]
     knowledge, adapted, signals = model.knowledge, [], []
     assert knowledge is not None
@@ -111,7 +86,7 @@ def measure(
                 inputs, own = x[new][rows], truth[rows]
                 shares = {name: float((own == name).mean()) for name in model.classes}
                 found = {
-                    "plain": longshift.predict(replace(model, knowledge=unadapted[0]), inputs),
+                    "plain": longshift.predict(model, inputs, adapt="off"),
                     "auto": longshift.predict(model, inputs),
                     "mix": longshift.predict(model, inputs, mix=shares),
                 }
@@ -123,7 +98,7 @@ def measure(
                     | {f"{name}_accuracy": pair[0] for name, pair in measured.items()}
                     | {f"{name}_balanced": pair[1] for name, pair in measured.items()}
                 )  # fmt: skip
-                row = signal_row(found["auto"], measured["auto"][0]) | plain_row(found["plain"], measured["plain"][0])
+                row = signal_row(found["auto"], measured["auto"][0])
                 signals.append({**case, "mix": mix, "site": target, "draw": draw} | row)
     return adapted, signals
 
