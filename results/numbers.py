@@ -85,7 +85,7 @@ def as_fit_chooses(gain: pd.Series[float], validation: pd.Series[float]) -> pd.S
     Their gain, as in `fit`, is that at their targets and that on their validation samples.
     """
     both = gain + validation
-    return gain.where(both.groupby("trial").transform("sum") - both > 0, 0.0)
+    return gain.where(both.groupby(["setting", "trial"]).transform("sum") - both > 0, 0.0)
 
 
 def gaps(

@@ -25,4 +25,10 @@ def table() -> str:
     for title, one, other, settings in ROWS:
         every, few = (n.gaps(one, other, measure, settings) for measure in (n.TARGET, n.FEW))
         rows.append([title, n.interval(every), n.ahead(every), n.interval(few)])
+    target, known, few = (
+        n.gaps(ON["ndcl_plus"], OFF["ndcl_plus"], measure, n.SETTINGS) for measure in (n.TARGET, n.VALIDATION, n.FEW)
+    )
+    made = n.as_fit_chooses(target, known)
+    rows.insert(len(OFF), [f"{method_title('ndcl_plus')}: as `fit` would choose - off", n.interval(made), n.ahead(made),
+                           n.interval(few.where(made != 0, 0.0))])  # fmt: skip
     return n.markdown(["points", "all classes", "pairs ahead", "rare classes"], rows)
