@@ -184,7 +184,7 @@ def measure(batch: int, class_numbers: list[int], repeats: int, device: str) -> 
 
 
 def main() -> None:
-    """Print a table, or JSON."""
+    """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=96)
     parser.add_argument("--classes", type=int, nargs="+", default=[7, 65, 345])

@@ -79,13 +79,13 @@ def site_mean(folder: str, dataset: str, method: str, measure: str) -> float:
     return float(by_method(folder, measure, dataset)[method].groupby("target").mean().mean())
 
 
-def as_fit_chooses(gain: pd.Series[float], validation: pd.Series[float]) -> pd.Series[float]:
-    """What a change gains at each target, where it is made only if the runs for the other targets gain by it.
+def fit_mixes(gain: pd.Series[float], validation: pd.Series[float]) -> pd.Series[bool]:
+    """Whether `fit` would mix styles for each target: if the runs for the other targets gain by it.
 
-    Their gain, as in `fit`, is that at their targets and that on their validation samples.
+    Their gain is that at their targets and that on their validation samples.
     """
     both = gain + validation
-    return gain.where(both.groupby(["setting", "trial"]).transform("sum") - both > 0, 0.0)
+    return both.groupby(["setting", "trial"]).transform("sum") - both > 0
 
 
 def gaps(

@@ -23,8 +23,8 @@ def lead(data: str, method: str, other: str, measure: str) -> str:
     found: pd.DataFrame = n.by_method(WHOLE, measure, data)
     off, on = f"{n.UNSTYLED}+ema", "ndcl_plus+ema"
     validation: pd.DataFrame = n.by_method(WHOLE, n.VALIDATION, data)
-    gain = n.as_fit_chooses(found[on] - found[off], validation[on] - validation[off])
-    found = found.assign(**{f"{CHOSEN}+ema": found[off] + gain})
+    mixes = n.fit_mixes(found[on] - found[off], validation[on] - validation[off])
+    found = found.assign(**{f"{CHOSEN}+ema": found[on].where(mixes, found[off])})
     return n.interval(found[f"{method}+ema"] - found[f"{other}+ema"])
 
 

@@ -16,5 +16,5 @@ def table() -> str:
             n.gaps((folder, on), (folder, off), measure, (n.TAIL,)) for measure in (n.TARGET, n.VALIDATION)
         )
         means = [n.text(n.by_method(folder, n.TARGET)[name].mean()) for name in (off, on)]
-        rows.append([title, *means, n.interval(gain), n.interval(n.as_fit_chooses(gain, validation))])
+        rows.append([title, *means, n.interval(gain), n.interval(gain.where(n.fit_mixes(gain, validation), 0.0))])
     return n.markdown(["domains alike", "off", "on", "on - off", "as `fit` would choose - off"], rows)

@@ -28,7 +28,7 @@ def table() -> str:
     target, known, few = (
         n.gaps(ON["ndcl_plus"], OFF["ndcl_plus"], measure, n.SETTINGS) for measure in (n.TARGET, n.VALIDATION, n.FEW)
     )
-    made = n.as_fit_chooses(target, known)
-    rows.insert(len(OFF), [f"{method_title('ndcl_plus')}: as `fit` would choose - off", n.interval(made), n.ahead(made),
-                           n.interval(few.where(made != 0, 0.0))])  # fmt: skip
+    target, few = (gain.where(n.fit_mixes(target, known), 0.0) for gain in (target, few))
+    title = f"{method_title('ndcl_plus')}: as `fit` would choose - off"
+    rows.insert(len(OFF), [title, n.interval(target), n.ahead(target), n.interval(few)])
     return n.markdown(["points", "all classes", "pairs ahead", "rare classes"], rows)

@@ -290,7 +290,7 @@ def better_style(
 ) -> StyleChoice:
     """The style with the best accuracy over classes, at held-out sites and on validation samples; off in a tie.
 
-    A few held-out sites vary much between runs; the validation samples of the other sites vary less.
+    Accuracy at a few held-out sites differs more between equal runs than accuracy on validation samples.
 
     Args:
         scores: Scores of each style that can be chosen.
